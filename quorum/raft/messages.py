@@ -1,0 +1,88 @@
+"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch (KIP-595, 853,
+996), as plain values. Errors are Kafka's codes. The node-to-node codec is in `rpc/messages.py`.
+
+A FetchRequest's `offset` is an acknowledgement: a voter has flushed everything below it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.seams import Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    cluster_id: str
+    voter: ReplicaKey
+    candidate: ReplicaKey
+    epoch: int
+    last: EpochOffset  # the candidate's last leader epoch and log end offset
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    error: int
+    epoch: int
+    leader_id: int
+    granted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str
+    voter: ReplicaKey
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochResponse:
+    error: int
+    epoch: int
+    leader_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochRequest:
+    cluster_id: str
+    leader_id: int
+    epoch: int
+    preferred_candidates: tuple[ReplicaKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochResponse:
+    error: int
+    epoch: int
+    leader_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: int  # current leader epoch as the fetcher knows it
+    offset: int
+    last_fetched_epoch: int
+    max_wait_ms: int
+    max_bytes: int
+    high_watermark: (
+        int  # what the fetcher knows; the leader answers at once when it has more (KIP-1166)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    error: int
+    epoch: int
+    leader_id: int
+    high_watermark: int
+    diverging: EpochOffset | None = None  # (epoch, end offset): truncate to it, then fetch again
+    records: Buffer = b""
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
