@@ -10,7 +10,8 @@ from typing import NewType
 from quorate.quorum.seams import Random
 
 Uuid = NewType("Uuid", bytes)
-"""16 bytes, as on the wire and as dictionary key; text is Kafka's url-safe base64 without padding."""
+"""16 bytes, as on the wire and as dictionary key; text is Kafka's url-safe base64 without
+padding."""
 
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
@@ -46,7 +47,8 @@ def random_uuid(random: Random) -> Uuid:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReplicaKey:
-    """A voter or observer: a wiped disk has a new directory id and so is another replica (KIP-853)."""
+    """A voter or observer: a wiped disk has a new directory id and so is another replica
+    (KIP-853)."""
 
     id: int
     directory_id: Uuid

@@ -1,8 +1,10 @@
-"""The four seams through which everything nondeterministic is handed in: Clock, Random, Transport, Disk.
+"""The four seams through which everything nondeterministic is handed in: Clock, Random, Transport,
+Disk.
 
-A node is given one `Seams` and reaches time, chance, the network and files through nothing else, so the
-simulator, chaos runs and production run the very same node classes. The implementations stand beside
-what they serve: `log/disk.py`, `rpc/transport.py`, `clock.py`; the simulated ones in `tests/sim`.
+A node is given one `Seams` and reaches time, chance, the network and files through nothing else, so
+the simulator, chaos runs and production run the very same node classes. The implementations stand
+beside what they serve: `log/disk.py`, `rpc/transport.py`, `clock.py`; the simulated ones in
+`tests/sim`.
 
 Invariants that every implementation keeps (each has a conformance suite in `tests/unit`):
 
@@ -65,8 +67,8 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """When it returns, all that was written before is durable. When it raises, nothing is known:
-        the node stops (fsync is never retried; see style-and-testing R45)."""
+        """When it returns, all that was written before is durable. When it raises, nothing is
+        known: the node stops (fsync is never retried; see style-and-testing R45)."""
 
     def size(self) -> int: ...
 
@@ -78,7 +80,8 @@ class DirectoryLock(Protocol):
 
 
 class Disk(Protocol):
-    """Paths are absolute strings with `/`. Names are durable only after `sync_dir` of the parent."""
+    """Paths are absolute strings with `/`. Names are durable only after `sync_dir` of the
+    parent."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """FileNotFoundError when absent and not `create`."""
@@ -175,7 +178,8 @@ class LinkHandler(Protocol):
 
 
 class ProtocolError(Exception):
-    """The other end sent what the protocol does not allow: its link is closed, nobody else notices."""
+    """The other end sent what the protocol does not allow: its link is closed, nobody else
+    notices."""
 
 
 Accept = Callable[[Link], LinkHandler]
@@ -192,8 +196,8 @@ class Transport(Protocol):
     async def listen(
         self, address: Address, accept: dict[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Port 0 picks a free port. A wire that is not in `accept` is closed with a log line; a frame
-        over `max_frame_bytes` closes its link before anything is allocated for it."""
+        """Port 0 picks a free port. A wire that is not in `accept` is closed with a log line; a
+        frame over `max_frame_bytes` closes its link before anything is allocated for it."""
 
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int

@@ -1,7 +1,7 @@
 """What brokers ask the active controller, node to node, as plain values named as Kafka's RPCs.
 
-Admin requests of clients travel inside an Envelope, in Kafka's own bytes, and come back the same way.
-Errors are Kafka's codes (`rpc/kafka/errors.py`).
+Admin requests of clients travel inside an Envelope, in Kafka's own bytes, and come back the same
+way. Errors are Kafka's codes (`rpc/kafka/errors.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class BrokerHeartbeatResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
-    """One partition of an AlterPartition request. `isr` pairs broker id and broker epoch (-1: unknown)."""
+    """One partition of an AlterPartition request. `isr` pairs broker id and broker epoch (-1:
+    unknown)."""
 
     topic_id: Uuid
     partition_id: int
@@ -103,7 +104,8 @@ class AllocateProducerIdsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeRequest:
-    """A client's admin request: `body` is the Kafka request after its header, at (api_key, version)."""
+    """A client's admin request: `body` is the Kafka request after its header, at (api_key,
+    version)."""
 
     api_key: int
     version: int
@@ -113,8 +115,9 @@ class EnvelopeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeResponse:
-    """NONE: `body` is the Kafka response after its header. NOT_CONTROLLER: provably not appended, may be
-    sent again. REQUEST_TIMED_OUT or NETWORK_EXCEPTION: unknown outcome, told to the client."""
+    """NONE: `body` is the Kafka response after its header. NOT_CONTROLLER: provably not appended,
+    may be sent again. REQUEST_TIMED_OUT or NETWORK_EXCEPTION: unknown outcome, told to the
+    client."""
 
     error: int
     body: Buffer = b""

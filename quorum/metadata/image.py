@@ -1,7 +1,7 @@
 """The immutable image of the cluster's metadata: what all records up to one offset add up to.
 
-A value, never changed in place: `replay.py` makes the next one, sharing all that stayed the same. The
-leader's latest image (appended) and the committed image are two such values.
+A value, never changed in place: `replay.py` makes the next one, sharing all that stayed the same.
+The leader's latest image (appended) and the committed image are two such values.
 
 Invariants: `topic_ids` and `topics` hold the same topics; a partition's leader is in its ISR or
 NO_LEADER; every epoch only grows from one image to its successors.
@@ -54,7 +54,8 @@ class ControllerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """`replicas` in assignment order (the first is the preferred leader), `isr` in the log's order."""
+    """`replicas` in assignment order (the first is the preferred leader), `isr` in the log's
+    order."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

@@ -1,4 +1,5 @@
-"""The persistent map of the image, hidden behind one name (rpds-py: wheels for every supported Python).
+"""The persistent map of the image, hidden behind one name (rpds-py: wheels for every supported
+Python).
 
 Iteration order follows the hash and so is never written anywhere unsorted.
 """

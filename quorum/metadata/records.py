@@ -1,8 +1,9 @@
-"""Kafka's metadata records (KIP-500), as declared schemas; the framing and codecs are in `framing.py`.
+"""Kafka's metadata records (KIP-500), as declared schemas; the framing and codecs are in
+`framing.py`.
 
-Each class names its api key and the highest version we write at metadata.version 27 (4.1-IV1). Change
-records carry only what changed. `cause` (tag 9000, ours: Kafka skips it) says why; see `causes.py`. It is
-history, not state: it is neither in the image nor in snapshots.
+Each class names its api key and the highest version we write at metadata.version 27 (4.1-IV1).
+Change records carry only what changed. `cause` (tag 9000, ours: Kafka skips it) says why; see
+`causes.py`. It is history, not state: it is neither in the image nor in snapshots.
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ class ProducerIdsRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """`fenced`: -1 unfence, 0 no change, 1 fence. `in_controlled_shutdown`: 0 no change, 1 enter."""
+    """`fenced`: -1 unfence, 0 no change, 1 fence. `in_controlled_shutdown`: 0 no change, 1
+    enter."""
 
     API_KEY: ClassVar[int] = 17
     VERSION: ClassVar[int] = 2

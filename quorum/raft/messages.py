@@ -1,5 +1,6 @@
-"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch (KIP-595, 853,
-996), as plain values. Errors are Kafka's codes. The node-to-node codec is in `rpc/messages.py`.
+"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch
+(KIP-595, 853, 996), as plain values. Errors are Kafka's codes. The node-to-node codec is in
+`rpc/messages.py`.
 
 A FetchRequest's `offset` is an acknowledgement: a voter has flushed everything below it.
 """

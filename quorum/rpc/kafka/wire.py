@@ -1,10 +1,12 @@
-"""How a Kafka message or metadata record is declared: a dataclass whose fields carry Kafka's schema.
+"""How a Kafka message or metadata record is declared: a dataclass whose fields carry Kafka's
+schema.
 
-The declaration is Kafka's JSON said in Python: snake_case names, one class per struct over all versions,
-the version ranges in Kafka's own notation (`"0+"`, `"2-4"`, `"none"`). `codec.py` compiles readers and
-writers from it, one pair per (class, version). Wire types: bool int8 int16 uint16 int32 uint32 int64
-float64 string bytes records uuid; a field whose annotation is a tuple is an array; a nested dataclass is
-a struct. `records` and `bytes` are given to readers as memoryviews of the frame.
+The declaration is Kafka's JSON said in Python: snake_case names, one class per struct over all
+versions, the version ranges in Kafka's own notation (`"0+"`, `"2-4"`, `"none"`). `codec.py`
+compiles readers and writers from it, one pair per (class, version). Wire types: bool int8 int16
+uint16 int32 uint32 int64 float64 string bytes records uuid; a field whose annotation is a tuple is
+an array; a nested dataclass is a struct. `records` and `bytes` are given to readers as memoryviews
+of the frame.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def wire(
 ) -> Any:
     """A dataclass field. With `tag`, it is tagged in `tagged` (default: all of `versions`).
 
-    A field outside a version reads as its default and is left out when written (Kafka's `ignorable`)."""
+    A field outside a version reads as its default and is left out when written (Kafka's
+    `ignorable`)."""
     schema = Wired(
         kind, versions, nullable, tag, tagged or (versions if tag is not None else "none")
     )
