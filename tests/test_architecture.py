@@ -1,0 +1,129 @@
+"""The layering and purity that ARCHITECTURE.md states, and the size limits of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOP = ("config", "quorum", "broker", "cli")
+MAX_FUNCTION_LINES = 70
+MAX_FILE_LINES = 400
+
+PURE = (
+    "quorum/seams.py",
+    "quorum/ids.py",
+    "quorum/raft",
+    "quorum/metadata",
+    "quorum/controller",
+    "quorum/log",
+    "quorum/rpc/kafka/wire.py",
+    "quorum/rpc/kafka/codec.py",
+    "quorum/rpc/kafka/errors.py",
+    "quorum/rpc/kafka/apis.py",
+    "quorum/rpc/kafka/schemas",
+    "broker/partition",
+)
+IMPURE = {"quorum/log/disk.py": "the operating system's implementation of the Disk seam"}
+IMPURE_MODULES = {
+    "aiohttp",
+    "asyncio",
+    "concurrent",
+    "os",
+    "random",
+    "select",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+    "uvloop",
+}
+
+# Each folder of quorum/ imports only what stands above it (and itself).
+QUORUM_ORDER = (
+    ("seams", "ids"),
+    ("rpc.kafka.wire", "rpc.kafka.codec", "rpc.kafka.errors", "rpc.kafka.schemas"),
+    ("rpc.kafka.apis",),
+    ("log",),
+    ("raft",),
+    ("metadata",),
+    ("controller",),
+    ("clock", "rpc"),
+)
+
+
+def sources() -> list[Path]:
+    return [path for top in TOP for path in sorted((ROOT / top).rglob("*.py"))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno} relative import"
+            yield node.lineno, node.module or ""
+
+
+def quorum_rank(module: str) -> int | None:
+    """Place of a dotted module below `quorate.quorum.` in QUORUM_ORDER; the longest prefix wins."""
+    found: tuple[int, int] | None = None
+    for rank, group in enumerate(QUORUM_ORDER):
+        for prefix in group:
+            if (module + ".").startswith(prefix + "."):
+                found = max(found or (0, 0), (len(prefix), rank))
+    return None if found is None else found[1]
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_each_top_folder_imports_only_what_stands_below_it(path: Path) -> None:
+    own = TOP.index(path.relative_to(ROOT).parts[0])
+    for line, module in imports(path):
+        parts = module.split(".")
+        assert parts[0] not in TOP, f"{name_of(path)}:{line} imports {module}: say quorate.{module}"
+        if parts[0] == "quorate" and len(parts) > 1 and parts[1] in TOP:
+            assert TOP.index(parts[1]) <= own, f"{name_of(path)}:{line} imports {module}"
+        assert parts[0] != "tests", f"{name_of(path)}:{line} imports {module}"
+
+
+def test_quorum_is_layered() -> None:
+    for path in sorted((ROOT / "quorum").rglob("*.py")):
+        dotted = ".".join(path.relative_to(ROOT / "quorum").with_suffix("").parts)
+        own = quorum_rank(dotted)
+        if own is None:  # the node modules wire everything
+            continue
+        for line, module in imports(path):
+            if module.startswith("quorate.quorum."):
+                other = quorum_rank(module.removeprefix("quorate.quorum."))
+                assert other is not None, f"{name_of(path)}:{line} imports the node shell {module}"
+                assert other <= own, f"{name_of(path)}:{line} imports {module}"
+
+
+def test_the_core_is_pure() -> None:
+    for path in sources():
+        name = name_of(path)
+        if name in IMPURE or not any(name == pure or name.startswith(f"{pure}/") for pure in PURE):
+            continue
+        for line, module in imports(path):
+            assert module.split(".")[0] not in IMPURE_MODULES, f"{name}:{line} imports {module}"
+
+
+def test_functions_fit_a_screen_and_files_a_sitting() -> None:
+    too_long = []
+    for path in sources():
+        text = path.read_text()
+        if text.count("\n") > MAX_FILE_LINES:
+            too_long.append(f"{name_of(path)}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                size = (node.end_lineno or node.lineno) - node.lineno + 1
+                if size > MAX_FUNCTION_LINES:
+                    too_long.append(f"{name_of(path)}:{node.lineno} {node.name}: {size} lines")
+    assert not too_long, "\n".join(too_long)
