@@ -1,0 +1,187 @@
+"""Listeners, advertised listeners and voters, from their text to values.
+
+A node has client listeners (brokers), controller listeners (controllers), and every broker one
+listener that only other nodes use. When inter.broker.listener.name sets no listener apart for it,
+`REPLICATION` on a free port of the same host is implied: node-to-node messages are not Kafka's (see
+docs/differences.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from quorate.config.key import ConfigError
+
+REPLICATION = "REPLICATION"
+PLAINTEXT = "PLAINTEXT"
+MAX_PORT = 65_535
+LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):(\d+)$")
+SERVER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/@\[\]]+):(\d+)$")
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """`host` "" binds every interface; port 0 takes a free one."""
+
+    name: str
+    host: str
+    port: int
+
+    @property
+    def wildcard(self) -> bool:
+        return self.host in WILDCARDS
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One voter of controller.quorum.voters."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """What a node binds, by use, and what it tells others (by listener name)."""
+
+    client: tuple[Listener, ...] = ()
+    controller: tuple[Listener, ...] = ()
+    replication: Listener | None = None
+    advertised: tuple[Listener, ...] = ()
+
+    def advertisement(self, name: str) -> Listener | None:
+        return next((each for each in self.advertised if each.name == name), None)
+
+
+def refused(key: str, text: str, allowed: str) -> ConfigError:
+    return ConfigError(f"{key}: value {text!r} must be {allowed}")
+
+
+def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
+    found: list[Listener] = []
+    for item in (part.strip() for part in text.split(",")):
+        match = LISTENER.match(item)
+        if match is None or int(match[3]) > MAX_PORT:
+            raise refused(key, item, "NAME://host:port, with a port up to 65535")
+        listener = Listener(match[1].upper(), match[2].strip("[]"), int(match[3]))
+        if any(listener.name == other.name for other in found):
+            raise refused(key, text, f"a list in which each name stands once ({listener.name})")
+        found.append(listener)
+    return tuple(found)
+
+
+def parse_servers(key: str, items: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """`host:port,...` as bootstrap servers are given."""
+    found = []
+    for item in items:
+        match = SERVER.match(item)
+        if match is None or not 0 < int(match[2]) <= MAX_PORT:
+            raise refused(key, item, "host:port, with a port from 1 to 65535")
+        found.append((match[1].strip("[]"), int(match[2])))
+    return tuple(found)
+
+
+def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
+    found: list[Voter] = []
+    for item in items:
+        number, _, server = item.partition("@")
+        if not number.isdigit() or not SERVER.match(server):
+            raise refused(key, item, "id@host:port")
+        ((host, port),) = parse_servers(key, [server])
+        if any(int(number) == other.id for other in found):
+            raise refused(key, item, "a voter whose id stands only once")
+        found.append(Voter(int(number), host, port))
+    return tuple(sorted(found, key=lambda voter: voter.id))
+
+
+def check_protocols(listeners: Sequence[Listener], protocols: str) -> None:
+    """Every listener must be PLAINTEXT: there is no TLS and no SASL here."""
+    by_name = split_protocol_map(protocols)
+    for listener in listeners:
+        protocol = by_name.get(listener.name, PLAINTEXT)
+        if protocol != PLAINTEXT:
+            raise ConfigError(
+                f"listener.security.protocol.map: value {protocol!r} of listener {listener.name} "
+                f"must be {PLAINTEXT} (TLS and SASL are not supported)"
+            )
+
+
+def resolve_listeners(
+    *,
+    listeners: str,
+    advertised: str | None,
+    controller_names: Sequence[str],
+    inter_broker_name: str | None,
+    roles: Sequence[str],
+    hostname: str,
+) -> Listeners:
+    """Which listener serves whom. `hostname` is advertised where a listener binds every
+    interface."""
+    bound = parse_listeners("listeners", listeners)
+    names = {name.upper() for name in controller_names}
+    controller = tuple(each for each in bound if each.name in names)
+    others = tuple(each for each in bound if each.name not in names)
+    check_roles(listeners, roles, controller, others)
+    told = (
+        {each.name: each for each in parse_listeners("advertised.listeners", advertised)}
+        if (advertised)
+        else {}
+    )
+    replication = None
+    if "broker" in roles:
+        others, replication = set_replication_apart(others, inter_broker_name)
+    public = [*others, *controller, *([replication] if replication else [])]
+    for name in told:
+        if name not in {each.name for each in public}:
+            raise refused("advertised.listeners", name, "a name that stands in listeners, too")
+    fallback = next((each.host for each in told.values() if not each.wildcard), hostname)
+    return Listeners(
+        client=others,
+        controller=controller,
+        replication=replication,
+        advertised=tuple(
+            told.get(each.name) or (replace(each, host=fallback) if each.wildcard else each)
+            for each in public
+        ),
+    )
+
+
+def check_roles(
+    text: str,
+    roles: Sequence[str],
+    controller: Sequence[Listener],
+    others: Sequence[Listener],
+) -> None:
+    if "controller" in roles and not controller:
+        raise refused("listeners", text, "a list with a listener of controller.listener.names")
+    if "broker" in roles and not others:
+        raise refused("listeners", text, "a list with a listener for clients")
+    if "controller" not in roles and controller:
+        raise refused("listeners", text, "free of controller listeners when the node is a broker")
+    if "broker" not in roles and others:
+        raise refused("listeners", text, "controller listeners only when the node is a controller")
+
+
+def set_replication_apart(
+    others: tuple[Listener, ...], inter_broker_name: str | None
+) -> tuple[tuple[Listener, ...], Listener]:
+    """(client listeners, replication listener)."""
+    chosen = (inter_broker_name or REPLICATION).upper()
+    named = next((each for each in others if each.name == chosen), None)
+    if named is None and inter_broker_name and chosen != REPLICATION:
+        raise refused("inter.broker.listener.name", inter_broker_name, "a name of listeners")
+    if named is None or len(others) == 1:
+        return others, Listener(REPLICATION, others[0].host, 0)
+    return tuple(each for each in others if each is not named), named
+
+
+def split_protocol_map(text: str) -> Mapping[str, str]:
+    pairs = (item.partition(":") for item in text.split(",") if item.strip())
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}

@@ -1,0 +1,232 @@
+"""From a .properties file, the environment and overrides to a `NodeConfig`; later sources win.
+
+The environment speaks as Kafka's images do: KAFKA_NODE_ID is node.id (`_` is `.`, `__` is `_`,
+`___` is `-`), and CLUSTER_ID names the cluster of a directory that is formatted on first use. Every
+error names where the value stands, the key, the value and what is allowed. Unknown keys are kept
+and told in one line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from quorate.config import properties
+from quorate.config.key import ConfigError
+from quorate.config.listeners import check_protocols, parse_servers, parse_voters, resolve_listeners
+from quorate.config.node_config import NodeConfig, Setting
+from quorate.config.node_keys import ALIASES, NODE_KEYS
+
+log = logging.getLogger("quorate.config")
+T = TypeVar("T")
+
+ENVIRONMENT_PREFIX = "KAFKA_"
+# Variables of Kafka's start scripts and images that are no settings.
+NOT_SETTINGS = (
+    "KAFKA_CLUSTER_ID",
+    "KAFKA_DEBUG",
+    "KAFKA_GC_",
+    "KAFKA_HEAP_",
+    "KAFKA_HOME",
+    "KAFKA_JMX_",
+    "KAFKA_JVM_",
+    "KAFKA_LOG4J_",
+    "KAFKA_OPTS",
+    "KAFKA_TOOLS_",
+    "KAFKA_USER",
+    "KAFKA_VERSION",
+)
+
+
+def load(
+    path: str | None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
+    hostname: str | None = None,
+) -> NodeConfig:
+    """The configuration of the node that `path` describes. `environment` None means the process's
+    own."""
+    environment = os.environ if environment is None else environment
+    texts: dict[str, Setting] = {}
+    if path is not None:
+        texts.update(read_file(path))
+    texts.update(read_environment(environment))
+    for name, text in (overrides or {}).items():
+        texts[ALIASES.get(name, name)] = Setting(None, text, "override")
+    settings, unknown = typed(texts)
+    if unknown:
+        log.warning("settings without effect (not known here): %s", ", ".join(sorted(unknown)))
+    cluster_id = environment.get("CLUSTER_ID") or environment.get("KAFKA_CLUSTER_ID")
+    return assemble(settings, unknown, hostname or socket.gethostname(), cluster_id)
+
+
+def read_file(path: str) -> dict[str, Setting]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            entries = properties.parse(file.read(), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    found: dict[str, Setting] = {}
+    for entry in entries:
+        name = ALIASES.get(entry.name, entry.name)
+        if name in found:
+            log.warning("%s:%d: %s stands twice; this one wins", path, entry.line, entry.name)
+        found[name] = Setting(None, entry.value, f"{path}:{entry.line}")
+    return found
+
+
+def read_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
+    found = {}
+    for variable in sorted(environment):
+        if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(NOT_SETTINGS):
+            name = environment_key(variable)
+            found[ALIASES.get(name, name)] = Setting(
+                None, environment[variable], f"environment {variable}"
+            )
+    return found
+
+
+def environment_key(variable: str) -> str:
+    """KAFKA_A_B__C___D is a.b_c-d."""
+    rest = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+    return rest.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, Setting]]:
+    """(settings of every known key, settings of unknown names)."""
+    settings = {}
+    for name, key in NODE_KEYS.items():
+        given = texts.get(name)
+        if given is None or given.text is None:
+            settings[name] = Setting(key.default, key.format(key.default))
+            continue
+        try:
+            value = key.parse(given.text)
+        except ConfigError as error:
+            raise ConfigError(f"{given.origin}: {error}") from None
+        settings[name] = Setting(value, given.text.strip(), given.origin)
+    unknown = {
+        name: Setting(given.text, given.text, given.origin)
+        for name, given in texts.items()
+        if name not in NODE_KEYS
+    }
+    return settings, unknown
+
+
+def assemble(
+    settings: Mapping[str, Setting],
+    unknown: Mapping[str, Setting],
+    hostname: str,
+    cluster_id: str | None,
+) -> NodeConfig:
+    """What is derived from several settings, and the rules between them."""
+
+    def derive(name: str, work: Callable[[Any], T]) -> T:
+        """An error in what is derived from `name` says where `name` stands."""
+        try:
+            return work(settings[name].value)
+        except ConfigError as error:
+            raise ConfigError(f"{settings[name].origin}: {error}") from None
+
+    def required(name: str) -> Any:
+        if settings[name].value is None:
+            raise ConfigError(f"{name}: must be set ({NODE_KEYS[name].doc})")
+        return settings[name].value
+
+    def resolved(text: str) -> Any:
+        return resolve_listeners(
+            listeners=default_listeners(settings, roles),
+            advertised=settings["advertised.listeners"].value,
+            controller_names=settings["controller.listener.names"].value,
+            inter_broker_name=settings["inter.broker.listener.name"].value,
+            roles=roles,
+            hostname=hostname,
+        )
+
+    roles = required("process.roles")
+    node_id = required("node.id")
+    voters = derive(
+        "controller.quorum.voters", lambda v: parse_voters("controller.quorum.voters", v)
+    )
+    bootstrap = derive(
+        "controller.quorum.bootstrap.servers",
+        lambda v: parse_servers("controller.quorum.bootstrap.servers", v),
+    )
+    listeners = derive("listeners", resolved)
+    derive(
+        "listener.security.protocol.map",
+        lambda v: check_protocols([*listeners.client, *listeners.controller], v),
+    )
+    log_dir = derive("log.dirs", lambda v: only_directory(v, settings["log.dir"].value))
+    config = NodeConfig(
+        settings=settings,
+        unknown=unknown,
+        node_id=node_id,
+        roles=roles,
+        listeners=listeners,
+        voters=voters,
+        bootstrap_servers=bootstrap,
+        log_dir=log_dir,
+        metadata_log_dir=settings["metadata.log.dir"].value or log_dir,
+        cluster_id=cluster_id or None,
+    )
+    check_quorum(config)
+    check_times(config)
+    return config
+
+
+def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -> str:
+    setting = settings["listeners"]
+    if setting.is_default and "controller" in roles:
+        raise ConfigError("listeners: must be set when process.roles has controller")
+    return str(setting.value)
+
+
+def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
+    if not directories:
+        return os.path.abspath(fallback)
+    if len(directories) > 1:
+        raise ConfigError(
+            f"log.dirs: value {','.join(directories)!r} must be one directory (a node has one)"
+        )
+    return os.path.abspath(directories[0])
+
+
+def check_quorum(config: NodeConfig) -> None:
+    if not config.voters and not config.bootstrap_servers:
+        raise ConfigError(
+            "controller.quorum.voters: must be set (id@host:port,...), "
+            "or controller.quorum.bootstrap.servers"
+        )
+    if not config.voters:
+        return
+    origin = config.origin("controller.quorum.voters")
+    is_voter = any(voter.id == config.node_id for voter in config.voters)
+    if config.is_controller and not is_voter:
+        raise ConfigError(
+            f"{origin}: controller.quorum.voters: must name node.id {config.node_id}, "
+            "whose process.roles has controller"
+        )
+    if is_voter and not config.is_controller:
+        raise ConfigError(
+            f"{origin}: controller.quorum.voters: must not name node.id {config.node_id}, "
+            "whose process.roles is broker"
+        )
+
+
+def check_times(config: NodeConfig) -> None:
+    interval, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
+    if interval >= session:
+        raise ConfigError(
+            f"{config.origin('broker.heartbeat.interval.ms')}: broker.heartbeat.interval.ms: value "
+            f"'{interval}' must be below broker.session.timeout.ms ({session})"
+        )
+    wait, lag = config["replica.fetch.wait.max.ms"], config["replica.lag.time.max.ms"]
+    if wait > lag:
+        raise ConfigError(
+            f"{config.origin('replica.fetch.wait.max.ms')}: replica.fetch.wait.max.ms: value "
+            f"'{wait}' must be at most replica.lag.time.max.ms ({lag})"
+        )

@@ -1,0 +1,305 @@
+"""Kafka's topic-level keys: what CreateTopics, IncrementalAlterConfigs and DescribeConfigs validate
+against.
+
+Names, types, defaults and ranges are those of Kafka 4.1 (compared with Kafka's own table in the
+tests). The remote-storage keys are left out: there is no tiered storage here, so setting one is
+refused as unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quorate.config.key import (
+    MAX_LONG,
+    ConfigError,
+    Key,
+    Kind,
+    Value,
+    at_least,
+    between,
+    one_of,
+    some_of,
+    table,
+    throttled_replicas,
+)
+
+COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+
+
+def same(node_key: str) -> tuple[tuple[str, int], ...]:
+    return ((node_key, 1),)
+
+
+TOPIC_KEYS = table(
+    Key(
+        "cleanup.policy",
+        Kind.LIST,
+        ("delete",),
+        "What happens to old segments: delete them, compact them, or both.",
+        some_of("compact", "delete"),
+        synonyms=same("log.cleanup.policy"),
+    ),
+    Key(
+        "compression.gzip.level",
+        Kind.INT,
+        -1,
+        "Level when the topic's compression.type is gzip.",
+        between(1, 9, also=-1),
+        synonyms=same("compression.gzip.level"),
+    ),
+    Key(
+        "compression.lz4.level",
+        Kind.INT,
+        9,
+        "Level when the topic's compression.type is lz4.",
+        between(1, 17),
+        synonyms=same("compression.lz4.level"),
+    ),
+    Key(
+        "compression.zstd.level",
+        Kind.INT,
+        3,
+        "Level when the topic's compression.type is zstd.",
+        between(-131072, 22),
+        synonyms=same("compression.zstd.level"),
+    ),
+    Key(
+        "compression.type",
+        Kind.STRING,
+        "producer",
+        "Codec of stored batches; producer keeps what was sent.",
+        one_of(*COMPRESSIONS),
+        synonyms=same("compression.type"),
+    ),
+    Key(
+        "delete.retention.ms",
+        Kind.LONG,
+        86_400_000,
+        "How long a compacted topic keeps delete markers.",
+        at_least(0),
+        synonyms=same("log.cleaner.delete.retention.ms"),
+    ),
+    Key(
+        "file.delete.delay.ms",
+        Kind.LONG,
+        60_000,
+        "Time between renaming a file away and removing it.",
+        at_least(0),
+        synonyms=same("log.segment.delete.delay.ms"),
+    ),
+    Key(
+        "flush.messages",
+        Kind.LONG,
+        MAX_LONG,
+        "Records between two forced fsyncs.",
+        at_least(1),
+        synonyms=same("log.flush.interval.messages"),
+    ),
+    Key(
+        "flush.ms",
+        Kind.LONG,
+        MAX_LONG,
+        "Time between two forced fsyncs.",
+        at_least(0),
+        synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+    ),
+    Key(
+        "follower.replication.throttled.replicas",
+        Kind.LIST,
+        (),
+        "Replicas whose fetching counts against the follower's throttle.",
+        throttled_replicas,
+    ),
+    Key(
+        "leader.replication.throttled.replicas",
+        Kind.LIST,
+        (),
+        "Replicas whose fetching counts against the leader's throttle.",
+        throttled_replicas,
+    ),
+    Key(
+        "index.interval.bytes",
+        Kind.INT,
+        4096,
+        "Log bytes between two entries of the offset index.",
+        at_least(0),
+        synonyms=same("log.index.interval.bytes"),
+    ),
+    Key(
+        "internal.segment.bytes",
+        Kind.INT,
+        None,
+        "Replaces segment.bytes without its lower limit, for tests.",
+        internal=True,
+    ),
+    Key(
+        "max.compaction.lag.ms",
+        Kind.LONG,
+        MAX_LONG,
+        "A record is compacted at the latest this long after it was written.",
+        at_least(1),
+        synonyms=same("log.cleaner.max.compaction.lag.ms"),
+    ),
+    Key(
+        "max.message.bytes",
+        Kind.INT,
+        1_048_588,
+        "Largest record batch that is accepted.",
+        at_least(0),
+        synonyms=same("message.max.bytes"),
+    ),
+    Key(
+        "message.timestamp.after.max.ms",
+        Kind.LONG,
+        HOUR_MS,
+        "How far a record's timestamp may be in the broker's future.",
+        at_least(0),
+        synonyms=same("log.message.timestamp.after.max.ms"),
+    ),
+    Key(
+        "message.timestamp.before.max.ms",
+        Kind.LONG,
+        MAX_LONG,
+        "How far a record's timestamp may be in the broker's past.",
+        at_least(0),
+        synonyms=same("log.message.timestamp.before.max.ms"),
+    ),
+    Key(
+        "message.timestamp.type",
+        Kind.STRING,
+        "CreateTime",
+        "Whose clock stamps a record: the producer's or the broker's.",
+        one_of("CreateTime", "LogAppendTime"),
+        synonyms=same("log.message.timestamp.type"),
+    ),
+    Key(
+        "min.cleanable.dirty.ratio",
+        Kind.DOUBLE,
+        0.5,
+        "Share of not yet compacted bytes from which the log is compacted.",
+        between(0, 1),
+        synonyms=same("log.cleaner.min.cleanable.ratio"),
+    ),
+    Key(
+        "min.compaction.lag.ms",
+        Kind.LONG,
+        0,
+        "A record is not compacted before this long after it was written.",
+        at_least(0),
+        synonyms=same("log.cleaner.min.compaction.lag.ms"),
+    ),
+    Key(
+        "min.insync.replicas",
+        Kind.INT,
+        1,
+        "Smallest ISR with which acks=all writes are taken.",
+        at_least(1),
+        synonyms=same("min.insync.replicas"),
+    ),
+    Key(
+        "preallocate",
+        Kind.BOOLEAN,
+        False,
+        "Allocate a segment's file at its full size when it is made.",
+        synonyms=same("log.preallocate"),
+    ),
+    Key(
+        "retention.bytes",
+        Kind.LONG,
+        -1,
+        "Size of a partition from which old segments go; -1: no limit.",
+        synonyms=same("log.retention.bytes"),
+    ),
+    Key(
+        "retention.ms",
+        Kind.LONG,
+        604_800_000,
+        "Age from which old segments go; -1: no limit.",
+        at_least(-1),
+        synonyms=(
+            ("log.retention.ms", 1),
+            ("log.retention.minutes", MINUTE_MS),
+            ("log.retention.hours", HOUR_MS),
+        ),
+    ),
+    Key(
+        "segment.bytes",
+        Kind.INT,
+        1_073_741_824,
+        "Size at which a new segment begins.",
+        at_least(1_048_576),
+        synonyms=same("log.segment.bytes"),
+    ),
+    Key(
+        "segment.index.bytes",
+        Kind.INT,
+        10_485_760,
+        "Largest offset index; a new segment begins when it is full.",
+        at_least(4),
+        synonyms=same("log.index.size.max.bytes"),
+    ),
+    Key(
+        "segment.jitter.ms",
+        Kind.LONG,
+        0,
+        "Random time taken off segment.ms, so that segments do not all roll at once.",
+        at_least(0),
+        synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)),
+    ),
+    Key(
+        "segment.ms",
+        Kind.LONG,
+        604_800_000,
+        "Age at which a new segment begins even if the old one is small.",
+        at_least(1),
+        synonyms=(("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)),
+    ),
+    Key(
+        "unclean.leader.election.enable",
+        Kind.BOOLEAN,
+        False,
+        "Elect a replica from outside the ISR, losing records, when no other is left.",
+        synonyms=same("unclean.leader.election.enable"),
+    ),
+)
+
+
+def topic_key(name: str) -> Key:
+    key = TOPIC_KEYS.get(name)
+    if key is None:
+        raise ConfigError(f"{name}: there is no such topic config")
+    return key
+
+
+def validate_topic_configs(configs: Mapping[str, str]) -> None:
+    """Every key known and every value allowed, alone and together; else ConfigError."""
+    values = {name: topic_key(name).parse(text) for name, text in configs.items()}
+    low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise ConfigError(
+            f"min.compaction.lag.ms: value '{low}' must be at most max.compaction.lag.ms ({high})"
+        )
+
+
+def topic_defaults(node: Mapping[str, Value]) -> dict[str, Value]:
+    """Every topic key's default on a node: from the first of its node keys that is set."""
+    return {name: topic_default(key, node) for name, key in TOPIC_KEYS.items()}
+
+
+def topic_default(key: Key, node: Mapping[str, Value]) -> Value:
+    for name, factor in key.synonyms:
+        value = node.get(name)
+        if value is not None:
+            # -1 is "no limit" in every unit, and a bool is an int.
+            return value * factor if type(value) is int and value >= 0 else value
+    return key.default
+
+
+def effective_topic_configs(
+    overrides: Mapping[str, str], defaults: Mapping[str, Value]
+) -> dict[str, Value]:
+    """The typed configs of one topic; an override that is no topic key is left out."""
+    set_here = {n: TOPIC_KEYS[n].parse(text) for n, text in overrides.items() if n in TOPIC_KEYS}
+    return {**defaults, **set_here}
