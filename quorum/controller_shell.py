@@ -1,0 +1,237 @@
+"""The asyncio shell around the controller's rules: requests in, records appended, answers when
+committed.
+
+All requests that wait in one loop iteration are ruled on in order, each on the image that the one
+before left, and their records leave as one batch: one write, one fsync, one round of replication
+(group commit).
+
+Invariants:
+
+- Rules run only while active: the epoch's own LeaderChange is committed and everything inherited is
+  replayed.
+- An answer leaves only when everything it rests on is committed, also when it has no records of its
+  own.
+- Every answer callback runs exactly once. NOT_CONTROLLER: provably not appended. UNKNOWN: appended,
+  outcome
+  not known, because leadership was lost before the commit.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.raft.errors import NotLeader
+from quorate.quorum.seams import Clock, Timer
+
+MAX_QUEUED = 20_000
+MAX_BATCH_RECORDS = 10_000
+MAX_BATCH_BYTES = 4 << 20
+
+logger = logging.getLogger("quorate.quorum.controller")
+
+
+class Refusal(enum.Enum):
+    NOT_CONTROLLER = "not the active controller"
+    UNKNOWN = "leadership was lost before the outcome was known"
+
+
+Answer = Callable[[object], None]
+"""Gets the rules' response, or a Refusal."""
+Rule = Callable[[Context], Result]
+
+
+class MetadataLog(Protocol):
+    @property
+    def end_offset(self) -> int: ...
+
+    def append(self, values: list[bytes]) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    offset: int  # answered once the high watermark passes it
+    response: object
+    answer: Answer
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one loop iteration appends, and who waits for it."""
+
+    first_offset: int
+    values: list[bytes] = field(default_factory=list)
+    answers: list[_Waiting] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, values: list[bytes]) -> None:
+        self.values.extend(values)
+        self.size_bytes += sum(map(len, values))
+
+    @property
+    def next_offset(self) -> int:
+        return self.first_offset + len(self.values)
+
+    @property
+    def full(self) -> bool:
+        return len(self.values) >= MAX_BATCH_RECORDS or self.size_bytes >= MAX_BATCH_BYTES
+
+
+def _nobody(_: object) -> None:
+    """Answers of what nobody asked for: ticks, probes, activation."""
+
+
+class ControllerShell:
+    def __init__(
+        self,
+        clock: Clock,
+        controller: Controller,
+        log: MetadataLog,
+        *,
+        carry_out: Callable[[Effect], None],
+    ) -> None:
+        self._clock = clock
+        self._controller = controller
+        self._log = log
+        self._carry_out = carry_out
+        self._requests: deque[tuple[object, Answer]] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._images: deque[MetadataImage] = deque()
+        self._latest: MetadataImage | None = None
+        self._epoch = -1
+        self._high_watermark = 0
+        self._drain_scheduled = False
+        self._timer: Timer | None = None
+
+    @property
+    def active(self) -> bool:
+        return self._latest is not None
+
+    def submit(self, request: object, answer: Answer) -> None:
+        """Rule on `request` in this loop iteration, after what was submitted before it."""
+        if not self.active or len(self._requests) >= MAX_QUEUED:
+            answer(Refusal.NOT_CONTROLLER)
+            return
+        self._requests.append((request, answer))
+        self._schedule()
+
+    def activate(self, image: MetadataImage, epoch: int) -> None:
+        """`image` holds everything up to the log's end, all of it committed."""
+        logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
+        self._epoch = epoch
+        self._latest = image
+        self._rule_now(lambda context: self._controller.activate(image, context))
+
+    def deactivate(self) -> None:
+        """Leadership is lost: the latest image goes, and with it every answer that rests on it."""
+        if not self.active:
+            return
+        logger.info("no longer the active controller (epoch %d)", self._epoch)
+        self._latest = None
+        self._images.clear()
+        self._controller.deactivate()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, deque()
+        requests, self._requests = self._requests, deque()
+        for each in waiting:
+            each.answer(Refusal.UNKNOWN)
+        for _, answer in requests:
+            answer(Refusal.NOT_CONTROLLER)
+
+    def committed(self, high_watermark: int) -> MetadataImage | None:
+        """Answer what is committed now; the newest committed image, when there is a newer one."""
+        self._high_watermark = high_watermark
+        image = None
+        while self._images and self._images[0].last.offset < high_watermark:
+            image = self._images.popleft()
+        while self._waiting and self._waiting[0].offset < high_watermark:
+            each = self._waiting.popleft()
+            each.answer(each.response)
+        return image
+
+    def tell(self, event: Rule) -> None:
+        """Rule on something that happened (a lost connection, a probe's answer) rather than a
+        request."""
+        if self.active:
+            self._rule_now(event)
+
+    def _schedule(self) -> None:
+        if not self._drain_scheduled:
+            self._drain_scheduled = True
+            self._clock.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        self._drain_scheduled = False
+        while self._requests and self.active:
+            batch = _Batch(self._log.end_offset)
+            while self._requests and not batch.full:
+                request, answer = self._requests.popleft()
+                self._rule(batch, partial(self._controller.handle, request), answer)
+            self._append(batch)
+        self._arm()
+
+    def _rule_now(self, rule: Rule) -> None:
+        batch = _Batch(self._log.end_offset)
+        self._rule(batch, rule, _nobody)
+        self._append(batch)
+        self._arm()
+
+    def _rule(self, batch: _Batch, rule: Rule, answer: Answer) -> None:
+        assert self._latest is not None
+        context = Context(
+            now_ms=self._clock.now_ms(),
+            wall_ms=self._clock.wall_ms(),
+            next_offset=batch.next_offset,
+        )
+        result = rule(context)
+        if result.records:
+            batch.add([encode_record(record) for record in result.records])
+            last = EpochOffset(self._epoch, batch.next_offset - 1)
+            self._latest, delta = replay(self._latest, result.records, last, context.wall_ms)
+            self._controller.replayed(self._latest, delta)
+        batch.answers.append(_Waiting(batch.next_offset - 1, result.response, answer))
+        for effect in result.effects:
+            self._carry_out(effect)
+
+    def _append(self, batch: _Batch) -> None:
+        """One Raft batch for all of `batch`; then whatever needs no commit is answered."""
+        if batch.values:
+            assert self._latest is not None
+            self._images.append(self._latest)
+            try:
+                self._log.append(batch.values)
+            except NotLeader:
+                for each in batch.answers:
+                    each.answer(Refusal.NOT_CONTROLLER)
+                self.deactivate()
+                return
+        self._waiting.extend(batch.answers)
+        self.committed(self._high_watermark)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self._controller.deadline_ms() if self.active else None
+        if deadline_ms is not None:
+            delay_ms = max(0, deadline_ms - self._clock.now_ms())
+            self._timer = self._clock.call_later(delay_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self.active:
+            self._rule_now(self._controller.tick)

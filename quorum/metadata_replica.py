@@ -1,0 +1,211 @@
+"""The asyncio shell around one node's copy of the metadata log: Raft core, log and election file.
+
+Voters (controllers) and observers (brokers) run the same shell. It carries out the core's effects
+in order and feeds back what became of them; it decides nothing.
+
+Invariants:
+
+- Nothing the core emitted after a `Persist` leaves the node before that election is durable (R1,
+  R2).
+- A flush counts for the core only with the epoch in which it was asked for (R22).
+- A failed write, fsync or rename stops the node: `on_failed` is called once and nothing goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from quorate.quorum.log.group_commit import GroupCommit
+from quorate.quorum.log.log import Log
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.messages import Request, Response
+from quorate.quorum.raft.raft import Raft
+from quorate.quorum.seams import Seams, Timer
+
+logger = logging.getLogger("quorate.quorum.raft")
+
+
+class VoterLinks(Protocol):
+    """Sends Raft requests to voters by id; `done` gets the response, or None when there was
+    none."""
+
+    def send(
+        self,
+        voter_id: int,
+        request: Request,
+        timeout_ms: int,
+        done: Callable[[Response | None], None],
+    ) -> None: ...
+
+
+class ReplicaListener(Protocol):
+    def on_role(self, effect: effects.RoleChanged) -> None: ...
+
+    def on_committed(self, high_watermark: int) -> None: ...
+
+    def on_resigned(self) -> None: ...
+
+    def on_failed(self, error: BaseException) -> None: ...
+
+
+class MetadataReplica:
+    def __init__(
+        self,
+        seams: Seams,
+        raft: Raft,
+        log: Log,
+        election_file: ElectionFile,
+        voters: VoterLinks,
+        listener: ReplicaListener,
+    ) -> None:
+        self.raft = raft
+        self.log = log
+        self._clock = seams.clock
+        self._disk = seams.disk
+        self._election_file = election_file
+        self._voters = voters
+        self._listener = listener
+        self._commit = GroupCommit(log, seams.disk, self._flushed, self._fail)
+        self._flushes: deque[effects.Flush] = deque()
+        self._outbox: deque[effects.Effect] = deque()
+        self._saving = False
+        self._running = False
+        self._replies: dict[int, Callable[[Response], None]] = {}
+        self._next_token = 0
+        self._timer: Timer | None = None
+        self._timer_ms: int | None = None
+        self._carry_out: dict[type[effects.Effect], Callable[..., None]] = {
+            effects.Send: self._send,
+            effects.Reply: self._reply,
+            effects.Persist: self._persist,
+            effects.Flush: self._flush,
+            effects.Committed: lambda effect: self._listener.on_committed(effect.high_watermark),
+            effects.RoleChanged: self._role_changed,
+            effects.Truncated: self._truncated,
+            effects.Resigned: lambda effect: self._listener.on_resigned(),
+        }
+
+    def start(self) -> None:
+        self._running = True
+        self._advance()
+
+    def close(self) -> None:
+        """Stops at once, without resigning; outstanding replies are dropped with their links."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def request(self, message: Request, reply: Callable[[Response], None]) -> None:
+        token = self._next_token
+        self._next_token += 1
+        self._replies[token] = reply
+        self.raft.request(self._clock.now_ms(), token, message)
+        self._advance()
+
+    def append(self, values: Sequence[bytes]) -> int:
+        """Append one batch as the leader; the offset of its last record. Raises NotLeader."""
+        offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
+        self._advance()
+        return offset
+
+    def resign(self) -> None:
+        self.raft.resign(self._clock.now_ms())
+        self._advance()
+
+    def voter_connected(self, voter_id: int) -> None:
+        self.raft.voter_connected(self._clock.now_ms(), voter_id)
+        self._advance()
+
+    def link_lost(self, voter_id: int) -> None:
+        self.raft.link_lost(self._clock.now_ms(), voter_id)
+        self._advance()
+
+    def link_refused(self, voter_id: int) -> None:
+        self.raft.link_refused(self._clock.now_ms(), voter_id)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Carry out what the core wants, up to the next election that has to be durable first."""
+        self._outbox.extend(self.raft.take_effects())
+        while self._outbox and not self._saving and self._running:
+            effect = self._outbox.popleft()
+            self._carry_out[type(effect)](effect)
+            self._outbox.extend(self.raft.take_effects())
+        self._arm()
+
+    def _arm(self) -> None:
+        deadline_ms = self.raft.deadline_ms() if self._running else None
+        if deadline_ms == self._timer_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms is not None:
+            delay_ms = max(0, deadline_ms - self._clock.now_ms())
+            self._timer = self._clock.call_later(delay_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = None
+        if self._running:
+            self.raft.tick(self._clock.now_ms())
+            self._advance()
+
+    def _send(self, effect: effects.Send) -> None:
+        def done(response: Response | None) -> None:
+            if self._running:
+                self.raft.response(self._clock.now_ms(), effect.token, response)
+                self._advance()
+
+        self._voters.send(effect.voter_id, effect.request, effect.timeout_ms, done)
+
+    def _reply(self, effect: effects.Reply) -> None:
+        reply = self._replies.pop(effect.token, None)
+        if reply is not None:
+            reply(effect.response)
+
+    def _persist(self, effect: effects.Persist) -> None:
+        self._saving = True
+        election: Election = effect.election
+
+        def saved(_: None, error: BaseException | None) -> None:
+            self._saving = False
+            if error is not None:
+                self._fail(error)
+            elif self._running:
+                self.raft.election_saved(election)
+                self._advance()
+
+        self._disk.submit(lambda: self._election_file.save(election), saved)
+
+    def _flush(self, effect: effects.Flush) -> None:
+        self._flushes.append(effect)
+        self._commit.request()
+
+    def _flushed(self, offset: int) -> None:
+        reached = None
+        while self._flushes and self._flushes[0].offset <= offset:
+            reached = self._flushes.popleft()
+        if reached is not None and self._running:
+            self.raft.flushed(self._clock.now_ms(), reached.epoch, reached.offset)
+            self._advance()
+
+    def _truncated(self, effect: effects.Truncated) -> None:
+        """Flushes asked for beyond the cut prove nothing any more."""
+        logger.warning("metadata log cut back to offset %d: the leader's differs", effect.offset)
+        self._flushes = deque(each for each in self._flushes if each.offset <= effect.offset)
+
+    def _role_changed(self, effect: effects.RoleChanged) -> None:
+        logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)
+        self._listener.on_role(effect)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._running:
+            self.close()
+            self._listener.on_failed(error)
