@@ -1,0 +1,70 @@
+"""Why a change record was written: the one table of causes (design idea 6).
+
+A cause is history, not state: it travels in tag 9000 of change records, is shown by `quorate
+history` and `quorate dump-log`, and is neither in the image nor in snapshots. Records without one
+(Kafka's own, and records that explain themselves) read as UNKNOWN. Names are stored: never
+rename one.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Cause(enum.StrEnum):
+    doc: str
+
+    def __new__(cls, value: str, doc: str) -> Cause:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
+
+    UNKNOWN = "", "No cause is recorded: Apache Kafka or an older version wrote this record."
+
+    # Brokers and their sessions
+    REGISTERED = "registered", "The broker registered: a new process, or a new session of one."
+    BROKER_UNFENCED = "broker-unfenced", "The broker caught up with the metadata log and serves."
+    SESSION_EXPIRED = "session-expired", "No heartbeat came for broker.session.timeout.ms."
+    CONNECTION_LOST = "connection-lost", "Its connection closed and its port refused: it is dead."
+    FENCE_REQUESTED = "fence-requested", "The broker asked to be fenced in its heartbeat."
+    SESSION_REPLACED = "session-replaced", "Another incarnation of the broker took its place."
+    UNCLEAN_RESTART = "unclean-restart", "The broker came back without a clean shutdown."
+    CONTROLLED_SHUTDOWN = "controlled-shutdown", "The broker is shutting down in order."
+    SHUTDOWN_COMPLETE = "shutdown-complete", "The broker had moved everything away and went down."
+    UNREGISTERED = "unregistered", "An administrator removed the broker's registration."
+
+    # The ISR, as the partition's leader sees it
+    ISR_SHRINK_LAG = "isr-shrink-lag", "A follower did not catch up for replica.lag.time.max.ms."
+    ISR_SHRINK_BROKER = "isr-shrink-broker", "A follower's broker is fenced or shutting down."
+    ISR_EXPAND = "isr-expand", "A follower caught up with the high watermark and its leader."
+    LEADER_RECOVERED = "leader-recovered", "A leader elected uncleanly finished its recovery."
+
+    # Topics and partitions
+    TOPIC_CREATED = "topic-created", "The partition was created with its topic."
+    PARTITION_GROWTH = "partition-growth", "An administrator raised the number of partitions."
+    CONFIG_CHANGED = "config-changed", "A configuration changed what holds for the partition."
+    DIRECTORY_ASSIGNED = "directory-assigned", "A broker placed its replica in a log directory."
+    DIRECTORY_FAILED = "directory-failed", "A broker lost the log directory of its replica."
+
+    # Elections
+    PREFERRED_ELECTION = "preferred-election", "The preferred leader was elected, as was asked."
+    LEADER_IMBALANCE = "leader-imbalance", "The periodic check gave leadership back as preferred."
+    UNCLEAN_ELECTION = "unclean-election", "A leader outside the ISR was elected: data may be lost."
+
+    # Reassignment
+    REASSIGNMENT_START = "reassignment-start", "A reassignment began: replicas are added."
+    REASSIGNMENT_STEP = "reassignment-step", "A reassignment made progress but is not complete."
+    REASSIGNMENT_COMPLETE = (
+        "reassignment-complete",
+        "All new replicas are in the ISR.",
+    )
+    REASSIGNMENT_CANCEL = "reassignment-cancel", "A reassignment was cancelled and taken back."
+
+
+DOCS = {cause.value: cause.doc for cause in Cause}
+
+
+def describe(cause: str) -> str:
+    """The line of doc for a stored cause; a newer version's cause is shown by its name."""
+    return DOCS.get(cause, f"{cause} (not known to this version)")

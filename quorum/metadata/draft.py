@@ -1,0 +1,182 @@
+"""The next image in the making: what a run of records changes, laid over the image before it.
+
+Each persistent map is touched once per run of records, not once per record: changes gather in
+plain dictionaries and are folded in at the end. A draft is private to one `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
+from quorate.quorum.metadata.errors import ReplayError
+from quorate.quorum.metadata.image import (
+    TOPIC_RESOURCE,
+    Broker,
+    ConfigResource,
+    ControllerRegistration,
+    MetadataImage,
+    Partition,
+    Topic,
+)
+from quorate.quorum.metadata.persistent import PersistentMap
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Overlay(Generic[K, V]):
+    """A persistent map and what is set over it; None is removal."""
+
+    __slots__ = ("base", "changed")
+
+    def __init__(self, base: PersistentMap[K, V]) -> None:
+        self.base: Final = base
+        self.changed: Final[dict[K, V | None]] = {}
+
+    def get(self, key: K) -> V | None:
+        if key in self.changed:
+            return self.changed[key]
+        return self.base.get(key)
+
+    def clear(self) -> None:
+        for key in sorted(self.base):  # type: ignore[type-var]  # all our keys have an order
+            self.changed[key] = None
+        for key in self.changed:
+            self.changed[key] = None
+
+    def fold(self) -> PersistentMap[K, V]:
+        return folded(self.base, self.changed)
+
+    def changes(self) -> dict[K, Change[V]]:
+        found = {}
+        for key, new in self.changed.items():
+            old = self.base.get(key)
+            if old is not None or new is not None:
+                found[key] = Change(old, new)
+        return found
+
+
+class TopicDraft:
+    __slots__ = ("created", "id", "name", "partitions")
+
+    def __init__(self, topic: Topic, created: bool) -> None:
+        self.id = topic.id
+        self.name = topic.name
+        self.created = created
+        self.partitions: Overlay[int, Partition] = Overlay(topic.partitions)
+
+    def fold(self) -> Topic:
+        return Topic(id=self.id, name=self.name, partitions=self.partitions.fold())
+
+
+class Draft:
+    __slots__ = (
+        "brokers",
+        "configs",
+        "controllers",
+        "features",
+        "image",
+        "names",
+        "next_producer_id",
+        "topics",
+    )
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image: Final = image
+        self.features: Overlay[str, int] = Overlay(image.features)
+        self.brokers: Overlay[int, Broker] = Overlay(image.brokers)
+        self.controllers: Overlay[int, ControllerRegistration] = Overlay(image.controllers)
+        self.names: Overlay[str, Uuid] = Overlay(image.topic_ids)
+        self.topics: dict[Uuid, TopicDraft | None] = {}
+        self.configs: dict[ConfigResource, Overlay[str, str]] = {}
+        self.next_producer_id = image.next_producer_id
+
+    def topic(self, topic_id: Uuid) -> TopicDraft:
+        try:
+            draft = self.topics[topic_id]
+        except KeyError:
+            base = self.image.topics.get(topic_id)
+            draft = self.topics[topic_id] = None if base is None else TopicDraft(base, False)
+        if draft is None:
+            raise ReplayError("there is no such topic")
+        return draft
+
+    def create_topic(self, topic_id: Uuid, name: str) -> None:
+        if self.names.get(name) is not None:
+            raise ReplayError(f"there is already a topic named {name!r}")
+        if topic_id in self.topics or topic_id in self.image.topics:
+            raise ReplayError("there is already a topic with this id")
+        self.topics[topic_id] = TopicDraft(Topic(id=topic_id, name=name), True)
+        self.names.changed[name] = topic_id
+
+    def delete_topic(self, topic_id: Uuid) -> None:
+        """Also its configs: no record of their own says so."""
+        name = self.topic(topic_id).name
+        self.topics[topic_id] = None
+        self.names.changed[name] = None
+        resource = (TOPIC_RESOURCE, name)
+        if resource in self.configs or resource in self.image.configs:
+            self.config(resource).clear()
+
+    def config(self, resource: ConfigResource) -> Overlay[str, str]:
+        overlay = self.configs.get(resource)
+        if overlay is None:
+            base = self.image.configs.get(resource)
+            overlay = self.configs[resource] = Overlay(PersistentMap() if base is None else base)
+        return overlay
+
+    def finish(self, last: EpochOffset, timestamp_ms: int) -> tuple[MetadataImage, ImageDelta]:
+        image = self.image
+        topics = {
+            topic_id: None if draft is None else draft.fold()
+            for topic_id, draft in self.topics.items()
+        }
+        configs = {resource: overlay.fold() or None for resource, overlay in self.configs.items()}
+        successor = MetadataImage(
+            last=last,
+            last_timestamp_ms=timestamp_ms,
+            features=self.features.fold(),
+            brokers=self.brokers.fold(),
+            controllers=self.controllers.fold(),
+            topics=folded(image.topics, topics),
+            topic_ids=self.names.fold(),
+            configs=folded(image.configs, configs),
+            next_producer_id=self.next_producer_id,
+        )
+        return successor, self._delta(successor)
+
+    def _delta(self, successor: MetadataImage) -> ImageDelta:
+        topics, deleted = {}, {}
+        for topic_id, draft in self.topics.items():
+            if draft is not None:
+                topics[topic_id] = TopicChange(
+                    topic=successor.topics[topic_id],
+                    created=draft.created,
+                    partitions=draft.partitions.changes(),
+                )
+            elif topic_id in self.image.topics:
+                deleted[topic_id] = self.image.topics[topic_id]
+        producer_ids_moved = self.next_producer_id != self.image.next_producer_id
+        return ImageDelta(
+            brokers=self.brokers.changes(),
+            controllers=self.controllers.changes(),
+            topics=topics,
+            deleted=deleted,
+            configs=tuple(self.configs),
+            features=self.features.changes(),
+            next_producer_id=self.next_producer_id if producer_ids_moved else None,
+        )
+
+
+def folded(base: PersistentMap[K, V], changed: dict[K, V | None]) -> PersistentMap[K, V]:
+    if not changed:
+        return base
+    kept = {key: value for key, value in changed.items() if value is not None}
+    if len(kept) != len(changed):
+        for key, value in changed.items():
+            if value is None:
+                base = base.discard(key)
+    return base.update(kept) if kept else base

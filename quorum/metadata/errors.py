@@ -1,0 +1,31 @@
+"""What can be wrong with metadata records. None is retriable: the same bytes fail again."""
+
+from __future__ import annotations
+
+
+class MetadataError(Exception):
+    """Base of all errors about metadata records and images."""
+
+    retriable = False
+
+
+class UnknownRecord(MetadataError):
+    """A record type, record version or frame version that this version of Quorate does not know."""
+
+    def __init__(self, api_key: int, version: int, name: str | None) -> None:
+        self.api_key = api_key
+        self.version = version
+        known = f"{name} version {version}" if name else f"record type {api_key} version {version}"
+        super().__init__(
+            f"{known} is unknown: it was written at a newer metadata.version or by a feature that "
+            "Quorate does not have; read it with the version that wrote it"
+        )
+
+
+class MalformedRecord(MetadataError):
+    """Bytes that are no metadata record although their checksum was right."""
+
+
+class ReplayError(MetadataError):
+    """A record contradicts the image that it is replayed on. A node whose committed log holds such
+    a record stops: whatever it did next would rest on a wrong image."""

@@ -1,0 +1,269 @@
+"""Replay: (image, records) -> (next image, delta). The only way in which cluster state changes.
+
+Leader, standby, broker, restart, snapshot load and time travel all replay the same records. The
+table at the end says what each record does; a record that contradicts the image raises
+`ReplayError`, and the node that replays it stops. Markers of metadata transactions are not
+replayed; `Loader` holds back what stands between them (KIP-868).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.draft import Draft, TopicDraft
+from quorate.quorum.metadata.errors import ReplayError
+from quorate.quorum.metadata.image import Broker, ControllerRegistration, MetadataImage, Partition
+from quorate.quorum.metadata.records import (
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    ZkMigrationStateRecord,
+)
+
+
+def replay(
+    image: MetadataImage,
+    records: Sequence[MetadataRecord],
+    last: EpochOffset,
+    timestamp_ms: int,
+) -> tuple[MetadataImage, ImageDelta]:
+    """`last` is the epoch and offset of the last of `records` (or of the control record they end
+    with), `timestamp_ms` its batch's. All or nothing: when it raises, `image` is what holds."""
+    if last < image.last:
+        raise ReplayError(f"the image is at {image.last}: it cannot go back to {last}")
+    draft = Draft(image)
+    for index, record in enumerate(records):
+        rule = REPLAY.get(type(record))
+        try:
+            if rule is None:
+                raise ReplayError("this record cannot be replayed by itself")
+            rule(draft, record)
+        except ReplayError as error:
+            raise ReplayError(
+                f"{error}: {record}, record {index + 1} of {len(records)} up to offset "
+                f"{last.offset}; log and image contradict each other, so this node must stop: "
+                "restore its metadata log from another node's"
+            ) from None
+    return draft.finish(last, timestamp_ms)
+
+
+def merge(old: Partition, change: PartitionChangeRecord) -> Partition:
+    """Every change raises the partition epoch; naming a leader, even the same, the leader epoch."""
+    named = change.leader != NO_LEADER_CHANGE
+    recovery = change.leader_recovery_state
+    return Partition(
+        replicas=_either(change.replicas, old.replicas),
+        isr=_either(change.isr, old.isr),
+        leader=change.leader if named else old.leader,
+        leader_epoch=old.leader_epoch + 1 if named else old.leader_epoch,
+        partition_epoch=old.partition_epoch + 1,
+        removing=_either(change.removing_replicas, old.removing),
+        adding=_either(change.adding_replicas, old.adding),
+        leader_recovery_state=(
+            old.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery
+        ),
+        directories=_either(change.directories, old.directories),
+        elr=_either(change.eligible_leader_replicas, old.elr),
+        last_known_elr=_either(change.last_known_elr, old.last_known_elr),
+    )
+
+
+def _either(new: tuple[Any, ...] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return old if new is None else new
+
+
+# ------------------------------------------------------------------------------------------- topics
+
+
+def _topic(draft: Draft, record: TopicRecord) -> None:
+    draft.create_topic(record.topic_id, record.name)
+
+
+def _remove_topic(draft: Draft, record: RemoveTopicRecord) -> None:
+    draft.delete_topic(record.topic_id)
+
+
+def _partition(draft: Draft, record: PartitionRecord) -> None:
+    partitions = draft.topic(record.topic_id).partitions
+    old = partitions.get(record.partition_id)
+    if old is not None and (
+        record.leader_epoch < old.leader_epoch or record.partition_epoch < old.partition_epoch
+    ):
+        raise ReplayError(f"its epochs are lower than those of {old}")
+    partitions.changed[record.partition_id] = Partition(
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        removing=record.removing_replicas,
+        adding=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        elr=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+    )
+
+
+def _partition_change(draft: Draft, record: PartitionChangeRecord) -> None:
+    partitions = draft.topic(record.topic_id).partitions
+    old = partitions.get(record.partition_id)
+    if old is None:
+        raise ReplayError("there is no such partition")
+    partitions.changed[record.partition_id] = merge(old, record)
+
+
+def _clear_elr(draft: Draft, record: ClearElrRecord) -> None:
+    if record.topic_name:
+        topic_id = draft.names.get(record.topic_name)
+        if topic_id is None:
+            raise ReplayError("there is no such topic")
+        _clear_elr_of(draft.topic(topic_id))
+        return
+    names = {**dict.fromkeys(draft.image.topic_ids), **draft.names.changed}
+    for name in sorted(names):
+        topic_id = draft.names.get(name)
+        if topic_id is not None:
+            _clear_elr_of(draft.topic(topic_id))
+
+
+def _clear_elr_of(topic: TopicDraft) -> None:
+    partitions = topic.partitions
+    for partition_id in sorted({**dict.fromkeys(partitions.base), **partitions.changed}):
+        old = partitions.get(partition_id)
+        if old is not None and (old.elr or old.last_known_elr):
+            change = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
+            partitions.changed[partition_id] = merge(old, change)
+
+
+# ------------------------------------------------------------------------------------------ brokers
+
+FENCING = {-1: False, 0: None, 1: True}
+CONTROLLED_SHUTDOWN = {0: None, 1: True}
+
+
+def _register_broker(draft: Draft, record: RegisterBrokerRecord) -> None:
+    old = draft.brokers.get(record.broker_id)
+    if old is not None and record.broker_epoch < old.epoch:
+        raise ReplayError(f"the broker is registered with the higher epoch {old.epoch}")
+    draft.brokers.changed[record.broker_id] = Broker(
+        id=record.broker_id,
+        epoch=record.broker_epoch,
+        incarnation_id=record.incarnation_id,
+        endpoints=record.end_points,
+        features=record.features,
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        log_dirs=record.log_dirs,
+    )
+
+
+def _registered(draft: Draft, broker_id: int, broker_epoch: int) -> Broker:
+    broker = draft.brokers.get(broker_id)
+    if broker is None:
+        raise ReplayError("the broker is not registered")
+    if broker.epoch != broker_epoch:
+        raise ReplayError(f"the broker is registered with another epoch, {broker.epoch}")
+    return broker
+
+
+def _unregister_broker(draft: Draft, record: UnregisterBrokerRecord) -> None:
+    _registered(draft, record.broker_id, record.broker_epoch)
+    draft.brokers.changed[record.broker_id] = None
+
+
+def _change_registration(draft: Draft, record: BrokerRegistrationChangeRecord) -> None:
+    broker = _registered(draft, record.broker_id, record.broker_epoch)
+    try:
+        fenced = FENCING[record.fenced]
+        shutdown = CONTROLLED_SHUTDOWN[record.in_controlled_shutdown]
+    except KeyError as error:
+        raise ReplayError(f"{error} is no change of a broker's state") from None
+    draft.brokers.changed[broker.id] = replace(
+        broker,
+        fenced=broker.fenced if fenced is None else fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown if shutdown is None else shutdown,
+        log_dirs=record.log_dirs or broker.log_dirs,
+    )
+
+
+def _fence_broker(draft: Draft, record: FenceBrokerRecord) -> None:
+    broker = _registered(draft, record.id, record.epoch)
+    draft.brokers.changed[record.id] = replace(broker, fenced=True)
+
+
+def _unfence_broker(draft: Draft, record: UnfenceBrokerRecord) -> None:
+    broker = _registered(draft, record.id, record.epoch)
+    draft.brokers.changed[record.id] = replace(broker, fenced=False)
+
+
+def _register_controller(draft: Draft, record: RegisterControllerRecord) -> None:
+    draft.controllers.changed[record.controller_id] = ControllerRegistration(
+        id=record.controller_id,
+        incarnation_id=record.incarnation_id,
+        endpoints=record.end_points,
+        features=record.features,
+    )
+
+
+# ---------------------------------------------------------------------------------- everything else
+
+
+def _config(draft: Draft, record: ConfigRecord) -> None:
+    overlay = draft.config((record.resource_type, record.resource_name))
+    overlay.changed[record.name] = record.value
+
+
+def _feature_level(draft: Draft, record: FeatureLevelRecord) -> None:
+    """Level 0 is "not finalized" (KIP-584)."""
+    draft.features.changed[record.name] = record.feature_level or None
+
+
+def _producer_ids(draft: Draft, record: ProducerIdsRecord) -> None:
+    if record.next_producer_id < draft.next_producer_id:
+        raise ReplayError(f"producer ids up to {draft.next_producer_id} are given out already")
+    draft.next_producer_id = record.next_producer_id
+
+
+def _nothing(draft: Draft, record: MetadataRecord) -> None:
+    """Takes its place in the log and says nothing about the cluster's state."""
+
+
+REPLAY: dict[type[MetadataRecord], Callable[[Draft, Any], None]] = {
+    RegisterBrokerRecord: _register_broker,
+    UnregisterBrokerRecord: _unregister_broker,
+    TopicRecord: _topic,
+    PartitionRecord: _partition,
+    ConfigRecord: _config,
+    PartitionChangeRecord: _partition_change,
+    FenceBrokerRecord: _fence_broker,
+    UnfenceBrokerRecord: _unfence_broker,
+    RemoveTopicRecord: _remove_topic,
+    FeatureLevelRecord: _feature_level,
+    ProducerIdsRecord: _producer_ids,
+    BrokerRegistrationChangeRecord: _change_registration,
+    NoOpRecord: _nothing,
+    ZkMigrationStateRecord: _nothing,
+    RegisterControllerRecord: _register_controller,
+    ClearElrRecord: _clear_elr,
+}

@@ -1,0 +1,117 @@
+"""What a snapshot of an image contains: records that, replayed on an empty image, give it again.
+
+Deterministic: the same image gives the same list on every node, because nothing is taken in the
+order of a hash. Change records and causes are history and do not occur. No files are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.image import METADATA_VERSION, MetadataImage, Partition, Topic
+from quorate.quorum.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.replay import replay
+
+
+def snapshot_records(image: MetadataImage) -> list[MetadataRecord]:
+    """metadata.version comes first: it decides how all that follows is read."""
+    return [
+        *_features(image),
+        *_brokers(image),
+        *_controllers(image),
+        *_topics(image),
+        *_configs(image),
+        *_producer_ids(image),
+    ]
+
+
+def image_of_snapshot(
+    records: Iterable[MetadataRecord], last: EpochOffset, timestamp_ms: int
+) -> MetadataImage:
+    """`last` is the last offset contained: a snapshot file's name carries the one after it."""
+    image, _ = replay(MetadataImage(), list(records), last, timestamp_ms)
+    return image
+
+
+def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name=name, feature_level=image.features[name])
+
+
+def _brokers(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for broker_id in image.broker_ids():
+        broker = image.brokers[broker_id]
+        yield RegisterBrokerRecord(
+            broker_id=broker.id,
+            incarnation_id=broker.incarnation_id,
+            broker_epoch=broker.epoch,
+            end_points=broker.endpoints,
+            features=broker.features,
+            rack=broker.rack,
+            fenced=broker.fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_dirs=broker.log_dirs,
+        )
+
+
+def _controllers(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for controller_id in sorted(image.controllers):
+        controller = image.controllers[controller_id]
+        yield RegisterControllerRecord(
+            controller_id=controller.id,
+            incarnation_id=controller.incarnation_id,
+            end_points=controller.endpoints,
+            features=controller.features,
+        )
+
+
+def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for name in image.topic_names():
+        topic = image.topics[image.topic_ids[name]]
+        yield TopicRecord(name=name, topic_id=topic.id)
+        for partition_id in topic.partition_ids():
+            yield partition_record(topic, partition_id, topic.partitions[partition_id])
+
+
+def partition_record(topic: Topic, partition_id: int, partition: Partition) -> PartitionRecord:
+    """The whole partition as one record, as creation and snapshots write it."""
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic.id,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        removing_replicas=partition.removing,
+        adding_replicas=partition.adding,
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=partition.directories,
+        eligible_leader_replicas=partition.elr or None,
+        last_known_elr=partition.last_known_elr or None,
+    )
+
+
+def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for resource_type, name in sorted(image.configs):
+        for key, value in sorted(image.config(resource_type, name).items()):
+            yield ConfigRecord(
+                resource_type=resource_type, resource_name=name, name=key, value=value
+            )
+
+
+def _producer_ids(image: MetadataImage) -> Iterator[MetadataRecord]:
+    if image.next_producer_id:
+        yield ProducerIdsRecord(
+            broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id
+        )
