@@ -1,0 +1,222 @@
+"""Record batches, format v2: the 61-byte header, its checksum, and batches made of records.
+
+The CRC-32C covers everything from the attributes on; base offset, length, leader epoch and magic stand
+outside of it, so that a leader assigns offset and epoch in place and the payload stays opaque.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from quorate.quorum.log.compression import Codec, compress, decompress
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import Record, decode_records, encode_records, write_varint
+from quorate.quorum.seams import Buffer
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = HEADER.size
+PREFIX_BYTES = 12  # base offset and length: what `length` itself does not count
+CRC_FROM = 21
+MAGIC = 2
+NO_PRODUCER = -1
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+_PREFIX_AND_EPOCH = struct.Struct(">qii")
+_UINT32 = struct.Struct(">I")
+
+
+class BatchHeader(NamedTuple):
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return PREFIX_BYTES + self.length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`, whose batch may reach beyond the buffer. CorruptBatch when it cannot
+    be a header: too few bytes, another magic, a length below the header's own, counts below zero."""
+    if len(buffer) - position < HEADER_BYTES:
+        raise CorruptBatch(
+            f"{len(buffer) - position} bytes at {position} are fewer than a batch header has"
+        )
+    header = BatchHeader._make(HEADER.unpack_from(buffer, position))
+    if header.magic != MAGIC:
+        raise CorruptBatch(f"batch at byte {position} has magic {header.magic}, not {MAGIC}")
+    if header.length < HEADER_BYTES - PREFIX_BYTES or header.last_offset_delta < 0:
+        raise CorruptBatch(
+            f"batch at byte {position} has length {header.length}"
+            f" and last offset delta {header.last_offset_delta}"
+        )
+    return header
+
+
+def checksum_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    body = memoryview(buffer)[position + CRC_FROM : position + header.size_bytes]
+    return crc32c(body) == header.crc
+
+
+def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch. CorruptBatch for a batch that is cut off or fails its CRC."""
+    view = memoryview(buffer)
+    position, size = 0, len(view)
+    while position < size:
+        header = read_header(view, position)
+        end = position + header.size_bytes
+        if end > size:
+            raise CorruptBatch(f"batch at byte {position} ends at {end}, the data at {size}")
+        if verify and not checksum_is_valid(view, position, header):
+            raise CorruptBatch(
+                f"batch at byte {position} (base offset {header.base_offset}) fails its CRC-32C"
+            )
+        yield position, header
+        position = end
+
+
+def records_of(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
+    """The records of one batch, decompressed where needed. The CRC is not looked at."""
+    payload = buffer[position + HEADER_BYTES : position + header.size_bytes]
+    if header.codec:
+        payload = decompress(header.codec, payload)
+    records = decode_records(
+        payload, header.record_count, header.base_offset, header.base_timestamp_ms
+    )
+    if header.is_log_append_time:
+        return (each._replace(timestamp_ms=header.max_timestamp_ms) for each in records)
+    return records
+
+
+def assign(
+    buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0
+) -> None:
+    """What a leader does to a client's batch; both fields stand outside of the CRC."""
+    (length,) = struct.unpack_from(">i", buffer, position + 8)
+    _PREFIX_AND_EPOCH.pack_into(buffer, position, base_offset, length, leader_epoch)
+
+
+def set_append_time(buffer: bytearray | memoryview, wall_ms: int, position: int = 0) -> None:
+    """LogAppendTime: all records of the batch count as written at `wall_ms`."""
+    header = read_header(buffer, position)
+    struct.pack_into(">h", buffer, position + CRC_FROM, header.attributes | LOG_APPEND_TIME)
+    struct.pack_into(">q", buffer, position + 35, wall_ms)
+    body = memoryview(buffer)[position + CRC_FROM : position + header.size_bytes]
+    _UINT32.pack_into(buffer, position + 17, crc32c(body))
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    leader_epoch: int,
+    codec: Codec = Codec.NONE,
+    flags: int = 0,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytearray:
+    """One batch of at least one record; `flags` are TRANSACTIONAL and CONTROL."""
+    payload: Buffer = encode_records(records)
+    return _assemble(
+        compress(codec, payload) if codec else payload,
+        BatchHeader(
+            base_offset=records[0].offset,
+            length=0,
+            leader_epoch=leader_epoch,
+            magic=MAGIC,
+            crc=0,
+            attributes=codec | flags,
+            last_offset_delta=records[-1].offset - records[0].offset,
+            base_timestamp_ms=records[0].timestamp_ms,
+            max_timestamp_ms=max(record.timestamp_ms for record in records),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=len(records),
+        ),
+    )
+
+
+def build_value_batch(
+    values: Sequence[Buffer], *, base_offset: int, leader_epoch: int, timestamp_ms: int
+) -> bytearray:
+    """Records without keys, all of one time: what the metadata log is made of, the short way."""
+    payload = bytearray()
+    for delta, value in enumerate(values):
+        body = bytearray(b"\x00\x00")
+        write_varint(body, delta)
+        body.append(1)  # no key
+        write_varint(body, len(value))
+        write_varint(payload, len(body) + len(value) + 1)
+        payload += body
+        payload += value
+        payload.append(0)  # no headers
+    count = len(values)
+    return _assemble(
+        payload,
+        BatchHeader(
+            base_offset,
+            0,
+            leader_epoch,
+            MAGIC,
+            0,
+            0,
+            count - 1,
+            timestamp_ms,
+            timestamp_ms,
+            NO_PRODUCER,
+            -1,
+            -1,
+            count,
+        ),
+    )
+
+
+def _assemble(payload: Buffer, header: BatchHeader) -> bytearray:
+    length = HEADER_BYTES - PREFIX_BYTES + len(payload)
+    batch = bytearray(HEADER.pack(*header._replace(length=length)))
+    batch += payload
+    _UINT32.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_FROM:]))
+    return batch

@@ -1,0 +1,132 @@
+"""The records inside a batch: encode and decode of an uncompressed payload.
+
+A record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all numbers zigzag
+varints (Kafka's record format v2). Keys and values are slices of the payload given: views of a view,
+bytes of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.seams import Buffer
+
+MAX_VARINT_BYTES = 10
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp_ms: int
+    key: Buffer | None
+    value: Buffer | None
+    headers: tuple[tuple[str, Buffer | None], ...] = ()
+
+
+def encode_records(records: Sequence[Record]) -> bytearray:
+    """Deltas are taken from the first record. Offsets must rise."""
+    out = bytearray()
+    base_offset, base_timestamp_ms = records[0].offset, records[0].timestamp_ms
+    for record in records:
+        body = bytearray(b"\x00")
+        write_varint(body, record.timestamp_ms - base_timestamp_ms)
+        write_varint(body, record.offset - base_offset)
+        write_bytes(body, record.key)
+        write_bytes(body, record.value)
+        write_varint(body, len(record.headers))
+        for name, value in record.headers:
+            write_bytes(body, name.encode())
+            write_bytes(body, value)
+        write_varint(out, len(body))
+        out += body
+    return out
+
+
+def decode_records(
+    payload: Buffer, count: int, base_offset: int, base_timestamp_ms: int
+) -> Iterator[Record]:
+    """CorruptBatch when the payload is not `count` whole records."""
+    position = 0
+    try:
+        for _ in range(count):
+            length, position = read_varint(payload, position)
+            end = position + length
+            timestamp_delta_ms, position = read_varint(payload, position + 1)
+            offset_delta, position = read_varint(payload, position)
+            key, position = _read_bytes(payload, position)
+            value, position = _read_bytes(payload, position)
+            header_count, position = read_varint(payload, position)
+            headers: tuple[tuple[str, Buffer | None], ...] = ()
+            if header_count:
+                headers, position = _read_headers(payload, position, header_count)
+            if position != end:
+                raise CorruptBatch(f"record ends at byte {position} of the payload, not at {end}")
+            yield Record(
+                base_offset + offset_delta,
+                base_timestamp_ms + timestamp_delta_ms,
+                key,
+                value,
+                headers,
+            )
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"record near byte {position} of the payload: {error}") from error
+    if position != len(payload):
+        raise CorruptBatch(f"{len(payload) - position} bytes follow the last of {count} records")
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def read_varint(payload: Buffer, position: int) -> tuple[int, int]:
+    """(value, position after it)."""
+    byte = payload[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    value = byte & 0x7F
+    for shift in range(7, 7 * MAX_VARINT_BYTES, 7):
+        byte = payload[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+    raise CorruptBatch(f"varint before byte {position} is longer than {MAX_VARINT_BYTES} bytes")
+
+
+def write_bytes(out: bytearray, value: Buffer | None) -> None:
+    if value is None:
+        out.append(1)
+        return
+    write_varint(out, len(value))
+    out += value
+
+
+def _read_bytes(payload: Buffer, position: int) -> tuple[Buffer | None, int]:
+    length, position = read_varint(payload, position)
+    if length < 0:
+        return None, position
+    end = position + length
+    if end > len(payload):
+        raise CorruptBatch(f"field of {length} bytes at {position} leaves the payload")
+    return payload[position:end], end
+
+
+def _read_headers(
+    payload: Buffer, position: int, count: int
+) -> tuple[tuple[tuple[str, Buffer | None], ...], int]:
+    if not 0 <= count <= len(payload) - position:
+        raise CorruptBatch(f"{count} headers at byte {position} of the payload")
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(payload, position)
+        if name is None:
+            raise CorruptBatch(f"header without a name before byte {position} of the payload")
+        value, position = _read_bytes(payload, position)
+        headers.append((bytes(name).decode(), value))
+    return tuple(headers), position
