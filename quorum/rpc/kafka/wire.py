@@ -12,7 +12,7 @@ of the frame.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Wired:
     nullable: str
     tag: int | None
     tagged: str
+
+
+class Message:
+    """Base of every request and response; `apis.py` knows its versions by `API_KEY`."""
+
+    __slots__ = ()
+    API_KEY: ClassVar[int]
 
 
 def wire(

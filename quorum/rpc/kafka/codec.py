@@ -1,0 +1,82 @@
+"""Bytes from and to declared messages and records, by readers and writers compiled on first use.
+
+`encode` and `decode` know a request or response by its `API_KEY`, and so from which version on it
+is flexible; everything else (metadata and control records) always is. `reader` and `writer` work
+inside larger buffers.
+
+`decode` tolerates trailing bytes, as Kafka does; it never copies `bytes` and `records` out of the
+buffer. Whatever is wrong with the bytes is a `DecodeError`; a message that the schema cannot say in
+that version (too long a string, null where it is not allowed) is an `EncodeError`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TypeVar
+
+from quorate.quorum.rpc.kafka.apis import is_flexible
+from quorate.quorum.rpc.kafka.reading import Read, compile_reader
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.rpc.kafka.writing import Write, compile_writer
+from quorate.quorum.seams import Buffer
+
+__all__ = ["DecodeError", "EncodeError", "decode", "encode", "reader", "writer"]
+
+T = TypeVar("T")
+
+
+class EncodeError(ValueError):
+    """A value does not fit the schema of that version; a fault of ours, not of the other end."""
+
+
+def encode(message: object, version: int) -> bytes:
+    out = bytearray()
+    cls: type = type(message)
+    writer(cls, version, flexible(cls, version))(out, message)
+    return bytes(out)
+
+
+def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
+    known: type = cls
+    value: T
+    value, _ = reader(known, version, flexible(known, version))(buffer, position)
+    return value
+
+
+@cache
+def flexible(cls: type, version: int) -> bool:
+    return is_flexible(cls.API_KEY, version) if issubclass(cls, Message) else True
+
+
+@cache
+def reader(cls: type, version: int, flexible: bool) -> Read:
+    """`read(buffer, position) -> (value, position after it)`; raises DecodeError only."""
+    compiled = compile_reader(cls, version, flexible)
+
+    def read(buffer: Buffer, position: int) -> tuple[object, int]:
+        try:
+            return compiled(buffer, position)
+        except (IndexError, struct.error):
+            raise DecodeError(
+                f"{cls.__name__} v{version} is cut off: {len(buffer)} bytes from {position}"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{cls.__name__} v{version} holds no UTF-8: {error}") from None
+
+    return read
+
+
+@cache
+def writer(cls: type, version: int, flexible: bool) -> Write:
+    """`write(out, value)` appends; raises EncodeError and then leaves `out` with a part of it."""
+    compiled = compile_writer(cls, version, flexible)
+
+    def write(out: bytearray, value: object) -> None:
+        try:
+            compiled(out, value)
+        except (struct.error, AttributeError, TypeError, UnicodeEncodeError) as error:
+            raise EncodeError(f"{cls.__name__} v{version} cannot say {value!r}: {error}") from error
+
+    return write

@@ -1,0 +1,43 @@
+"""Preferred and unclean elections on request (KIP-460)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.rpc.kafka.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions:
+    topic: str = wire("string")
+    partitions: tuple[int, ...] = wire("int32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectLeadersRequest(Message):
+    API_KEY: ClassVar[int] = 43
+    election_type: int = wire("int8", versions="1+", default=0)
+    topic_partitions: tuple[TopicPartitions, ...] | None = wire(nullable="0+")
+    timeout_ms: int = wire("int32", default=60000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    partition_id: int = wire("int32")
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaElectionResult:
+    topic: str = wire("string")
+    partition_result: tuple[PartitionResult, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectLeadersResponse(Message):
+    API_KEY: ClassVar[int] = 43
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", versions="1+", default=0)
+    replica_election_results: tuple[ReplicaElectionResult, ...] = wire()

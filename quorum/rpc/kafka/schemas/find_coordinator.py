@@ -1,0 +1,38 @@
+"""The broker that coordinates a group or a transactional id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.rpc.kafka.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCoordinatorRequest(Message):
+    API_KEY: ClassVar[int] = 10
+    key: str = wire("string", versions="0-3", default="")
+    key_type: int = wire("int8", versions="1+", default=0)
+    coordinator_keys: tuple[str, ...] = wire("string", versions="4+", default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    key: str = wire("string", versions="4+", default="")
+    node_id: int = wire("int32", versions="4+", default=0)
+    host: str = wire("string", versions="4+", default="")
+    port: int = wire("int32", versions="4+", default=0)
+    error_code: int = wire("int16", versions="4+", default=0)
+    error_message: str | None = wire("string", versions="4+", nullable="0+", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCoordinatorResponse(Message):
+    API_KEY: ClassVar[int] = 10
+    throttle_time_ms: int = wire("int32", versions="1+", default=0)
+    error_code: int = wire("int16", versions="0-3", default=0)
+    error_message: str | None = wire("string", versions="1-3", nullable="0+", default=None)
+    node_id: int = wire("int32", versions="0-3", default=0)
+    host: str = wire("string", versions="0-3", default="")
+    port: int = wire("int32", versions="0-3", default=0)
+    coordinators: tuple[Coordinator, ...] = wire(versions="4+", default=())

@@ -1,0 +1,142 @@
+"""Compiles the writer of one (class, version, flexible): `write(out, value)` appends to `out`.
+
+Fields outside the version are left out; tagged fields are written in ascending order, and only when
+they differ from their default. A value of the wrong type, or None where null is not allowed,
+raises.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from quorate.quorum.rpc.kafka.layout import FIXED, Field, Layout, layout
+from quorate.quorum.rpc.kafka.reading import runs
+from quorate.quorum.rpc.kafka.source import Source
+from quorate.quorum.rpc.kafka.varint import write_uvarint
+
+Write = Callable[[bytearray, Any], None]
+
+
+@cache
+def compile_writer(cls: type, version: int, flexible: bool) -> Write:
+    return _Emitter(layout(cls, version, flexible)).compiled()
+
+
+class _Emitter:
+    def __init__(self, plan: Layout) -> None:
+        self.plan = plan
+        self.source = Source()
+        self.bind = self.source.constant
+        self.uvarint = self.bind("write_uvarint", write_uvarint)
+
+    def compiled(self) -> Write:
+        plan = self.plan
+        name = f"write_{plan.cls.__name__}_v{plan.version}"
+        with self.source.block(f"def {name}(out, m):"):
+            for fixed, fields in runs(plan.plain):
+                if fixed:
+                    self.fixed_run(fields)
+                else:
+                    self.source.line(f"v = m.{fields[0].name}")
+                    self.value(fields[0], "v", "out")
+            if plan.flexible:
+                self.tags()
+            self.source.line("return None")
+        return self.source.function(name)
+
+    def fixed_run(self, fields: Sequence[Field]) -> None:
+        packing = struct.Struct(">" + "".join(FIXED[field.kind] for field in fields))
+        values = ", ".join(f"m.{field.name}" for field in fields)
+        self.source.line(f"out += {self.bind('pack', packing.pack)}({values})")
+
+    def value(self, field: Field, value: str, out: str) -> None:
+        if field.fixed:
+            pack = self.bind("pack", struct.Struct(">" + FIXED[field.kind]).pack)
+            self.source.line(f"{out} += {pack}({value})")
+        elif field.nullable:
+            with self.source.block(f"if {value} is None:"):
+                self.source.line(f"{out} += {self.null(field)!r}")
+            with self.source.block("else:"):
+                self.present(field, value, out)
+        else:
+            self.present(field, value, out)
+
+    def null(self, field: Field) -> bytes:
+        if field.struct is not None and not field.array:
+            return b"\xff"
+        if self.plan.flexible:
+            return b"\x00"
+        return b"\xff\xff" if field.kind == "string" and not field.array else b"\xff" * 4
+
+    def present(self, field: Field, value: str, out: str) -> None:
+        line = self.source.line
+        if field.array:
+            self.array(field, value, out)
+        elif field.struct is not None:
+            if field.nullable:
+                line(f"{out}.append(1)")
+            write = compile_writer(field.struct, self.plan.version, self.plan.flexible)
+            line(f"{self.bind('write', write)}({out}, {value})")
+        elif field.kind == "string":
+            data = self.source.name("data")
+            line(f"{data} = {value}.encode()")
+            self.length(data, out, "h")
+            line(f"{out} += {data}")
+        else:
+            self.length(value, out, "i")
+            line(f"{out} += {value}")
+
+    def length(self, value: str, out: str, classic_format: str) -> None:
+        line = self.source.line
+        if not self.plan.flexible:
+            pack = self.bind("pack", struct.Struct(">" + classic_format).pack)
+            line(f"{out} += {pack}(len({value}))")
+            return
+        line(f"n = len({value}) + 1")
+        with self.source.block("if n < 128:"):
+            line(f"{out}.append(n)")
+        with self.source.block("else:"):
+            line(f"{self.uvarint}({out}, n)")
+
+    def array(self, field: Field, value: str, out: str) -> None:
+        line = self.source.line
+        self.length(value, out, "i")
+        if field.kind == "uuid":
+            line(f"{out} += b''.join({value})")
+        elif field.kind in FIXED:
+            pack = self.bind("pack", struct.pack)
+            line(f"{out} += {pack}(f'>{{len({value})}}{FIXED[field.kind]}', *{value})")
+        else:
+            item = self.source.name("item")
+            with self.source.block(f"for {item} in {value}:"):
+                element = Field(field.name, field.kind, field.struct, False, False, None, None)
+                self.present(element, item, out)
+
+    def tags(self) -> None:
+        line = self.source.line
+        tagged = self.plan.tagged
+        if not tagged:
+            line("out.append(0)")
+            return
+        present = []
+        for field in tagged:
+            line(f"t_{field.name} = m.{field.name}")
+            present.append(f"({self.differs(field)})")
+        line(f"tags = {' + '.join(present)}")
+        line(f"{self.uvarint}(out, tags)")
+        with self.source.block("if tags:"):
+            for field in tagged:
+                with self.source.block(f"if {self.differs(field)}:"):
+                    line("body = bytearray()")
+                    self.value(field, f"t_{field.name}", "body")
+                    line(f"{self.uvarint}(out, {field.tag})")
+                    line(f"{self.uvarint}(out, len(body))")
+                    line("out += body")
+
+    def differs(self, field: Field) -> str:
+        if field.default is None:
+            return f"t_{field.name} is not None"
+        return f"t_{field.name} != {self.bind('default', field.default)}"
