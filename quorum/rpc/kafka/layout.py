@@ -72,15 +72,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of `cls` in `version`: `plain` in wire order, `tagged` by ascending tag, and those
-    `absent` from this version that a reader has to fill in because the class has no default."""
+    """The fields of `cls` in `version`: `plain` in wire order, `tagged` by ascending tag;
+    `defaults` names all fields of the class with what they read as when absent."""
 
     cls: type
     version: int
     flexible: bool
     plain: tuple[Field, ...]
     tagged: tuple[Field, ...]
-    absent: tuple[Field, ...]
+    defaults: tuple[tuple[str, Any], ...]
 
 
 def in_range(version: int, versions: str) -> bool:
@@ -97,19 +97,19 @@ def layout(cls: type, version: int, flexible: bool) -> Layout:
     hints = typing.get_type_hints(cls)
     plain: list[Field] = []
     tagged: list[Field] = []
-    absent: list[Field] = []
+    defaults: list[tuple[str, Any]] = []
     for declared in dataclasses.fields(cls):
         wired = declared.metadata["wire"]
         field = _field(cls, declared, wired, hints[declared.name], version)
+        defaults.append((field.name, field.default))
         if not in_range(version, wired.versions):
-            if declared.default is dataclasses.MISSING:
-                absent.append(field)
-        elif flexible and field.tag is not None:
+            continue
+        if flexible and field.tag is not None:
             tagged.append(field)
         else:
             plain.append(field)
     tagged.sort(key=lambda field: field.tag or 0)
-    return Layout(cls, version, flexible, tuple(plain), tuple(tagged), tuple(absent))
+    return Layout(cls, version, flexible, tuple(plain), tuple(tagged), tuple(defaults))
 
 
 @cache

@@ -54,7 +54,6 @@ class _Emitter:
         self.bind = self.source.constant
         self.error = self.bind("DecodeError", DecodeError)
         self.uvarint = self.bind("read_uvarint", read_uvarint)
-        self.cls = self.bind("cls", plan.cls)
 
     def compiled(self) -> Read:
         plan, line = self.plan, self.source.line
@@ -69,12 +68,21 @@ class _Emitter:
                     self.value(fields[0])
             if plan.flexible:
                 self.tags()
-            values = [f"{field.name}=f_{field.name}" for field in (*plan.plain, *plan.tagged)]
-            values += [
-                f"{field.name}={self.bind('default', field.default)}" for field in plan.absent
-            ]
-            line(f"return {self.cls}({', '.join(values)}), pos")
+            self.construct()
         return self.source.function(name)
+
+    def construct(self) -> None:
+        """Fills the slots directly: a frozen dataclass's `__init__` takes nearly three times as long
+        (2.5 against 0.9 us for 13 fields)."""
+        cls, line = self.plan.cls, self.source.line
+        if hasattr(cls, "__post_init__") or hasattr(cls, "__dict__"):
+            raise TypeError(f"{cls.__name__} must be a dataclass with slots and no __post_init__")
+        line(f"m = {self.bind('new', object.__new__)}({self.bind('cls', cls)})")
+        read = {field.name for field in (*self.plan.plain, *self.plan.tagged)}
+        for name, default in self.plan.defaults:
+            value = f"f_{name}" if name in read else self.bind("default", default)
+            line(f"{self.bind('set', vars(cls)[name].__set__)}(m, {value})")
+        line("return m, pos")
 
     def fixed_run(self, fields: Sequence[Field]) -> None:
         packing = struct.Struct(">" + "".join(FIXED[field.kind] for field in fields))

@@ -1,0 +1,91 @@
+"""How each admin API says that a request failed as a whole: most have no top-level error, so every
+item that was asked for gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import cluster, configs, topics
+from quorate.quorum.rpc.kafka.wire import Message
+
+Failure = Callable[[Message, ErrorCode, str], Message]
+
+
+def _create_topics(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.CreateTopicsRequest)
+    return topics.CreateTopicsResponse(
+        topics=tuple(
+            topics.CreatableTopicResult(name=each.name, error_code=error, error_message=text)
+            for each in request.topics
+        )
+    )
+
+
+def _delete_topics(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.DeleteTopicsRequest)
+    by_name = [topics.DeleteTopicState(name=name) for name in request.topic_names]
+    return topics.DeleteTopicsResponse(
+        responses=tuple(
+            topics.DeletableTopicResult(
+                name=each.name, topic_id=each.topic_id, error_code=error, error_message=text
+            )
+            for each in (*request.topics, *by_name)
+        )
+    )
+
+
+def _create_partitions(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.CreatePartitionsRequest)
+    return topics.CreatePartitionsResponse(
+        results=tuple(
+            topics.CreatePartitionsTopicResult(name=each.name, error_code=error, error_message=text)
+            for each in request.topics
+        )
+    )
+
+
+def _alter_configs(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, configs.AlterConfigsRequest)
+    return configs.AlterConfigsResponse(
+        responses=tuple(
+            configs.AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=text,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        )
+    )
+
+
+def _incremental_alter_configs(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, configs.IncrementalAlterConfigsRequest)
+    return configs.IncrementalAlterConfigsResponse(
+        responses=tuple(
+            configs.IncrementalAlterConfigsResourceResponse(
+                error_code=error,
+                error_message=text,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        )
+    )
+
+
+def _describe_quorum(request: Message, error: ErrorCode, text: str) -> Message:
+    return cluster.DescribeQuorumResponse(error_code=error, error_message=text, topics=())
+
+
+FAILURES: dict[int, Failure] = {
+    ApiKey.CREATE_TOPICS: _create_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_CONFIGS: _alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.DESCRIBE_QUORUM: _describe_quorum,
+}
