@@ -1,7 +1,7 @@
 """Kafka's error codes: name, whether a retry may help, and a default text.
 
-`retriable` is Kafka's own classification (what its clients retry). A server answers with the text of
-the case at hand where it has one; the texts here are for all other cases.
+`retriable` is Kafka's own classification (what its clients retry). A server answers with the text
+of the case at hand where it has one; the texts here are for all other cases.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ class ErrorCode(enum.IntEnum):
     @classmethod
     def of(cls, code: int) -> ErrorCode:
         """A code that we do not know (a newer server's) counts as UNKNOWN_SERVER_ERROR."""
-        try:
-            return cls(code)
-        except ValueError:
-            return cls.UNKNOWN_SERVER_ERROR
+        known = cls._value2member_map_.get(code)
+        return known if isinstance(known, cls) else cls.UNKNOWN_SERVER_ERROR
 
     UNKNOWN_SERVER_ERROR = -1, "The server failed in a way it did not expect; see its log."
     NONE = 0, "No error."
@@ -61,8 +59,7 @@ class ErrorCode(enum.IntEnum):
     UNKNOWN_MEMBER_ID = 25, "The group has no such member."
     INVALID_SESSION_TIMEOUT = (
         26,
-        "The session timeout is outside group.min.session.timeout.ms and "
-        "group.max.session.timeout.ms.",
+        "The session timeout is outside group.{min,max}.session.timeout.ms.",
     )
     REBALANCE_IN_PROGRESS = 27, "The group rebalances: join again."
     INVALID_COMMIT_OFFSET_SIZE = 28, "The data of the committed offset is too large."

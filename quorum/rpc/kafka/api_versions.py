@@ -1,0 +1,71 @@
+"""ApiVersions (18): what a port speaks, and the features that the cluster has finalized (KIP-584).
+
+A request of a version from the future never comes here: the server answers it in version 0
+(KIP-511).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+NAMED_SINCE = 3
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """`supported` maps a feature to its lowest and highest level; `epoch` is the offset of
+    `finalized`."""
+
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int]
+    epoch: int
+
+
+def advertised(api_keys: tuple[int, ...]) -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(
+            api_key=key, min_version=APIS[key].advertised_min, max_version=APIS[key].max_version
+        )
+        for key in sorted(api_keys)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsHandler:
+    api_keys: tuple[int, ...]
+    features: Callable[[], Features]
+
+    def handle(self, context: RequestContext, request: ApiVersionsRequest) -> None:
+        names = (request.client_software_name, request.client_software_version)
+        if context.version >= NAMED_SINCE and not all(map(SOFTWARE_NAME.fullmatch, names)):
+            context.respond(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=()))
+            return
+        features = self.features()
+        context.respond(
+            ApiVersionsResponse(
+                api_keys=advertised(self.api_keys),
+                supported_features=tuple(
+                    SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                    for name, (low, high) in sorted(features.supported.items())
+                ),
+                finalized_features_epoch=features.epoch,
+                finalized_features=tuple(
+                    FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                    for name, level in sorted(features.finalized.items())
+                ),
+            )
+        )
