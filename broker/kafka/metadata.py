@@ -1,0 +1,143 @@
+"""Metadata (API 3): brokers, topics and partition leaders from the broker's image, and topic
+auto-creation.
+
+What a client caches comes from one image, so brokers and leaders in an answer fit each other.
+Missing topics are created through the controller when both the client and auto.create.topics.enable
+want it; the answer says UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE until the broker has
+replayed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from quorate.quorum.ids import NO_NODE, ZERO_UUID
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataHandler:
+    cluster_id: str
+    listener: str
+    image: Callable[[], MetadataImage]
+    auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None]], None] | None
+    """Create these topics with defaults, then tell what became of each; None: switched off."""
+
+    def handle(self, context: RequestContext, request: MetadataRequest) -> None:
+        image = self.image()
+        wanted = self._wanted(image, request, context.version)
+        missing = [
+            each.name
+            for each in wanted
+            if each.topic_id == ZERO_UUID and each.name is not None and not image.topic(each.name)
+        ]
+        if not (missing and request.allow_auto_topic_creation and self.auto_create):
+            context.respond(self.describe(self.image(), wanted, {}))
+            return
+
+        def created(errors: dict[str, ErrorCode]) -> None:
+            context.respond(self.describe(self.image(), wanted, errors))
+
+        self.auto_create(missing, created)
+
+    def _wanted(
+        self, image: MetadataImage, request: MetadataRequest, version: int
+    ) -> list[MetadataRequestTopic]:
+        """None asks for every topic; in version 0 an empty list did."""
+        if request.topics is None or (version == 0 and not request.topics):
+            return [MetadataRequestTopic(name=name) for name in image.topic_names()]
+        return list(request.topics)
+
+    def describe(
+        self,
+        image: MetadataImage,
+        wanted: Iterable[MetadataRequestTopic],
+        errors: dict[str, ErrorCode],
+    ) -> MetadataResponse:
+        """`errors` say why a missing topic was not created."""
+        alive = [image.brokers[each] for each in image.broker_ids()]
+        alive = [each for each in alive if not each.fenced and each.endpoint(self.listener)]
+        return MetadataResponse(
+            brokers=tuple(self._broker(each) for each in alive),
+            cluster_id=self.cluster_id,
+            controller_id=alive[0].id if alive else NO_NODE,
+            topics=tuple(self._topic(image, each, errors) for each in wanted),
+        )
+
+    def _broker(self, broker: Broker) -> MetadataResponseBroker:
+        endpoint = broker.endpoint(self.listener)
+        assert endpoint is not None
+        return MetadataResponseBroker(
+            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+        )
+
+    def _topic(
+        self, image: MetadataImage, wanted: MetadataRequestTopic, errors: dict[str, ErrorCode]
+    ) -> MetadataResponseTopic:
+        by_id = wanted.topic_id != ZERO_UUID
+        topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
+        if topic is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return MetadataResponseTopic(
+                error_code=errors.get(wanted.name or "", error),
+                name=wanted.name if not by_id else None,
+                topic_id=wanted.topic_id,
+                partitions=(),
+            )
+        return describe_topic(image, topic, self.listener)
+
+
+def describe_topic(image: MetadataImage, topic: Topic, listener: str) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            describe_partition(image, each, topic.partitions[each], listener)
+            for each in topic.partition_ids()
+        ),
+    )
+
+
+def describe_partition(
+    image: MetadataImage, index: int, partition: Partition, listener: str
+) -> MetadataResponsePartition:
+    leader = image.brokers.get(partition.leader)
+    error = ErrorCode.NONE
+    if leader is None or leader.fenced:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    elif leader.endpoint(listener) is None:
+        error = ErrorCode.LISTENER_NOT_FOUND
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=partition.leader if error is ErrorCode.NONE else NO_NODE,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline(image, partition),
+    )
+
+
+def offline(image: MetadataImage, partition: Partition) -> tuple[int, ...]:
+    """Replicas on brokers that are not registered or fenced."""
+    brokers = image.brokers
+    return tuple(
+        each
+        for each in partition.replicas
+        if (broker := brokers.get(each)) is None or broker.fenced
+    )
