@@ -69,26 +69,26 @@ def replay(
 def merge(old: Partition, change: PartitionChangeRecord) -> Partition:
     """Every change raises the partition epoch; naming a leader, even the same, the leader epoch."""
     named = change.leader != NO_LEADER_CHANGE
-    recovery = change.leader_recovery_state
+    recovery, elr, known = (
+        change.leader_recovery_state,
+        change.eligible_leader_replicas,
+        change.last_known_elr,
+    )
     return Partition(
-        replicas=_either(change.replicas, old.replicas),
-        isr=_either(change.isr, old.isr),
+        replicas=old.replicas if change.replicas is None else change.replicas,
+        isr=old.isr if change.isr is None else change.isr,
         leader=change.leader if named else old.leader,
         leader_epoch=old.leader_epoch + 1 if named else old.leader_epoch,
         partition_epoch=old.partition_epoch + 1,
-        removing=_either(change.removing_replicas, old.removing),
-        adding=_either(change.adding_replicas, old.adding),
+        removing=old.removing if change.removing_replicas is None else change.removing_replicas,
+        adding=old.adding if change.adding_replicas is None else change.adding_replicas,
         leader_recovery_state=(
             old.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery
         ),
-        directories=_either(change.directories, old.directories),
-        elr=_either(change.eligible_leader_replicas, old.elr),
-        last_known_elr=_either(change.last_known_elr, old.last_known_elr),
+        directories=old.directories if change.directories is None else change.directories,
+        elr=old.elr if elr is None else elr,
+        last_known_elr=old.last_known_elr if known is None else known,
     )
-
-
-def _either(new: tuple[Any, ...] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
-    return old if new is None else new
 
 
 # ------------------------------------------------------------------------------------------- topics

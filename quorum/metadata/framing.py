@@ -1,0 +1,97 @@
+"""One metadata record as the value of one log record: frame version, api key, version, body.
+
+`uvarint 1 | uvarint api key | uvarint version | body`, the body always in the flexible encoding.
+Readers skip tagged fields that they do not know (KIP-482): causes pass through Kafka, newer tags
+through us. An unknown record type or a newer version is an `UnknownRecord`, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
+from quorate.quorum.metadata.records import (
+    RECORD_TYPES,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+)
+from quorate.quorum.rpc.kafka.codec import DecodeError, reader, writer
+from quorate.quorum.rpc.kafka.varint import read_uvarint, write_uvarint
+from quorate.quorum.seams import Buffer
+
+FRAME_VERSION = 1
+PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
+NEWEST_VERSIONS: dict[type[MetadataRecord], int] = {
+    **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
+    **dict.fromkeys(PARTITION_RECORDS, 2),  # with eligible leader replicas (KIP-966)
+}
+"""The newest version that we can read."""
+TYPE_NAMES: dict[type[MetadataRecord], str] = {
+    cls: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper() for cls in RECORD_TYPES.values()
+}
+"""Kafka's names of the types: PARTITION_CHANGE_RECORD."""
+
+
+def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
+    """In the version that we write (`written_version`), or in another that the record fits."""
+    cls: Any = type(record)
+    if version is None:
+        version = written_version(record)
+    out = bytearray(_head(cls.API_KEY, version))
+    writer(cls, version, True)(out, record)
+    return bytes(out)
+
+
+def decode_record(buffer: Buffer) -> MetadataRecord:
+    """Raises UnknownRecord or MalformedRecord."""
+    frame, api_key, version, position = read_head(buffer)
+    cls: Any = RECORD_TYPES.get(api_key)
+    if frame != FRAME_VERSION:
+        raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
+    if cls is None or version > NEWEST_VERSIONS[cls]:
+        raise UnknownRecord(api_key, version, None if cls is None else TYPE_NAMES[cls])
+    try:
+        record, end = reader(cls, version, True)(buffer, position)
+    except DecodeError as error:
+        raise MalformedRecord(f"{error}: {preview(buffer)}") from error
+    if end != len(buffer):
+        raise MalformedRecord(f"{len(buffer) - end} bytes follow {record}: {preview(buffer)}")
+    assert isinstance(record, MetadataRecord)
+    return record
+
+
+def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
+    """(frame version, api key, version, position of the body)."""
+    try:
+        frame, position = read_uvarint(buffer, 0)
+        api_key, position = read_uvarint(buffer, position)
+        version, position = read_uvarint(buffer, position)
+    except (IndexError, DecodeError):
+        raise MalformedRecord(f"a frame is cut off: {preview(buffer)}") from None
+    return frame, api_key, version, position
+
+
+def written_version(record: MetadataRecord) -> int:
+    """`VERSION`, but partition records stay readable for older brokers unless they need more."""
+    if (
+        isinstance(record, PARTITION_RECORDS)
+        and record.eligible_leader_replicas is record.last_known_elr is None
+    ):
+        return record.VERSION
+    return NEWEST_VERSIONS[type(record)]
+
+
+@cache
+def _head(api_key: int, version: int) -> bytes:
+    out = bytearray()
+    for number in (FRAME_VERSION, api_key, version):
+        write_uvarint(out, number)
+    return bytes(out)
+
+
+def preview(buffer: Buffer) -> str:
+    shown = bytes(buffer[:32]).hex(" ")
+    return f"{len(buffer)} bytes, beginning with {shown}"

@@ -1,0 +1,87 @@
+"""Feeds the committed log to an image, whole metadata transactions at a time (KIP-868).
+
+Records between Begin and End are held back and replayed together at End; Abort drops them. While
+a transaction is open the image stays where it was before Begin, the last stable offset: nobody acts
+on half a transaction and no snapshot ends inside one. A log may end inside a transaction: the next
+leader aborts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.batches import MetadataBatch
+from quorate.quorum.metadata.delta import EMPTY_DELTA, ImageDelta
+from quorate.quorum.metadata.errors import ReplayError
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+)
+from quorate.quorum.metadata.replay import replay
+
+MAX_TRANSACTION_RECORDS = 1_000_000
+MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+
+class Loader:
+    """`image` is the newest stable image; `position` the offset that has to be fed next."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.position = image.last.offset + 1
+        self._held: list[MetadataRecord] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._held is not None
+
+    def feed(self, batches: Iterable[MetadataBatch]) -> ImageDelta:
+        """Replay what is stable now, all of `batches` in one step: their common delta."""
+        ready: list[MetadataRecord] = []
+        last, timestamp_ms = self.image.last, self.image.last_timestamp_ms
+        for batch in batches:
+            if batch.base_offset != self.position:
+                raise ReplayError(
+                    f"a batch at offset {batch.base_offset} came where {self.position} is next; "
+                    "the log must be fed without gaps"
+                )
+            self.position = batch.last.offset + 1
+            stable_offset = self._take(batch, ready)
+            if stable_offset is not None:
+                last = EpochOffset(batch.last.epoch, stable_offset)
+                timestamp_ms = batch.timestamp_ms
+        if last == self.image.last:
+            return EMPTY_DELTA
+        self.image, delta = replay(self.image, ready, last, timestamp_ms)
+        return delta
+
+    def _take(self, batch: MetadataBatch, ready: list[MetadataRecord]) -> int | None:
+        """Move what is stable to `ready`; the last offset of `batch` that no transaction holds."""
+        if self._held is None and not any(isinstance(each, MARKERS) for each in batch.records):
+            ready.extend(batch.records)
+            return batch.last.offset
+        stable_offset = None
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            if isinstance(record, BeginTransactionRecord):
+                if self._held is not None:
+                    raise ReplayError(f"{record} at offset {offset} is inside of a transaction")
+                self._held = []
+            elif isinstance(record, MARKERS):
+                if self._held is None:
+                    raise ReplayError(f"{record} at offset {offset} ends what never began")
+                if isinstance(record, EndTransactionRecord):
+                    ready.extend(self._held)
+                self._held = None
+            elif self._held is None:
+                ready.append(record)
+            elif len(self._held) >= MAX_TRANSACTION_RECORDS:
+                raise ReplayError(f"a transaction holds over {MAX_TRANSACTION_RECORDS} records")
+            else:
+                self._held.append(record)
+            if self._held is None:
+                stable_offset = offset
+        return stable_offset
