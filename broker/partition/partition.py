@@ -1,0 +1,341 @@
+"""One replica of a partition, leader or follower by turns: what it may append, serve and answer.
+
+The log is handed in; appends, truncations and the high watermark go through here only. Everything
+is synchronous. What must go out is left where the shell picks it up: `high_watermark` after each
+call and `leadership.proposal`, at most one ISR change.
+
+Invariants: the high watermark only grows, but for truncation; consumers see nothing at or above it;
+a replica follows or leads one leader epoch at a time and that only grows; a follower appends only
+what continues its log and never a batch of an epoch above the one it follows (KAFKA-18723).
+
+It does not know delayed operations, requests or files: see `broker/replication`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from quorate.broker.partition.leadership import Brokers, Leadership
+from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.partition.truncation import Epochs, diverging_epoch, truncation_offset
+from quorate.broker.partition.validation import validate_client_batch
+from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid
+from quorate.quorum.log.batch import assign, batches, set_append_time
+from quorate.quorum.metadata import image
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.seams import Buffer
+
+ACKS_ALL = -1
+NO_TIMESTAMP = -1
+NO_EPOCH = -1
+
+
+class PartitionLog(Protocol):
+    """What of `quorum/log` a partition uses."""
+
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def last_epoch(self) -> int: ...
+    @property
+    def epochs(self) -> Epochs: ...
+    def append(self, data: Buffer, *, wall_ms: int) -> None: ...
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer: ...
+    def truncate_to(self, offset: int) -> None: ...
+    def reset_to(self, offset: int) -> None: ...
+    def assign_epoch(self, epoch: int) -> None: ...
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    end_offset: int  # the high watermark that acks=all waits for
+    append_time_ms: int  # NO_TIMESTAMP unless LogAppendTime
+
+
+class FollowerFetch(NamedTuple):
+    """What a follower says in a Fetch: it has all below `offset`, whose last epoch is as given."""
+
+    replica_id: int
+    broker_epoch: int
+    leader_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    start_offset: int
+
+
+class Partition:
+    def __init__(
+        self,
+        topic_id: Uuid,
+        partition_id: int,
+        broker_id: int,
+        log: PartitionLog,
+        settings: PartitionSettings,
+        *,
+        brokers: Brokers,
+        load_producers: Callable[[], ProducerStates],
+        high_watermark: int = 0,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partition_id = partition_id
+        self.log = log
+        self.leader_id = NO_NODE
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.leadership: Leadership | None = None
+        self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+        self._settings = settings
+        self._broker_id = broker_id
+        self._brokers = brokers
+        self._load_producers = load_producers
+        self._producers: ProducerStates | None = None
+
+    # --- roles
+
+    def make_leader(self, value: image.Partition, now_ms: int) -> bool:
+        """True when a new leader epoch begins."""
+        if self._is_old(value):
+            return False
+        if self.leadership is None:
+            self.leadership = Leadership(
+                (self.topic_id, self.partition_id), self._broker_id, self._brokers, self._settings
+            )
+        new_epoch = self.leadership.assign(value, self.log.end_offset, now_ms)
+        if new_epoch:
+            # Followers may hold later epochs than any in this log; asked about those, this entry
+            # lets the leader answer where they end (KIP-101).
+            self.log.assign_epoch(value.leader_epoch)
+        self._take_epochs(value)
+        self._advance_high_watermark(now_ms)
+        return new_epoch
+
+    def make_follower(self, value: image.Partition) -> bool:
+        """True when a new leader epoch begins: fetching starts anew. Truncation is found by
+        fetching, never done here."""
+        if self._is_old(value):
+            return False
+        new_epoch = value.leader_epoch > self.leader_epoch
+        self.leadership = None
+        self._take_epochs(value)
+        return new_epoch
+
+    def _is_old(self, value: image.Partition) -> bool:
+        return (
+            value.leader_epoch < self.leader_epoch or value.partition_epoch < self.partition_epoch
+        )
+
+    def _take_epochs(self, value: image.Partition) -> None:
+        self.leader_id = value.leader
+        self.leader_epoch = value.leader_epoch
+        self.partition_epoch = value.partition_epoch
+
+    @property
+    def settings(self) -> PartitionSettings:
+        return self._settings
+
+    def configure(self, settings: PartitionSettings, now_ms: int) -> None:
+        self._settings = settings
+        if self.leadership is not None:
+            self.leadership.settings = settings
+            self._advance_high_watermark(now_ms)
+
+    def leader_error(self, current_leader_epoch: int = NO_EPOCH) -> ErrorCode:
+        """NONE when this replica leads and the asker's epoch (if it has one) is the same (R58)."""
+        if current_leader_epoch != NO_EPOCH:
+            if current_leader_epoch < self.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            if current_leader_epoch > self.leader_epoch:
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if self.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def _leading(self) -> Leadership:
+        if self.leadership is None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {self._broker_id} does not lead the partition, {self.leader_id} does",
+            )
+        return self.leadership
+
+    # --- produce
+
+    def append_as_leader(
+        self,
+        data: bytearray | memoryview,
+        required_acks: int,
+        *,
+        now_ms: int,
+        wall_ms: int,
+        internal: bool = False,
+    ) -> Appended:
+        """One client batch; `data` is patched in place and belongs to the log afterwards."""
+        leadership = self._leading()
+        if required_acks == ACKS_ALL and leadership.under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"the ISR {list(leadership.isr.committed)} is smaller than min.insync.replicas "
+                f"({leadership.effective_min_isr})",
+            )
+        header = validate_client_batch(data, self._settings, wall_ms, internal=internal)
+        if header.producer_id >= 0:
+            sent = self.producers.check(header)
+            if sent is not None:
+                return Appended(sent.first_offset, sent.last_offset + 1, NO_TIMESTAMP)
+        append_time_ms = NO_TIMESTAMP
+        if self._settings.log_append_time:
+            append_time_ms = wall_ms
+            set_append_time(data, wall_ms)
+        base_offset = self.log.end_offset
+        assign(data, base_offset, leadership.epoch)
+        self.log.append(data, wall_ms=wall_ms)
+        if header.producer_id >= 0:
+            self.producers.append(header._replace(base_offset=base_offset))
+        self._advance_high_watermark(now_ms)
+        return Appended(base_offset, base_offset + header.record_count, append_time_ms)
+
+    def acks_all_error(self, required_offset: int) -> ErrorCode | None:
+        """None while the ISR has not got all below `required_offset`."""
+        if self.leadership is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark < required_offset:
+            return None
+        if len(self.leadership.isr.maximal) < self.leadership.effective_min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    # --- fetch, the leader's side
+
+    def diverging(self, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
+        """Where a fetcher's log stops being a prefix of this one; OFFSET_OUT_OF_RANGE when the
+        offset is outside of the log or its epoch unknown."""
+        if last_fetched_epoch != NO_EPOCH:
+            if offset < self.log.start_offset:
+                raise self._out_of_range(offset)
+            # The usual case of a follower at the end, without asking the epoch cache.
+            if last_fetched_epoch == self.log.last_epoch and offset <= self.log.end_offset:
+                return None
+            end_of_epoch = self.log.epochs.end_offset_for(last_fetched_epoch)
+            if end_of_epoch is None:
+                raise self._out_of_range(offset)
+            diverging = diverging_epoch(last_fetched_epoch, offset, end_of_epoch)
+            if diverging is not None:
+                return diverging
+        if not self.log.start_offset <= offset <= self.log.end_offset:
+            raise self._out_of_range(offset)
+        return None
+
+    def follower_fetched(self, fetch: FollowerFetch, now_ms: int) -> EpochOffset | None:
+        """Take note of a follower's fetch, whose leader epoch is ours. A diverging one proves
+        nothing about what the follower holds, so it is only answered."""
+        leadership = self._leading()
+        replica = leadership.replicas.get(fetch.replica_id)
+        if replica is None:
+            # Our metadata does not know that replica yet, or no more.
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"broker {fetch.replica_id} is not a replica in epoch {self.partition_epoch}",
+            )
+        if leadership.stale_fetch(fetch.replica_id, fetch.broker_epoch):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker epoch {fetch.broker_epoch} of replica {fetch.replica_id} is over",
+            )
+        diverging = self.diverging(fetch.offset, fetch.last_fetched_epoch)
+        if diverging is not None:
+            return diverging
+        moved = replica.end_offset != fetch.offset
+        replica.fetched(
+            fetch.offset,
+            fetch.start_offset,
+            fetch.broker_epoch,
+            leader_end_offset=self.log.end_offset,
+            now_ms=now_ms,
+        )
+        leadership.maybe_expand(replica, self.high_watermark)
+        if moved:
+            self._advance_high_watermark(now_ms)
+        return None
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} is outside of {self.log.start_offset}..{self.log.end_offset}",
+        )
+
+    # --- ISR
+
+    def check_followers(self, now_ms: int) -> None:
+        """Periodic: propose to remove followers that lag (half of replica.lag.time.max.ms)."""
+        if self.leadership is not None:
+            self.leadership.maybe_shrink(self.log.end_offset, now_ms)
+
+    def isr_answered(self, change: IsrChange, result: IsrChangeResult, now_ms: int) -> None:
+        if self.leadership is not None:
+            self.leadership.answered(change, result)
+            self.partition_epoch = max(self.partition_epoch, self.leadership.partition_epoch)
+            self._advance_high_watermark(now_ms)
+
+    def _advance_high_watermark(self, now_ms: int) -> None:
+        assert self.leadership is not None
+        self.high_watermark = self.leadership.next_high_watermark(
+            self.high_watermark, self.log.end_offset, now_ms
+        )
+
+    # --- the follower's side
+
+    def append_as_follower(self, data: Buffer, *, wall_ms: int) -> None:
+        """What the leader sent for our end offset; CorruptBatch when it is damaged."""
+        if self.leadership is not None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a leader appends no fetched data")
+        accepted = 0
+        idempotent = []
+        for position, header in batches(data):
+            if header.leader_epoch > self.leader_epoch:
+                break
+            accepted = position + header.size_bytes
+            if header.producer_id >= 0:
+                idempotent.append(header)
+        if not accepted:
+            return
+        view = memoryview(data)
+        self.log.append(view if accepted == len(view) else view[:accepted], wall_ms=wall_ms)
+        for header in idempotent:
+            self.producers.append(header)
+
+    def leader_high_watermark(self, high_watermark: int) -> None:
+        """A new leader may know less for a while; what is committed stays so (KIP-207)."""
+        self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end_offset))
+
+    def truncate(self, diverging: EpochOffset) -> None:
+        self.truncate_to(truncation_offset(diverging, self.log.epochs, self.log.end_offset))
+
+    def truncate_to(self, offset: int) -> None:
+        self.log.truncate_to(offset)
+        self._after_truncation()
+        if self._producers is not None and not self._producers.truncate_to(offset):
+            self._producers = None
+
+    def restart_at(self, offset: int) -> None:
+        """Drop everything: the leader's log begins above our end."""
+        self.log.reset_to(offset)
+        self.high_watermark = offset
+        self._producers = ProducerStates()
+
+    def _after_truncation(self) -> None:
+        self.high_watermark = min(self.high_watermark, self.log.end_offset)
+
+    # --- producers
+
+    @property
+    def producers(self) -> ProducerStates:
+        """Loaded at the first use: most partitions have no idempotent producer."""
+        if self._producers is None:
+            self._producers = self._load_producers()
+        return self._producers
+
+    def loaded_producers(self) -> ProducerStates | None:
+        return self._producers

@@ -1,0 +1,148 @@
+"""What a partition remembers of idempotent producers: no record twice, none out of order (KIP-98).
+
+Each producer's last five batches are kept: a retry of one of them is answered with the offsets it
+got the first time. A producer that is not known (expired, or its records are gone) may begin with
+any sequence, as since KIP-360; so UNKNOWN_PRODUCER_ID is never answered.
+
+Every replica keeps this state from the batches it appends; it follows from the log alone, so that a
+new leader knows what its predecessor knew of all that was replicated (R59).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+
+BATCHES_KEPT = 5
+MAX_PRODUCERS = 100_000
+_MAX_SEQUENCE = 2**31 - 1
+
+
+class SentBatch(NamedTuple):
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+class Producer:
+    __slots__ = ("batches", "epoch", "last_timestamp_ms")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: deque[SentBatch] = deque(maxlen=BATCHES_KEPT)
+        self.last_timestamp_ms = -1
+
+
+def last_sequence_of(header: BatchHeader) -> int:
+    """Sequences wrap from 2^31 - 1 to 0."""
+    last = header.base_sequence + header.last_offset_delta
+    return last if last <= _MAX_SEQUENCE else last - _MAX_SEQUENCE - 1
+
+
+class ProducerStates:
+    def __init__(self) -> None:
+        self.producers: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self.producers)
+
+    def check(self, header: BatchHeader) -> SentBatch | None:
+        """The batch this one repeats, None when it is the next; KafkaError when neither."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            return None
+        last_sequence = last_sequence_of(header)
+        if header.producer_epoch == producer.epoch:
+            for sent in producer.batches:
+                if (
+                    sent.first_sequence == header.base_sequence
+                    and sent.last_sequence == last_sequence
+                ):
+                    return sent
+        self._check_epoch(producer, header)
+        self._check_sequence(producer, header)
+        return None
+
+    def append(self, header: BatchHeader) -> None:
+        """`header` is in the log now, with its final offsets; on followers it is taken as it is."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            self._make_room()
+            producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        producer.last_timestamp_ms = header.max_timestamp_ms
+        if header.is_control:  # ends a transaction: its epoch counts, a sequence it has not
+            return
+        producer.batches.append(
+            SentBatch(
+                header.base_sequence,
+                last_sequence_of(header),
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp_ms,
+            )
+        )
+
+    def rebuild(self, headers: Iterable[BatchHeader]) -> None:
+        for header in headers:
+            if header.producer_id >= 0:
+                self.append(header)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Forget batches at and above `offset`. False when some producer lost all that is known of
+        it: then only a rebuild from the log tells what it had sent before."""
+        whole = True
+        for producer in self.producers.values():
+            batches = producer.batches
+            while batches and batches[-1].last_offset >= offset:
+                batches.pop()
+                whole = whole and bool(batches)
+        return whole
+
+    def expire(self, wall_ms: int, expiration_ms: int) -> None:
+        expired = [
+            producer_id
+            for producer_id, producer in self.producers.items()
+            if wall_ms - producer.last_timestamp_ms >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+
+    def _make_room(self) -> None:
+        """At the limit, the producer that was known first goes: it may begin anew, see above."""
+        if len(self.producers) >= MAX_PRODUCERS:
+            del self.producers[next(iter(self.producers))]
+
+    @staticmethod
+    def _check_epoch(producer: Producer, header: BatchHeader) -> None:
+        if header.producer_epoch < producer.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} sent epoch {header.producer_epoch}, "
+                f"{producer.epoch} was seen already",
+            )
+
+    @staticmethod
+    def _check_sequence(producer: Producer, header: BatchHeader) -> None:
+        first = header.base_sequence
+        if header.producer_epoch != producer.epoch:
+            in_order, last = first == 0, -1
+        elif producer.batches:
+            last = producer.batches[-1].last_sequence
+            in_order = first == last + 1 or (first == 0 and last == _MAX_SEQUENCE)
+        else:
+            in_order, last = first == 0, -1
+        if not in_order:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} sent sequence {first} after {last} "
+                f"(epoch {header.producer_epoch} after {producer.epoch})",
+            )

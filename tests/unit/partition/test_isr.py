@@ -1,0 +1,287 @@
+"""The leader's ISR machine: kafka-rules 4.1 and 4.2, KIP-497, KIP-903, KIP-966."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.broker.partition.isr import Committed, PendingExpand, PendingShrink
+from quorate.broker.partition.partition import Partition
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from tests.unit.partition.harness import (
+    Brokers,
+    append,
+    fetch,
+    partition,
+    result,
+    take_proposal,
+    value,
+)
+
+
+def leader_of(isr: tuple[int, ...], brokers: Brokers | None = None, **settings: int) -> Partition:
+    leader = partition(1, brokers, **settings)
+    assert leader.make_leader(value(1, 5, isr), now_ms=0)
+    return leader
+
+
+def isr_of(leader: Partition) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    assert leader.leadership is not None
+    return leader.leadership.isr.committed, leader.leadership.isr.maximal
+
+
+def proposal_of(leader: Partition) -> object:
+    assert leader.leadership is not None
+    return leader.leadership.proposal
+
+
+def test_high_watermark_is_the_lowest_end_offset_of_the_isr() -> None:
+    leader = leader_of((1, 2, 3))
+    append(leader, 10)
+    assert leader.high_watermark == 0
+    fetch(leader, 2, 10)
+    assert leader.high_watermark == 0
+    fetch(leader, 3, 4)
+    assert leader.high_watermark == 4
+    fetch(leader, 3, 10)
+    assert leader.high_watermark == 10
+
+
+def test_alone_in_the_isr_the_leader_commits_at_once() -> None:
+    leader = leader_of((1,))
+    append(leader, 3)
+    assert leader.high_watermark == 3
+
+
+def test_a_caught_up_follower_is_proposed_with_broker_epochs() -> None:
+    leader = leader_of((1, 2))
+    append(leader, 5)
+    fetch(leader, 2, 5)
+    fetch(leader, 3, 4)
+    assert proposal_of(leader) is None
+    fetch(leader, 3, 5)
+    change = take_proposal(leader)
+    assert change.isr == ((1, 101), (2, 102), (3, 103))
+    assert (change.leader_epoch, change.partition_epoch, change.cause) == (5, 5, "isr-expand")
+    assert isr_of(leader) == ((1, 2), (1, 2, 3))
+
+
+def test_a_follower_below_the_epoch_start_may_not_join() -> None:
+    """It could be elected without what was committed before this epoch."""
+    leader = partition(1)
+    leader.make_leader(value(1, 5, (1,)), now_ms=0)
+    append(leader, 5)
+    leader.make_follower(value(2, 6, (1, 2)))
+    leader.make_leader(value(1, 7, (1, 2)), now_ms=0)
+    leader.high_watermark = 2  # as a new leader's may lag
+    fetch(leader, 3, 4)
+    assert proposal_of(leader) is None
+    fetch(leader, 3, 5)
+    assert proposal_of(leader) is not None
+
+
+@pytest.mark.parametrize(
+    "ineligible",
+    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 99}],
+    ids=["fenced", "shutting-down", "another-incarnation"],
+)
+def test_an_ineligible_broker_is_not_proposed(ineligible: dict[str, int]) -> None:
+    brokers = Brokers()
+    brokers.change(3, **ineligible)
+    leader = leader_of((1, 2), brokers)
+    fetch(leader, 3, 0)
+    assert proposal_of(leader) is None
+
+
+def test_fetch_of_an_earlier_incarnation_is_refused() -> None:
+    """KIP-903: a replica that lost its disk's tail must not count with what its past self had."""
+    leader = leader_of((1, 2))
+    with pytest.raises(KafkaError) as refused:
+        fetch(leader, 3, 0, broker_epoch=50)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_fetch_of_a_broker_that_is_no_replica() -> None:
+    leader = leader_of((1, 2))
+    with pytest.raises(KafkaError) as refused:
+        fetch(leader, 9, 0)
+    assert refused.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_lagging_follower_is_removed_only_when_the_controller_agrees() -> None:
+    leader = leader_of((1, 2, 3), replica_lag_time_max_ms=1000)
+    append(leader, 5)
+    fetch(leader, 2, 5, now_ms=900)
+    leader.check_followers(1000)
+    assert proposal_of(leader) is None
+    leader.check_followers(1001)
+    change = take_proposal(leader)
+    assert [each for each, _ in change.isr] == [1, 2]
+    assert isr_of(leader) == ((1, 2, 3), (1, 2, 3))
+    assert leader.high_watermark == 0, "the leaving replica may still be elected"
+    leader.isr_answered(change, result(change), 1002)
+    assert isr_of(leader) == ((1, 2), (1, 2))
+    assert leader.high_watermark == 5
+
+
+def test_a_follower_that_keeps_pace_behind_the_end_stays() -> None:
+    """KAFKA-1546: lag is measured in time, not in records."""
+    leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
+    offset = 0
+    for now_ms in range(0, 5000, 500):
+        append(leader, 5, now_ms=now_ms)
+        fetch(leader, 2, offset, now_ms=now_ms)
+        offset += 5
+        leader.check_followers(now_ms)
+    assert proposal_of(leader) is None
+
+
+def test_only_one_change_at_a_time() -> None:
+    leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
+    fetch(leader, 3, 0)
+    assert take_proposal(leader)
+    append(leader, 1)
+    leader.check_followers(5000)
+    assert proposal_of(leader) is None
+
+
+@pytest.mark.parametrize("code", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA])
+def test_provably_not_applied_reverts(code: ErrorCode) -> None:
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, code), 0)
+    assert isr_of(leader) == ((1, 2), (1, 2))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    ],
+)
+def test_waits_for_metadata(code: ErrorCode) -> None:
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, code), 0)
+    assert isr_of(leader) == ((1, 2), (1, 2, 3))
+    assert proposal_of(leader) is None
+    leader.make_leader(value(1, 5, (1, 2, 3), partition_epoch=6), now_ms=0)
+    assert isr_of(leader) == ((1, 2, 3), (1, 2, 3))
+
+
+def test_unknown_outcome_stays_pending_and_is_asked_again() -> None:
+    """The heart of KIP-497: the change may have been applied, so the joining replica counts."""
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, ErrorCode.UNKNOWN_SERVER_ERROR), 0)
+    assert take_proposal(leader) == change
+    append(leader, 4)
+    fetch(leader, 2, 4)
+    assert leader.high_watermark == 0, "replica 3 counts"
+
+
+def test_metadata_of_the_epoch_already_known_does_not_forget_a_proposal() -> None:
+    """The answer to one change came first, then the next was proposed, then the record of the first
+    is replayed: forgetting the proposal would let the high watermark pass the joining replica."""
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    first = take_proposal(leader)
+    leader.isr_answered(first, result(first, isr=(1, 2)), 0)
+    fetch(leader, 3, 0)
+    second = take_proposal(leader)
+    leader.make_leader(value(1, 5, (1, 2), partition_epoch=6), now_ms=0)
+    assert second.partition_epoch == 6
+    assert isr_of(leader) == ((1, 2), (1, 2, 3))
+
+
+def test_answer_to_an_older_leadership_is_ignored() -> None:
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.make_leader(value(1, 6, (1, 2), partition_epoch=7), now_ms=0)
+    fetch(leader, 3, 0)
+    leader.isr_answered(change, result(change), 0)
+    assert isr_of(leader) == ((1, 2), (1, 2, 3))
+    assert leader.partition_epoch == 7
+
+
+def test_equal_partition_epoch_in_the_answer_means_already_so() -> None:
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, partition_epoch=5, isr=(1, 2, 3)), 0)
+    assert isr_of(leader) == ((1, 2, 3), (1, 2, 3))
+
+
+def test_r57_a_zombie_proposes_with_its_stale_epochs() -> None:
+    """The controller tells by them; the zombie keeps the replica in its maximal ISR for ever."""
+    leader = leader_of((1, 2, 3), replica_lag_time_max_ms=1000)
+    append(leader, 1)
+    leader.check_followers(5000)
+    change = take_proposal(leader)
+    assert (change.leader_epoch, change.partition_epoch) == (5, 5)
+    leader.isr_answered(change, result(change, ErrorCode.FENCED_LEADER_EPOCH), 5001)
+    append(leader, 1)
+    assert leader.high_watermark == 0
+
+
+def test_kip966_no_progress_below_min_isr() -> None:
+    leader = leader_of((1,), min_insync_replicas=2)
+    append(leader, 3, acks=1)
+    assert leader.high_watermark == 0
+    with pytest.raises(KafkaError) as refused:
+        append(leader, 1, acks=-1)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert leader.log.end_offset == 3, "nothing was written"
+    leader.make_leader(value(1, 5, (1, 2), partition_epoch=6), now_ms=0)
+    fetch(leader, 2, 3)
+    assert leader.high_watermark == 3
+
+
+def test_min_isr_is_at_most_the_number_of_replicas() -> None:
+    leader = leader_of((1, 2, 3), min_insync_replicas=7)
+    append(leader, 1)
+    fetch(leader, 2, 1)
+    fetch(leader, 3, 1)
+    assert leader.high_watermark == 1
+
+
+def test_r56_below_min_isr_after_the_append() -> None:
+    leader = leader_of((1, 2, 3), min_insync_replicas=2)
+    append(leader, 1)
+    fetch(leader, 2, 1)
+    fetch(leader, 3, 1)
+    assert leader.acks_all_error(1) is ErrorCode.NONE
+    assert leader.acks_all_error(2) is None
+    leader.make_leader(value(1, 5, (1,), partition_epoch=6), now_ms=0)
+    assert leader.acks_all_error(1) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    leader.make_follower(value(2, 6, (2,), partition_epoch=7))
+    assert leader.acks_all_error(1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_joining_replica_holds_the_watermark_back() -> None:
+    """Else a follower of a busy leader with ISR {leader} chases the watermark and never joins."""
+    leader = leader_of((1,), replica_lag_time_max_ms=1000)
+    append(leader, 5, now_ms=0)
+    fetch(leader, 2, 5, now_ms=10)
+    assert isinstance(leader.leadership and leader.leadership.isr, PendingExpand)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, ErrorCode.INELIGIBLE_REPLICA), 10)
+    append(leader, 5, now_ms=20)
+    assert leader.high_watermark == 5
+    append(leader, 5, now_ms=5000)
+    assert leader.high_watermark == 15, "it has not been seen for longer than the lag time"
+
+
+def test_states_say_what_counts() -> None:
+    assert Committed((1, 2)).maximal == (1, 2)
+    assert PendingExpand((1, 2), 3).maximal == (1, 2, 3)
+    assert PendingShrink((1, 2, 3), (2,)).maximal == (1, 2, 3)
+    assert PendingShrink((1, 2, 3), (2,)).proposed == (1, 3)
