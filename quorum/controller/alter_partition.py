@@ -1,0 +1,143 @@
+"""AlterPartition: a leader proposes its new ISR (KIP-497). The checks are a table in Kafka's order
+(kafka-rules 3.5); the answer of a success is the partition's full new state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.controller.broker_changes import UncleanElections
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrChange,
+    IsrChangeResult,
+)
+from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.result import Result
+from quorate.quorum.metadata.image import Partition
+from quorate.quorum.metadata.records import (
+    NO_LEADER_CHANGE,
+    RECOVERED,
+    RECOVERING,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
+from quorate.quorum.metadata.replay import merge
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+Check = Callable[[Context, int, Partition, IsrChange], bool]
+
+
+def is_invalid_isr(partition: Partition, isr: tuple[int, ...]) -> bool:
+    """Empty, with a replica twice, or with one that is not assigned."""
+    return not isr or len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas)
+
+
+def isr_ids(change: IsrChange) -> tuple[int, ...]:
+    return tuple(broker_id for broker_id, _ in change.isr)
+
+
+def is_ineligible(context: Context, broker_id: int, broker_epoch: int) -> bool:
+    """A replica joins an ISR only as the incarnation that caught up; -1 skips the epoch."""
+    broker = context.image.brokers.get(broker_id)
+    return broker is None or not broker.active or broker_epoch not in (-1, broker.epoch)
+
+
+# The first check that holds refuses. An epoch from the future means that this controller is the
+# stale one (KAFKA-14154): the leader must ask another, not believe this answer.
+CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
+    (ErrorCode.NOT_CONTROLLER, lambda _, __, p, c: c.leader_epoch > p.leader_epoch),
+    (ErrorCode.NOT_CONTROLLER, lambda _, __, p, c: c.partition_epoch > p.partition_epoch),
+    (ErrorCode.FENCED_LEADER_EPOCH, lambda _, __, p, c: c.leader_epoch < p.leader_epoch),
+    (ErrorCode.INVALID_REQUEST, lambda _, sender, p, __: sender != p.leader),
+    (ErrorCode.INVALID_UPDATE_VERSION, lambda _, __, p, c: c.partition_epoch < p.partition_epoch),
+    (ErrorCode.INVALID_REQUEST, lambda _, __, p, c: is_invalid_isr(p, isr_ids(c))),
+    (ErrorCode.INVALID_REQUEST, lambda _, __, p, c: p.leader not in isr_ids(c)),
+    (
+        ErrorCode.INVALID_REQUEST,
+        lambda _, __, p, c: c.leader_recovery_state == RECOVERING and len(c.isr) > 1,
+    ),
+    (
+        ErrorCode.INVALID_REQUEST,
+        lambda _, __, p, c: (
+            p.leader_recovery_state == RECOVERED and c.leader_recovery_state == RECOVERING
+        ),
+    ),
+    (
+        ErrorCode.INELIGIBLE_REPLICA,
+        lambda context, _, __, c: any(is_ineligible(context, *member) for member in c.isr),
+    ),
+)
+
+
+def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
+    if not context.has_epoch(request.broker_id, request.broker_epoch):
+        return Result(response=AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+    unclean = UncleanElections(context)
+    records: dict[PartitionKey, MetadataRecord] = {}
+    results = []
+    for change in request.changes:
+        key = (change.topic_id, change.partition_id)
+        if key in records:  # the first change has raised the partition's epoch
+            error, record = ErrorCode.INVALID_UPDATE_VERSION, None
+        else:
+            error, record = alter_one(context, unclean, request.broker_id, change)
+        if record is not None:
+            records[key] = record
+        results.append(result_of(context, change, error, record))
+    response = AlterPartitionResponse(error=ErrorCode.NONE, results=tuple(results))
+    return Result(tuple(records.values()), response, atomic=False)
+
+
+def alter_one(
+    context: Context, unclean: UncleanElections, sender: int, change: IsrChange
+) -> tuple[ErrorCode, PartitionChangeRecord | None]:
+    topic = context.image.topics.get(change.topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID, None
+    partition = topic.partitions.get(change.partition_id)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+    for error, refused in CHECKS:
+        if refused(context, sender, partition, change):
+            return error, None
+    target = Target.of(partition)
+    target.isr = isr_ids(change)
+    target.leader_recovery_state = change.leader_recovery_state
+    if unclean.allowed(topic.name, partition):
+        target.election = Election.UNCLEAN
+    key = (change.topic_id, change.partition_id)
+    record = partition_change(
+        context.image, key, partition, target, context.is_active, change.cause
+    )
+    if record is not None and record.leader not in (NO_LEADER_CHANGE, sender):
+        # The change completed a reassignment that takes the leadership away from the sender: both a
+        # record and an error, so that it fetches the new metadata before it goes on.
+        return ErrorCode.NEW_LEADER_ELECTED, record
+    return ErrorCode.NONE, record
+
+
+def result_of(
+    context: Context, change: IsrChange, error: ErrorCode, record: PartitionChangeRecord | None
+) -> IsrChangeResult:
+    if error is not ErrorCode.NONE:
+        return IsrChangeResult(
+            topic_id=change.topic_id, partition_id=change.partition_id, error=error
+        )
+    partition = context.located(change.topic_id, change.partition_id)[1]
+    if record is not None:
+        partition = merge(partition, record)
+    return IsrChangeResult(
+        topic_id=change.topic_id,
+        partition_id=change.partition_id,
+        error=error,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        isr=partition.isr,
+        leader_recovery_state=partition.leader_recovery_state,
+    )

@@ -1,0 +1,99 @@
+"""Replicas of new partitions: what an administrator assigned by hand, checked (kafka-rules 3.3),
+and the first record of a partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.directories import default_directories
+from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import PartitionRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.topics import CreatableReplicaAssignment
+
+
+def check_assignment(
+    context: Context, replicas: Sequence[int], replication_factor: int | None
+) -> None:
+    """One partition's manual assignment; `replication_factor` is that of the partitions before."""
+    if not replicas:
+        raise refused("The manual partition assignment includes an empty replica list.")
+    previous: int | None = None
+    for broker_id in sorted(replicas):
+        if broker_id not in context.image.brokers:
+            raise refused(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker "
+                "is registered."
+            )
+        if broker_id == previous:
+            raise refused(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        previous = broker_id
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise refused(
+            f"The manual partition assignment includes a partition with {len(replicas)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{replication_factor} replica(s)."
+        )
+
+
+def check_active(context: Context, replicas: Sequence[int], partition_id: int) -> None:
+    if not any(map(context.is_active, replicas)):
+        raise refused(
+            "All brokers specified in the manual partition assignment for partition "
+            f"{partition_id} are fenced or in controlled shutdown."
+        )
+
+
+def manual_topic(
+    context: Context, assignments: Sequence[CreatableReplicaAssignment]
+) -> list[tuple[int, ...]]:
+    """The replicas of each partition of a new topic, in order of partition id."""
+    by_partition: dict[int, tuple[int, ...]] = {}
+    replication_factor: int | None = None
+    for assignment in assignments:
+        partition_id = assignment.partition_index
+        if partition_id in by_partition:
+            raise refused(
+                f"Found multiple manual partition assignments for partition {partition_id}"
+            )
+        check_assignment(context, assignment.broker_ids, replication_factor)
+        replication_factor = len(assignment.broker_ids)
+        check_active(context, assignment.broker_ids, partition_id)
+        by_partition[partition_id] = tuple(assignment.broker_ids)
+    if sorted(by_partition) != list(range(len(by_partition))):
+        raise refused("partitions should be a consecutive 0-based integer sequence")
+    return [by_partition[partition_id] for partition_id in range(len(by_partition))]
+
+
+def refused(message: str) -> RequestRefused:
+    return RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def new_partition(
+    context: Context, topic_id: Uuid, partition_id: int, replicas: tuple[int, ...], cause: Cause
+) -> PartitionRecord:
+    """Its ISR are the active replicas, its leader the first of them."""
+    isr = tuple(replica for replica in replicas if context.is_active(replica))
+    if not isr:  # placed on a broker that shuts down: answered as the placer would
+        raise RequestRefused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are currently "
+            "fenced or in controlled shutdown.",
+        )
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=default_directories(context.image, replicas),
+        cause=cause,
+    )

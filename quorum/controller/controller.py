@@ -1,0 +1,232 @@
+"""The pure controller: requests, hints and time in; records, responses and effects out.
+
+It decides on the latest image (appended, perhaps not yet committed) and changes nothing but soft
+state: the shell appends a result's records, replays them, and gives the next image back by
+`replayed` before the next input. Any role follows the log by `replayed`, so that a standby becomes
+active without work that grows with the cluster; every other input is for the active controller
+only.
+
+It does not know Raft, connections or the wire. A broken invariant raises, and the node stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quorate.quorum.controller import broker_changes, periodic
+from quorate.quorum.controller.alter_partition import alter_partition
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.features import activation_records
+from quorate.quorum.controller.heartbeat import heartbeat
+from quorate.quorum.controller.hints import Hints
+from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+)
+from quorate.quorum.controller.producer_ids import allocate_producer_ids
+from quorate.quorum.controller.registration import register_broker
+from quorate.quorum.controller.result import NOTHING, Effect, ProbeBroker, Result
+from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
+from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.timetable import Task, Timetable
+from quorate.quorum.controller.topics import create_topics, delete_topics
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import Broker, MetadataImage
+from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
+from quorate.quorum.rpc.kafka.schemas.topics import CreateTopicsRequest, DeleteTopicsRequest
+from quorate.quorum.seams import Random
+
+RULES: dict[type, Callable[[Context, Any], Result]] = {
+    BrokerRegistrationRequest: register_broker,
+    BrokerHeartbeatRequest: heartbeat,
+    AlterPartitionRequest: alter_partition,
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+}
+
+
+class Controller:
+    def __init__(self, settings: ControllerSettings, random: Random) -> None:
+        self._settings = settings
+        self._timetable = Timetable(settings)
+        self._context = Context(
+            settings=settings,
+            random=random,
+            sessions=Sessions(settings.session_timeout_ms),
+            hints=Hints(enabled=settings.hints, listener=settings.inter_broker_listener),
+        )
+        self._active = False
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._context.image
+
+    # --------------------------------------------------------------------------------- role and log
+
+    def loaded(self, image: MetadataImage) -> Result:
+        """Another image altogether: a snapshot, or the committed one after a lost leadership."""
+        self._context.image = image
+        self._context.index = PartitionIndex.of(image)
+        return Result(effects=self._follow_all(image))
+
+    def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
+        """The image after `delta`; the one before is the one that this controller has."""
+        context = self._context
+        context.image = image
+        if delta.topics or delta.deleted:
+            context.index.apply(delta)
+        if not delta.brokers:
+            return NOTHING
+        effects: list[Effect] = []
+        for broker_id, change in delta.brokers.items():
+            effects += self._follow(broker_id, change.new)
+        return Result(effects=effects)
+
+    def activate(
+        self, image: MetadataImage, *, now_ms: int, next_offset: int, in_transaction: bool = False
+    ) -> Result:
+        """The own epoch's LeaderChange is committed and `image` holds all that was inherited. Every
+        broker gets a fresh session. `in_transaction`: the log ends inside a metadata
+        transaction."""
+        context = self._context
+        self._at(now_ms, next_offset)
+        self._active = True
+        context.sessions = Sessions(self._settings.session_timeout_ms)
+        effects: list[Effect] = []
+        if image is not context.image:
+            effects += self.loaded(image).effects
+        else:
+            effects += self._follow_all(image)
+        effects += context.hints.activate(
+            [image.brokers[broker_id] for broker_id in image.broker_ids()],
+            delay_ms=self._settings.takeover_probe_delay_ms,
+            hold_until_ms=now_ms + self._settings.session_timeout_ms,
+        )
+        self._timetable.start(now_ms)
+        return Result(activation_records(context, in_transaction=in_transaction), effects=effects)
+
+    def deactivate(self) -> None:
+        """Leadership is lost. What was appended and not committed is gone: `loaded` or `replayed`
+        say what holds now."""
+        self._active = False
+        self._timetable.stop()
+        self._context.hints.deactivate()
+        self._context.sessions = Sessions(self._settings.session_timeout_ms)
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def handle(self, request: object, *, now_ms: int, next_offset: int) -> Result:
+        """`next_offset`: what the first of this result's records will get."""
+        self._at(now_ms, next_offset)
+        return RULES[type(request)](self._context, request)
+
+    def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
+        """A heartbeat arrived, whenever it will be handled, or even if it no longer will: a busy
+        controller must not fence the healthy (KAFKA-15019, KAFKA-17793)."""
+        session = self._session(broker_id, broker_epoch)
+        if session is not None:
+            self._context.sessions.contact(session, now_ms)
+
+    # ----------------------------------------------------------------------------------------- time
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do; perhaps now, perhaps never (NEVER_MS)."""
+        if not self._active:
+            return NEVER_MS
+        hold = self._context.hints.next_hold()
+        return min(
+            self._context.sessions.deadline_ms(),
+            self._timetable.deadline_ms(),
+            NEVER_MS if hold is None else hold[0],
+        )
+
+    def tick(self, now_ms: int) -> Result:
+        """One thing that is due; `deadline_ms` says whether there is more."""
+        self._at(now_ms, self._context.next_offset)
+        stale = self._context.sessions.first_stale(now_ms)
+        if stale is not None:
+            return self._fence(stale, Cause.SESSION_EXPIRED)
+        hold = self._context.hints.next_hold()
+        if hold is not None and hold[0] <= now_ms:
+            self._context.hints.release(hold[1])
+            keys = periodic.leaderless_of(self._context, hold[1])
+            return Result(periodic.elect_uncleanly(self._context, keys), atomic=False)
+        task = self._timetable.take_due(now_ms)
+        return NOTHING if task is None else Result(self._run(task), atomic=False)
+
+    def _run(self, task: Task) -> list[MetadataRecord]:
+        context = self._context
+        if task is Task.WRITE_NO_OP:
+            return [NoOpRecord()]
+        if task is Task.BALANCE_LEADERS:
+            records = periodic.balance_leaders(context)
+        else:
+            records = periodic.elect_uncleanly(context, sorted(context.index.leaderless))
+        if len(records) == self._settings.max_elections_per_run:
+            self._timetable.soon(task, context.now_ms + self._settings.more_elections_delay_ms)
+        return records
+
+    # ---------------------------------------------------------------------------------------- hints
+
+    def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
+        """A connection from `host` has proved to be this broker's."""
+        session = self._session(broker_id, broker_epoch)
+        if session is not None:
+            session.connection_lost = False
+        return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
+
+    def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
+        session = self._session(broker_id, broker_epoch)
+        if session is not None:
+            session.connection_lost = True
+        return Result(effects=self._context.hints.connection_lost(broker_id, broker_epoch))
+
+    def probe_succeeded(self, probe: ProbeBroker) -> Result:
+        return Result(effects=self._context.hints.succeeded(probe))
+
+    def probe_failed(self, probe: ProbeBroker) -> Result:
+        """It timed out or found no route: no evidence of anything."""
+        return Result(effects=self._context.hints.failed(probe))
+
+    def probe_refused(self, probe: ProbeBroker, *, now_ms: int) -> Result:
+        self._at(now_ms, self._context.next_offset)
+        hints = self._context.hints
+        if not hints.is_proof_of_death(probe):
+            return Result(effects=hints.failed(probe))
+        hints.hold(probe.broker_id, self._context.sessions.of(probe.broker_id).deadline_ms)
+        return self._fence(probe.broker_id, Cause.CONNECTION_LOST)
+
+    # --------------------------------------------------------------------------------------- inside
+
+    def _at(self, now_ms: int, next_offset: int) -> None:
+        self._context.now_ms = now_ms
+        self._context.next_offset = next_offset
+
+    def _fence(self, broker_id: int, cause: Cause) -> Result:
+        broker = self._context.image.brokers[broker_id]
+        return Result(broker_changes.fence(self._context, broker, cause), atomic=False)
+
+    def _session(self, broker_id: int, broker_epoch: int) -> Session | None:
+        session = self._context.sessions.get(broker_id)
+        return session if session is not None and session.broker_epoch == broker_epoch else None
+
+    def _follow_all(self, image: MetadataImage) -> list[Effect]:
+        effects: list[Effect] = []
+        for broker_id in image.broker_ids():
+            effects += self._follow(broker_id, image.brokers[broker_id])
+        return effects
+
+    def _follow(self, broker_id: int, broker: Broker | None) -> tuple[Effect, ...]:
+        context = self._context
+        if self._active:
+            if broker is None:
+                context.sessions.close(broker_id)
+            else:
+                context.sessions.follow(broker, context.image.last.offset, context.now_ms)
+        return context.hints.follow(broker_id, broker)

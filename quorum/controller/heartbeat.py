@@ -1,0 +1,116 @@
+"""BrokerHeartbeat: a broker's next state (kafka-rules 3.2), and the records that lead there.
+
+The current state is the image's. Only changed bits go to the log, with the changes of partitions in
+the same result. Contact with the broker is soft state and is noted whatever the outcome.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from quorate.quorum.controller import broker_changes
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.sessions import Session
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import Broker
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+
+class BrokerState(enum.Enum):
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shutdown now"
+
+
+def current_state(broker: Broker) -> BrokerState:
+    if broker.fenced:
+        return BrokerState.FENCED
+    if broker.in_controlled_shutdown:
+        return BrokerState.CONTROLLED_SHUTDOWN
+    return BrokerState.UNFENCED
+
+
+def after_fenced(
+    context: Context, session: Session, request: BrokerHeartbeatRequest
+) -> BrokerState:
+    if request.want_shut_down:
+        return BrokerState.SHUTDOWN_NOW
+    if not request.want_fence and request.metadata_offset >= session.unfence_offset:
+        return BrokerState.UNFENCED
+    return BrokerState.FENCED
+
+
+def after_unfenced(
+    context: Context, session: Session, request: BrokerHeartbeatRequest
+) -> BrokerState:
+    if request.want_fence:
+        return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+    if not request.want_shut_down:
+        return BrokerState.UNFENCED
+    if context.index.has_leaderships(request.broker_id):
+        return BrokerState.CONTROLLED_SHUTDOWN
+    return BrokerState.SHUTDOWN_NOW
+
+
+def after_controlled_shutdown(
+    context: Context, session: Session, request: BrokerHeartbeatRequest
+) -> BrokerState:
+    """It may go once every active broker has replayed that its leaderships have moved."""
+    if context.index.has_leaderships(request.broker_id):
+        return BrokerState.CONTROLLED_SHUTDOWN
+    if session.controlled_shutdown_offset <= context.sessions.lowest_active_offset():
+        return BrokerState.SHUTDOWN_NOW
+    return BrokerState.CONTROLLED_SHUTDOWN
+
+
+NEXT: dict[BrokerState, Callable[[Context, Session, BrokerHeartbeatRequest], BrokerState]] = {
+    BrokerState.FENCED: after_fenced,
+    BrokerState.UNFENCED: after_unfenced,
+    BrokerState.CONTROLLED_SHUTDOWN: after_controlled_shutdown,
+}
+
+
+def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
+    broker = context.image.brokers.get(request.broker_id)
+    if broker is None:
+        return refusal(ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if broker.epoch != request.broker_epoch:
+        return refusal(ErrorCode.STALE_BROKER_EPOCH)
+    session = context.sessions.of(broker.id)
+    current = current_state(broker)
+    following = NEXT[current](context, session, request)
+    records: list[MetadataRecord] = []
+    if following is not current:
+        records = transition(context, broker, current, following)
+    context.sessions.contact(session, context.now_ms)
+    session.metadata_offset = request.metadata_offset
+    response = BrokerHeartbeatResponse(
+        error=ErrorCode.NONE,
+        caught_up=request.metadata_offset >= session.unfence_offset,
+        fenced=following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
+        should_shut_down=following is BrokerState.SHUTDOWN_NOW,
+    )
+    return Result(records, response, atomic=False)
+
+
+def refusal(error: ErrorCode) -> Result:
+    return Result(response=BrokerHeartbeatResponse(error=error))
+
+
+def transition(
+    context: Context, broker: Broker, current: BrokerState, following: BrokerState
+) -> list[MetadataRecord]:
+    if following is BrokerState.UNFENCED:
+        return broker_changes.unfence(context, broker)
+    if following is BrokerState.CONTROLLED_SHUTDOWN:
+        return broker_changes.enter_controlled_shutdown(context, broker)
+    if current is BrokerState.FENCED:
+        return []  # granted its shutdown; it is fenced already
+    shut_down = following is BrokerState.SHUTDOWN_NOW
+    cause = Cause.SHUTDOWN_COMPLETE if shut_down else Cause.FENCE_REQUESTED
+    return broker_changes.fence(context, broker, cause)

@@ -1,0 +1,98 @@
+"""Reverse indexes over the latest image, so that work grows with one broker's partitions and not
+with the cluster (design idea 10; Kafka's BrokersToIsrs).
+
+Derived, never authoritative: rebuilt from an image at activation, moved on by each delta. The inner
+dicts stand for insertion-ordered sets; whoever writes records from one sorts it first, so that the
+records depend on the image alone and not on how it came about.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
+from quorate.quorum.metadata.records import NO_LEADER
+
+PartitionKey = tuple[Uuid, int]
+Keys = dict[PartitionKey, None]
+
+NO_KEYS: Keys = {}
+
+
+def has_collision_characters(name: str) -> bool:
+    return "." in name or "_" in name
+
+
+def unified_name(name: str) -> str:
+    """Names that are equal here would share a metric name in Kafka, so only one may exist."""
+    return name.replace(".", "_")
+
+
+class PartitionIndex:
+    def __init__(self) -> None:
+        self.in_isr: defaultdict[int, Keys] = defaultdict(dict)
+        self.led_by: defaultdict[int, Keys] = defaultdict(dict)
+        self.leaderless: Keys = {}
+        self.imbalanced: Keys = {}
+        self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> PartitionIndex:
+        index = cls()
+        for topic, partition_id, partition in image.all_partitions():
+            index._move((topic.id, partition_id), None, partition)
+        for name in image.topic_names():
+            index._add_name(name)
+        return index
+
+    def apply(self, delta: ImageDelta) -> None:
+        for topic in delta.deleted.values():
+            self._remove_topic(topic)
+        for topic_id, change in delta.topics.items():
+            if change.created:
+                self._add_name(change.topic.name)
+            for partition_id, partition in change.partitions.items():
+                self._move((topic_id, partition_id), partition.old, partition.new)
+
+    def partitions_in_isr(self, broker_id: int) -> list[PartitionKey]:
+        return sorted(self.in_isr.get(broker_id, NO_KEYS))
+
+    def has_leaderships(self, broker_id: int) -> bool:
+        return bool(self.led_by.get(broker_id))
+
+    def colliding_name(self, name: str) -> str | None:
+        """An existing topic whose metric name would be the same as this new one's."""
+        if not has_collision_characters(name):
+            return None
+        return min(self._names.get(unified_name(name), ()), default=None)
+
+    def _add_name(self, name: str) -> None:
+        if has_collision_characters(name):
+            self._names[unified_name(name)][name] = None
+
+    def _remove_topic(self, topic: Topic) -> None:
+        for partition_id in topic.partition_ids():
+            self._move((topic.id, partition_id), topic.partitions[partition_id], None)
+        same = self._names.get(unified_name(topic.name))
+        if same is not None:
+            same.pop(topic.name, None)
+
+    def _move(self, key: PartitionKey, old: Partition | None, new: Partition | None) -> None:
+        if old is not None:
+            for broker_id in old.isr:
+                self.in_isr[broker_id].pop(key, None)
+            self.led_by[old.leader].pop(key, None)
+            self.leaderless.pop(key, None)
+            self.imbalanced.pop(key, None)
+        if new is None:
+            return
+        for broker_id in new.isr:
+            self.in_isr[broker_id][key] = None
+        if new.leader == NO_LEADER:
+            self.leaderless[key] = None
+        else:
+            self.led_by[new.leader][key] = None
+        if new.leader != new.preferred_leader:
+            self.imbalanced[key] = None

@@ -1,0 +1,57 @@
+"""What the controller does of its own accord: elections that wait for nobody's request (kafka-rules
+3.9). Each is bounded per run; the caller comes back for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorate.quorum.controller.broker_changes import UncleanElections
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import MetadataRecord
+
+
+def balance_leaders(context: Context) -> list[MetadataRecord]:
+    """Gives leadership back to preferred replicas that are in the ISR again."""
+    records: list[MetadataRecord] = []
+    for key in sorted(context.index.imbalanced):
+        if len(records) == context.settings.max_elections_per_run:
+            break
+        _, partition = context.located(*key)
+        target = Target.of(partition)
+        target.election = Election.PREFERRED
+        record = partition_change(
+            context.image, key, partition, target, context.is_active, Cause.LEADER_IMBALANCE
+        )
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[MetadataRecord]:
+    """Leaders for leaderless partitions whose topics allow what it may lose."""
+    records: list[MetadataRecord] = []
+    unclean = UncleanElections(context)
+    for key in keys:
+        if len(records) == context.settings.max_elections_per_run:
+            break
+        topic, partition = context.located(*key)
+        if not unclean.allowed(topic.name, partition):
+            continue
+        target = Target.of(partition)
+        target.election = Election.UNCLEAN
+        record = partition_change(
+            context.image, key, partition, target, context.is_active, Cause.UNCLEAN_ELECTION
+        )
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:
+    leaderless = context.index.leaderless
+    return [key for key in context.index.partitions_in_isr(broker_id) if key in leaderless]

@@ -1,0 +1,144 @@
+"""Which brokers hold a new partition's replicas: Kafka's StripedReplicaPlacer (kafka-rules 3.4).
+
+Goals in order: spread over racks, spread over brokers, prefer unfenced brokers. Hard limits: no two
+replicas on one broker, and the first replica, the leader, on an unfenced one. It looks at no load,
+no disk and no existing partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Random
+
+Replicas = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UsableBroker:
+    id: int
+    rack: str | None
+    fenced: bool
+
+
+def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
+    """Registered and not shutting down, by id."""
+    brokers = [image.brokers[broker_id] for broker_id in image.broker_ids()]
+    return [UsableBroker(b.id, b.rack, b.fenced) for b in brokers if not b.in_controlled_shutdown]
+
+
+def place(
+    brokers: list[UsableBroker], partitions: int, replication_factor: int, random: Random
+) -> list[Replicas]:
+    check_factor(brokers, replication_factor)
+    racks = RackCircle(brokers, random)
+    return [racks.place(replication_factor) for _ in range(partitions)]
+
+
+def check_factor(brokers: list[UsableBroker], replication_factor: int) -> None:
+    if replication_factor <= 0:
+        raise factor_refused(
+            f"Invalid replication factor {replication_factor}: the replication factor must be "
+            "positive."
+        )
+    if all(broker.fenced for broker in brokers):
+        raise factor_refused("All brokers are currently fenced.")
+    if replication_factor > len(brokers):
+        raise factor_refused(
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{len(brokers)} broker(s) are registered."
+        )
+
+
+def factor_refused(message: str) -> RequestRefused:
+    return RequestRefused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+
+
+class BrokerCircle:
+    """Brokers of one rack in a circle that starts one later for each partition; each is given at
+    most once per partition."""
+
+    def __init__(self, brokers: list[int], random: Random) -> None:
+        self._brokers = sorted(brokers)
+        self._offset = random.randrange(0, len(brokers)) if brokers else 0
+        self._given = 0
+        self._epoch = 0
+
+    def next(self, epoch: int) -> int | None:
+        if not self._brokers:
+            return None
+        if epoch != self._epoch:
+            self._epoch, self._given = epoch, 0
+            self._offset = (self._offset + 1) % len(self._brokers)
+        if self._given == len(self._brokers):
+            return None
+        broker = self._brokers[(self._given + self._offset) % len(self._brokers)]
+        self._given += 1
+        return broker
+
+    def shuffle(self, random: Random) -> None:
+        random.shuffle(self._brokers)
+
+
+class Rack:
+    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
+        self.fenced = BrokerCircle([each.id for each in brokers if each.fenced], random)
+        self.unfenced = BrokerCircle([each.id for each in brokers if not each.fenced], random)
+
+    def next(self, epoch: int) -> int | None:
+        broker = self.unfenced.next(epoch)
+        return self.fenced.next(epoch) if broker is None else broker
+
+
+class RackCircle:
+    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
+        by_rack: dict[str | None, list[UsableBroker]] = {}
+        for broker in brokers:
+            by_rack.setdefault(broker.rack, []).append(broker)
+        names = sorted(by_rack, key=lambda rack: (rack is not None, rack or ""))
+        self._racks = [Rack(by_rack[name], random) for name in names]
+        self._unfenced = sum(not broker.fenced for broker in brokers)
+        self._random = random
+        self._offset = random.randrange(0, len(names))
+        self._epoch = 0
+        self._since_shuffle = 0
+
+    def place(self, replication_factor: int) -> Replicas:
+        if self._since_shuffle == self._unfenced and self._unfenced > 1:
+            # As many partitions as unfenced brokers: from here on replica sets would repeat.
+            self._shuffle()
+        self._offset %= len(self._racks)
+        leader, leader_rack = self._place_leader()
+        replicas = [leader]
+        index = self._offset
+        skip: int | None = leader_rack
+        while len(replicas) < replication_factor:
+            if index == skip:
+                skip = None  # the leader's rack has had its turn in this round
+            else:
+                replica = self._racks[index].next(self._epoch)
+                if replica is not None:
+                    replicas.append(replica)
+            index = (index + 1) % len(self._racks)
+        self._epoch += 1
+        self._since_shuffle += 1
+        self._offset += 1
+        return tuple(replicas)
+
+    def _place_leader(self) -> tuple[int, int]:
+        for step in range(len(self._racks)):
+            index = (self._offset + step) % len(self._racks)
+            leader = self._racks[index].unfenced.next(self._epoch)
+            if leader is not None:
+                return leader, index
+        raise AssertionError("no unfenced broker: check_factor lets none through")
+
+    def _shuffle(self) -> None:
+        self._random.shuffle(self._racks)
+        for rack in self._racks:
+            rack.unfenced.shuffle(self._random)
+            rack.fenced.shuffle(self._random)
+        self._since_shuffle = 0

@@ -1,0 +1,32 @@
+"""AllocateProducerIds: blocks of producer ids for brokers to hand out."""
+
+from __future__ import annotations
+
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from quorate.quorum.controller.result import Result
+from quorate.quorum.metadata.records import ProducerIdsRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+BLOCK_SIZE = 1000
+MAX_PRODUCER_ID = 2**63 - 1
+
+
+def allocate_producer_ids(context: Context, request: AllocateProducerIdsRequest) -> Result:
+    if not context.has_epoch(request.broker_id, request.broker_epoch):
+        return Result(response=AllocateProducerIdsResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+    first = context.image.next_producer_id
+    if first > MAX_PRODUCER_ID - BLOCK_SIZE:
+        return Result(response=AllocateProducerIdsResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+    record = ProducerIdsRecord(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=first + BLOCK_SIZE,
+    )
+    response = AllocateProducerIdsResponse(
+        error=ErrorCode.NONE, first_producer_id=first, count=BLOCK_SIZE
+    )
+    return Result((record,), response)

@@ -1,0 +1,55 @@
+"""Topic configs as the controller sees them: validation, records, and what is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quorate.config.key import ConfigError
+from quorate.config.topic_keys import TOPIC_KEYS, validate_topic_configs
+from quorate.quorum.controller.context import CLUSTER_DEFAULT, NO_CONFIGS, Context
+from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.metadata.records import ConfigRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopicConfigs
+
+# Kafka's codes of where a value comes from (DescribeConfigs).
+TOPIC_CONFIG = 1
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+STATIC_BROKER_CONFIG = 4
+DEFAULT_CONFIG = 5
+
+
+def check_topic_configs(configs: Mapping[str, str]) -> None:
+    try:
+        validate_topic_configs(configs)
+    except ConfigError as error:
+        raise RequestRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=TOPIC_RESOURCE, resource_name=topic_name, name=key, value=value
+    )
+
+
+def described_configs(
+    context: Context, overrides: Mapping[str, str]
+) -> tuple[CreatableTopicConfigs, ...]:
+    """Every config of a topic that is made with these overrides, by name."""
+    cluster = context.image.configs.get(CLUSTER_DEFAULT, NO_CONFIGS)
+    static = context.settings.topic_defaults
+    described = []
+    for name, key in TOPIC_KEYS.items():
+        if key.internal:
+            continue
+        if name in overrides:
+            value, source = overrides[name], TOPIC_CONFIG
+        elif name in cluster:
+            value, source = cluster[name], DYNAMIC_DEFAULT_BROKER_CONFIG
+        else:
+            default = static.get(name, key.default)
+            source = DEFAULT_CONFIG if default == key.default else STATIC_BROKER_CONFIG
+            value = key.format(default)  # type: ignore[assignment]
+        described.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
+    return tuple(described)

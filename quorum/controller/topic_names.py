@@ -1,0 +1,40 @@
+"""Which topic names Kafka allows."""
+
+from __future__ import annotations
+
+import re
+
+from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+MAX_NAME_LENGTH = 249
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_new_name(index: PartitionIndex, name: str) -> None:
+    problem = what_is_wrong(name)
+    if problem is None:
+        existing = index.colliding_name(name)
+        if existing is not None and existing != name:
+            problem = f"Topic '{name}' collides with existing topic: {existing}"
+    if problem is not None:
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def what_is_wrong(name: str) -> str | None:
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{MAX_NAME_LENGTH}"
+        )
+    if LEGAL_NAME.fullmatch(name) is None:
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        )
+    return None

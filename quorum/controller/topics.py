@@ -1,0 +1,206 @@
+"""CreateTopics and DeleteTopics (kafka-rules 3.3). One request is one atomic batch; an error of one
+topic does not fail the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorate.quorum.controller.assignments import manual_topic, new_partition
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.placement import place, usable_brokers
+from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.topic_configs import (
+    check_topic_configs,
+    described_configs,
+    topic_config_record,
+)
+from quorate.quorum.controller.topic_names import check_new_name
+from quorate.quorum.ids import ZERO_UUID, Uuid, random_uuid
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, TopicRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+USE_DEFAULT = -1
+
+
+def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
+    records: list[MetadataRecord] = []
+    results: list[CreatableTopicResult] = []
+    names = NewNames(context, request.topics)
+    try:
+        for topic in request.topics:
+            try:
+                names.check(topic.name)
+                made = create_topic(context, topic, len(records))
+            except TooManyRecords:
+                raise
+            except RequestRefused as refused:
+                results.append(failed(topic.name, refused))
+                continue
+            records += made
+            results.append(created(context, topic, made))
+    except TooManyRecords as refused:
+        all_failed = tuple(failed(topic.name, refused) for topic in request.topics)
+        return Result(response=CreateTopicsResponse(topics=all_failed))
+    response = CreateTopicsResponse(topics=tuple(results))
+    return Result(() if request.validate_only else records, response)
+
+
+class NewNames:
+    """A name given twice in one request fails every time it stands there."""
+
+    def __init__(self, context: Context, topics: Iterable[CreatableTopic]) -> None:
+        self._context = context
+        self._count: dict[str, int] = {}
+        for topic in topics:
+            self._count[topic.name] = self._count.get(topic.name, 0) + 1
+
+    def check(self, name: str) -> None:
+        if self._count[name] > 1:
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        if self._context.image.topic_id(name) != ZERO_UUID:
+            raise RequestRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        check_new_name(self._context.index, name)
+
+
+def create_topic(context: Context, topic: CreatableTopic, before: int) -> list[MetadataRecord]:
+    """`before`: how many records the same request writes before this topic's."""
+    configs = topic_configs(topic)
+    if topic.assignments:
+        check_defaults_asked(topic)
+        check_room(before + 1 + len(configs) + len(topic.assignments))
+        assignments = manual_topic(context, topic.assignments)
+    else:
+        assignments = placed(context, topic, before + 1 + len(configs))
+    topic_id = random_uuid(context.random)
+    return [
+        TopicRecord(name=topic.name, topic_id=topic_id),
+        *(topic_config_record(topic.name, key, value) for key, value in configs.items()),
+        *(
+            new_partition(context, topic_id, partition_id, replicas, Cause.TOPIC_CREATED)
+            for partition_id, replicas in enumerate(assignments)
+        ),
+    ]
+
+
+def topic_configs(topic: CreatableTopic) -> dict[str, str]:
+    missing = [config.name for config in topic.configs if config.value is None]
+    if missing:
+        raise RequestRefused(
+            ErrorCode.INVALID_CONFIG,
+            "Null value not supported for topic configs: " + ",".join(missing),
+        )
+    configs = {config.name: config.value for config in topic.configs if config.value is not None}
+    check_topic_configs(configs)
+    return configs
+
+
+def check_defaults_asked(topic: CreatableTopic) -> None:
+    for name, value in (
+        ("replication factor", topic.replication_factor),
+        ("numPartitions", topic.num_partitions),
+    ):
+        if value != USE_DEFAULT:
+            raise RequestRefused(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
+
+
+def placed(context: Context, topic: CreatableTopic, before: int) -> list[tuple[int, ...]]:
+    if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
+        raise RequestRefused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
+        raise RequestRefused(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    settings = context.settings
+    partitions, factor = topic.num_partitions, topic.replication_factor
+    if partitions == USE_DEFAULT:
+        partitions = settings.default_partitions
+    if factor == USE_DEFAULT:
+        factor = settings.default_replication_factor
+    check_room(before + partitions)
+    try:
+        return place(usable_brokers(context.image), partitions, factor, context.random)
+    except RequestRefused as refused:
+        raise RequestRefused(
+            refused.error,
+            f"Unable to replicate the partition {factor} time(s): {refused.message}",
+        ) from None
+
+
+def created(
+    context: Context, topic: CreatableTopic, records: list[MetadataRecord]
+) -> CreatableTopicResult:
+    head = records[0]
+    assert isinstance(head, TopicRecord)
+    partitions = len(records) - 1 - len({config.name for config in topic.configs})
+    last = records[-1]
+    replicas: tuple[int, ...] = getattr(last, "replicas", ())
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=head.topic_id,
+        error_code=ErrorCode.NONE,
+        num_partitions=partitions,
+        replication_factor=len(replicas),
+        configs=described_configs(context, {c.name: c.value or "" for c in topic.configs}),
+    )
+
+
+def failed(name: str, refused: RequestRefused) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=refused.error, error_message=refused.message or None
+    )
+
+
+def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
+    """By name or by id; the older versions have names only."""
+    asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    removed: dict[Uuid, MetadataRecord] = {}
+    responses = []
+    for state in asked:
+        result = delete_topic(context, state, already=removed)
+        if result.error_code == ErrorCode.NONE:
+            removed[result.topic_id] = RemoveTopicRecord(topic_id=result.topic_id)
+        responses.append(result)
+    return Result(tuple(removed.values()), DeleteTopicsResponse(responses=tuple(responses)))
+
+
+def delete_topic(
+    context: Context, state: DeleteTopicState, already: dict[Uuid, MetadataRecord]
+) -> DeletableTopicResult:
+    by_id = state.topic_id != ZERO_UUID
+    topic_id = state.topic_id if by_id else context.image.topic_id(state.name or "")
+    topic = context.image.topics.get(topic_id)
+    error, message = ErrorCode.NONE, None
+    if by_id and state.name is not None:
+        error, message = ErrorCode.INVALID_REQUEST, "Topic name and topic id can not both be set."
+    elif not by_id and state.name is None:
+        error, message = ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
+    elif topic is None:
+        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = "This server does not host this topic" + (" ID." if by_id else "-partition.")
+    elif topic_id in already:
+        error, message = ErrorCode.INVALID_REQUEST, "Duplicate topic in one request."
+    return DeletableTopicResult(
+        name=topic.name if topic is not None else state.name,
+        topic_id=topic_id,
+        error_code=error,
+        error_message=message,
+    )
