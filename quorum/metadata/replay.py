@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
@@ -23,7 +23,9 @@ from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
+    Endpoint,
     FeatureLevelRecord,
+    FeatureRange,
     FenceBrokerRecord,
     MetadataRecord,
     NoOpRecord,
@@ -38,6 +40,8 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
+
+N = TypeVar("N", Endpoint, FeatureRange)
 
 
 def replay(
@@ -169,13 +173,18 @@ def _register_broker(draft: Draft, record: RegisterBrokerRecord) -> None:
         id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        endpoints=record.end_points,
-        features=record.features,
+        endpoints=_by_name(record.end_points),
+        features=_by_name(record.features),
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=record.log_dirs,
     )
+
+
+def _by_name(named: tuple[N, ...]) -> tuple[N, ...]:
+    """Endpoints and features are maps by name: Kafka writes them in the order of its hash maps."""
+    return tuple(sorted(named, key=lambda each: each.name))
 
 
 def _registered(draft: Draft, broker_id: int, broker_epoch: int) -> Broker:
@@ -221,8 +230,8 @@ def _register_controller(draft: Draft, record: RegisterControllerRecord) -> None
     draft.controllers.changed[record.controller_id] = ControllerRegistration(
         id=record.controller_id,
         incarnation_id=record.incarnation_id,
-        endpoints=record.end_points,
-        features=record.features,
+        endpoints=_by_name(record.end_points),
+        features=_by_name(record.features),
     )
 
 
