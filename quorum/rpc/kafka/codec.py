@@ -12,6 +12,7 @@ that version (too long a string, null where it is not allowed) is an `EncodeErro
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
@@ -33,26 +34,22 @@ class EncodeError(ValueError):
 
 def encode(message: object, version: int) -> bytes:
     out = bytearray()
-    cls: type = type(message)
+    cls = type(message)
     writer(cls, version, flexible(cls, version))(out, message)
     return bytes(out)
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
-    known: type = cls
     value: T
-    value, _ = reader(known, version, flexible(known, version))(buffer, position)
+    value, _ = reader(cls, version, flexible(cls, version))(buffer, position)
     return value
 
 
-@cache
-def flexible(cls: type, version: int) -> bool:
+def _flexible(cls: type, version: int) -> bool:
     return is_flexible(cls.API_KEY, version) if issubclass(cls, Message) else True
 
 
-@cache
-def reader(cls: type, version: int, flexible: bool) -> Read:
-    """`read(buffer, position) -> (value, position after it)`; raises DecodeError only."""
+def _reader(cls: type, version: int, flexible: bool) -> Read:
     compiled = compile_reader(cls, version, flexible)
 
     def read(buffer: Buffer, position: int) -> tuple[object, int]:
@@ -68,9 +65,7 @@ def reader(cls: type, version: int, flexible: bool) -> Read:
     return read
 
 
-@cache
-def writer(cls: type, version: int, flexible: bool) -> Write:
-    """`write(out, value)` appends; raises EncodeError and then leaves `out` with a part of it."""
+def _writer(cls: type, version: int, flexible: bool) -> Write:
     compiled = compile_writer(cls, version, flexible)
 
     def write(out: bytearray, value: object) -> None:
@@ -80,3 +75,11 @@ def writer(cls: type, version: int, flexible: bool) -> Write:
             raise EncodeError(f"{cls.__name__} v{version} cannot say {value!r}: {error}") from error
 
     return write
+
+
+# Typed by hand, because mypy takes classes for unhashable.
+flexible: Callable[[type, int], bool] = cache(_flexible)
+reader: Callable[[type, int, bool], Read] = cache(_reader)
+"""`read(buffer, position) -> (value, position after it)`; it raises DecodeError only."""
+writer: Callable[[type, int, bool], Write] = cache(_writer)
+"""`write(out, value)` appends; when it raises EncodeError, `out` is left with a part of it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -92,8 +93,7 @@ def in_range(version: int, versions: str) -> bool:
     return int(low) <= version <= int(high if separator else low)
 
 
-@cache
-def layout(cls: type, version: int, flexible: bool) -> Layout:
+def _layout(cls: type, version: int, flexible: bool) -> Layout:
     hints = typing.get_type_hints(cls)
     plain: list[Field] = []
     tagged: list[Field] = []
@@ -112,7 +112,10 @@ def layout(cls: type, version: int, flexible: bool) -> Layout:
     return Layout(cls, version, flexible, tuple(plain), tuple(tagged), tuple(defaults))
 
 
-@cache
+# Typed by hand, because mypy takes classes for unhashable.
+layout: Callable[[type, int, bool], Layout] = cache(_layout)
+
+
 def min_size_bytes(cls: type, version: int, flexible: bool) -> int:
     """The least bytes a value of `cls` takes: it bounds an array's length before allocation."""
     plan = layout(cls, version, flexible)

@@ -1,0 +1,289 @@
+"""Kafka's protocol on links: requests to handlers, responses back in the order of the requests.
+
+Handlers are callbacks and answer through their `RequestContext`, at once or later; each request has
+a slot in its connection's queue, and what is ready at the head of the queue leaves. There is no
+task and no future per request.
+
+- A request of an unknown API, an unsupported version or with malformed bytes closes its connection
+  with one log line, as in Kafka; only ApiVersions is answered in version 0 (KIP-511).
+- Bounded: connections, requests and bytes in flight per connection (then it is not read), and bytes
+  that the client does not take (then it is not read until it does).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
+from quorate.quorum.rpc.kafka.codec import EncodeError, encode, reader
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.failed import failed_response
+from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address, Buffer, Clock, Link
+
+logger = logging.getLogger("quorate.kafka")
+
+Handler = Callable[["RequestContext", Any], None]
+"""Gets the context and the decoded request."""
+RawHandler = Callable[["RequestContext", memoryview], None]
+"""Gets the context and the body after the header."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    max_connections: int = 10_000
+    max_in_flight: int = 256
+    """Requests of one connection that are not answered yet."""
+    max_in_flight_bytes: int = 64 << 20
+    max_pending_bytes: int = 64 << 20
+    """Responses that the client has not taken off the wire."""
+    drain_check_ms: int = 10
+
+
+class RequestContext:
+    """One request: what its header said, and the slot that its response leaves by.
+
+    Answer exactly once: `respond`, `respond_raw`, `no_response` or `fail`. After the connection is
+    `closed` answers go nowhere."""
+
+    __slots__ = (
+        "api_key",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "parts",
+        "received_ms",
+        "request_bytes",
+        "version",
+    )
+
+    def __init__(self, connection: Connection, api_key: int, version: int, correlation_id: int):
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id: str | None = None
+        self.received_ms = connection.clock.now_ms()
+        self.request_bytes = 0
+        self.parts: tuple[Buffer, ...] | None = None
+
+    @property
+    def closed(self) -> bool:
+        return self.connection.closed
+
+    @property
+    def peer(self) -> Address:
+        return self.connection.link.peer
+
+    def respond(self, response: Message) -> None:
+        try:
+            body = encode(response, self.version)
+        except EncodeError:
+            self.connection.link.abort()
+            raise
+        self.respond_raw(body)
+
+    def respond_raw(self, *body: Buffer) -> None:
+        """The parts of the body after the header; they must not change until they are written."""
+        header_version = APIS[self.api_key].response_header_version(self.version)
+        self._answered(headers.response_header(self.correlation_id, header_version), *body)
+
+    def no_response(self) -> None:
+        """For Produce with acks=0, which nobody waits for."""
+        self._answered()
+
+    def fail(self, error: ErrorCode, message: str | None = None) -> None:
+        """The request as a whole failed. Without a place for that in the response the connection
+        is closed, with a log line."""
+        response = failed_response(APIS[self.api_key].response, error, message)
+        if response is not None:
+            self.respond(response)
+        else:
+            reason = message if message is not None else error.message
+            self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
+
+    def _answered(self, *parts: Buffer) -> None:
+        if self.parts is not None:
+            raise RuntimeError(f"{APIS[self.api_key].name} request was answered twice")
+        self.parts = parts
+        self.connection.answered()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    api: Api
+    handle: Handler | RawHandler
+    raw: bool
+
+
+class KafkaServer:
+    """`accept` is the Accept of `Wire.KAFKA` for a listener; the handlers decide what is served."""
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        clock: Clock,
+        *,
+        raw_handlers: Mapping[int, RawHandler] | None = None,
+        settings: ServerSettings | None = None,
+    ) -> None:
+        self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
+        for key, each in (raw_handlers or {}).items():
+            self.routes[key] = Route(APIS[key], each, True)
+        self.clock = clock
+        self.settings = settings or ServerSettings()
+        self.connection_count = 0
+
+    @property
+    def api_keys(self) -> tuple[int, ...]:
+        return tuple(sorted(self.routes))
+
+    def accept(self, link: Link) -> Connection:
+        connection = Connection(self, link)
+        if self.connection_count > self.settings.max_connections:
+            connection.refuse(f"more than {self.settings.max_connections} connections")
+        return connection
+
+
+class Connection:
+    """One client: its queue of requests, oldest first. Handlers may keep state of theirs in
+    `client_software` (from ApiVersions)."""
+
+    __slots__ = (
+        "_checking",
+        "_in_flight_bytes",
+        "_paused",
+        "_queue",
+        "_refused",
+        "client_software",
+        "clock",
+        "closed",
+        "link",
+        "server",
+    )
+
+    def __init__(self, server: KafkaServer, link: Link) -> None:
+        self.server = server
+        self.link = link
+        self.clock = server.clock
+        self.closed = False
+        self.client_software: tuple[str, str] | None = None
+        self._queue: deque[RequestContext] = deque()
+        self._in_flight_bytes = 0
+        self._paused = False
+        self._checking = False
+        self._refused = False
+        server.connection_count += 1
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._refused:
+            return
+        try:
+            self._dispatch(frame)
+        except DecodeError as error:
+            self.refuse(f"malformed request: {error}")
+
+    def on_closed(self, error: Exception | None) -> None:
+        self.closed = True
+        self._queue.clear()
+        self.server.connection_count -= 1
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection; what is answered already still leaves."""
+        if not self.closed and not self._refused:
+            logger.warning("closing the connection from %s: %s", self.link.peer, reason)
+            self._refused = True
+            self.link.close()
+
+    def answered(self) -> None:
+        """Sends whatever is ready at the head of the queue."""
+        queue = self._queue
+        while queue and (parts := queue[0].parts) is not None:
+            self._in_flight_bytes -= queue.popleft().request_bytes
+            if parts and not self._refused:
+                self.link.send(*parts)
+        self._bound()
+
+    def _dispatch(self, frame: memoryview) -> None:
+        api_key, version, correlation_id = headers.read_fixed(frame)
+        route = self.server.routes.get(api_key)
+        if route is None:
+            self.refuse(f"API key {api_key} is not served here")
+            return
+        api = route.api
+        if not api.serves(version):
+            self._unsupported(api, version, correlation_id)
+            return
+        context = RequestContext(self, api_key, version, correlation_id)
+        context.request_bytes = len(frame)
+        flexible = version >= api.flexible_since
+        context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
+        request: Any = frame[start:]
+        if not route.raw:
+            request, _ = reader(api.request, version, flexible)(request, 0)
+        self._enqueue(context)
+        try:
+            route.handle(context, request)
+        except KafkaError as error:
+            context.fail(error.code, error.message)
+
+    def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
+        if api.key != ApiKey.API_VERSIONS:
+            self.refuse(
+                f"{api.name} version {version} is not supported, "
+                f"only {api.min_version} to {api.max_version}"
+            )
+            return
+        # Of a version from the future only the first bytes are understood. Version 0 is what every
+        # client can read; the one entry tells it what to ask with (KIP-511).
+        context = RequestContext(self, api.key, 0, correlation_id)
+        self._enqueue(context)
+        context.respond(unsupported_api_versions(api))
+
+    def _enqueue(self, context: RequestContext) -> None:
+        self._queue.append(context)
+        self._in_flight_bytes += context.request_bytes
+        self._bound()
+
+    def _bound(self) -> None:
+        """Stops or starts reading, as the bounds say."""
+        settings = self.server.settings
+        undrained = self.link.pending_bytes > settings.max_pending_bytes
+        full = (
+            undrained
+            or len(self._queue) >= settings.max_in_flight
+            or self._in_flight_bytes >= settings.max_in_flight_bytes
+        )
+        if full != self._paused:
+            self._paused = full
+            if full:
+                self.link.pause_reading()
+            else:
+                self.link.resume_reading()
+        # Nothing tells when the client has taken its bytes, so that is looked at now and then.
+        if undrained and not self._checking and not self.closed:
+            self._checking = True
+            self.clock.call_later(settings.drain_check_ms, self._check_drained)
+
+    def _check_drained(self) -> None:
+        self._checking = False
+        if not self.closed:
+            self._bound()
+
+
+def unsupported_api_versions(api: Api) -> Message:
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=(
+            ApiVersion(
+                api_key=api.key, min_version=api.advertised_min, max_version=api.max_version
+            ),
+        ),
+    )
