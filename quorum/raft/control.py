@@ -1,0 +1,104 @@
+"""The control records that Raft itself writes into the log (KIP-595, 630, 853).
+
+A control record's key is (int16 version, int16 type); its value is one of the messages below,
+each of which begins with its own version. Controllers' records have no key.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from dataclasses import dataclass
+
+from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.rpc.kafka.wire import wire
+
+_KEY = struct.Struct(">hh")
+_INT16_INT32 = struct.Struct(">hi")
+_INT32 = struct.Struct(">i")
+_NO_TAGS = b"\0"
+
+
+class ControlType(enum.IntEnum):
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChangeVoter:
+    voter_id: int = wire("int32")
+    voter_directory_id: Uuid = wire("uuid", versions="1+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChangeMessage:
+    """The first record of every epoch; nothing counts as committed before it is (Raft §5.4.2)."""
+
+    version: int = wire("int16")
+    leader_id: int = wire("int32")
+    voters: tuple[LeaderChangeVoter, ...] = wire()
+    granting_voters: tuple[LeaderChangeVoter, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KRaftVersionRecord:
+    version: int = wire("int16")
+    k_raft_version: int = wire("int16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterEndpoint:
+    name: str = wire("string")
+    host: str = wire("string")
+    port: int = wire("uint16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KRaftVersionFeature:
+    min_supported_version: int = wire("int16")
+    max_supported_version: int = wire("int16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voter:
+    voter_id: int = wire("int32")
+    voter_directory_id: Uuid = wire("uuid")
+    endpoints: tuple[VoterEndpoint, ...] = wire()
+    k_raft_version_feature: KRaftVersionFeature = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VotersRecord:
+    version: int = wire("int16")
+    voters: tuple[Voter, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotHeaderRecord:
+    version: int = wire("int16")
+    last_contained_log_timestamp: int = wire("int64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFooterRecord:
+    version: int = wire("int16")
+
+
+def control_key(kind: ControlType) -> bytes:
+    return _KEY.pack(0, kind)
+
+
+def leader_change(
+    leader_id: int, voters: tuple[ReplicaKey, ...], granting: tuple[ReplicaKey, ...]
+) -> bytes:
+    """A LeaderChangeMessage, version 1."""
+
+    def keys(replicas: tuple[ReplicaKey, ...]) -> bytes:
+        parts = [bytes([len(replicas) + 1])]
+        parts += [_INT32.pack(key.id) + key.directory_id + _NO_TAGS for key in replicas]
+        return b"".join(parts)
+
+    return _INT16_INT32.pack(1, leader_id) + keys(voters) + keys(granting) + _NO_TAGS

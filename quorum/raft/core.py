@@ -1,0 +1,218 @@
+"""What every role shares: the durable election, the log's bounds, the effects, requests under way.
+
+Invariants:
+
+- A changed election is emitted as `Persist` before any effect that follows the change, so nothing
+  that rests on it can leave the node before it is durable (R1, R21).
+- A request under way belongs to the role that sent it: leaving the role forgets its token, and an
+  answer with a forgotten token changes nothing (R10, R24).
+- The high watermark never goes back (R16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.log_view import RaftLog
+from quorate.quorum.raft.messages import Request, Response
+from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
+from quorate.quorum.raft.states import TRANSITIONS, State
+from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    voter_id: int
+    request: Request
+
+
+class Core:
+    __slots__ = (
+        "_dirty",
+        "_next_token",
+        "cluster_id",
+        "connected",
+        "durable_offset",
+        "effects",
+        "election",
+        "flush_asked",
+        "high_watermark",
+        "log",
+        "lost_elections",
+        "me",
+        "now_ms",
+        "random",
+        "resigning",
+        "settings",
+        "state",
+        "stopped",
+        "under_way",
+        "voters",
+        "wall_offset_ms",
+    )
+
+    state: State
+
+    def __init__(
+        self,
+        settings: RaftSettings,
+        cluster_id: str,
+        me: ReplicaKey,
+        voters: VoterSet,
+        log: RaftLog,
+        election: Election,
+        random: Random,
+    ) -> None:
+        self.settings = settings
+        self.cluster_id = cluster_id
+        self.me = me
+        self.voters = voters
+        self.log = log
+        self.election = election
+        self.random = random
+        self.now_ms = 0
+        self.wall_offset_ms = 0
+        self.high_watermark = log.start_offset
+        self.durable_offset = log.flushed_offset
+        self.flush_asked = EpochOffset(-1, -1)
+        self.connected: set[int] = set()
+        self.lost_elections = 0
+        self.resigning = False
+        self.stopped = False
+        self.effects: list[effects.Effect] = []
+        self.under_way: dict[int, Asked] = {}
+        self._dirty = False
+        self._next_token = 0
+
+    @property
+    def is_voter(self) -> bool:
+        return self.me in self.voters
+
+    @property
+    def epoch(self) -> int:
+        return self.election.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self.election.leader_id
+
+    @property
+    def wall_ms(self) -> int:
+        return self.now_ms + self.wall_offset_ms
+
+    def log_end(self) -> EpochOffset:
+        """(0, 0) when empty: nothing was ever led in epoch 0."""
+        return EpochOffset(max(self.log.last_epoch, 0), self.log.end_offset)
+
+    # Effects
+
+    def emit(self, effect: effects.Effect) -> None:
+        if self._dirty:
+            self._dirty = False
+            self.effects.append(effects.Persist(self.election))
+        self.effects.append(effect)
+
+    def take_effects(self) -> list[effects.Effect]:
+        if self._dirty:
+            self._dirty = False
+            self.effects.append(effects.Persist(self.election))
+        taken, self.effects = self.effects, []
+        return taken
+
+    def send(self, voter_id: int, request: Request, extra_ms: int = 0) -> int:
+        token = self._next_token
+        self._next_token += 1
+        self.under_way[token] = Asked(voter_id, request)
+        timeout_ms = self.settings.request_timeout_ms + extra_ms
+        self.emit(effects.Send(voter_id, token, request, timeout_ms))
+        return token
+
+    def reply(self, token: int, response: Response) -> None:
+        self.emit(effects.Reply(token, response))
+
+    def flush(self) -> None:
+        """Ask for all of the log to be made durable, once for each (epoch, end)."""
+        asked = EpochOffset(self.epoch, self.log.end_offset)
+        if asked != self.flush_asked:
+            self.flush_asked = asked
+            self.emit(effects.Flush(asked.epoch, asked.offset))
+
+    def raise_high_watermark(self, offset: int) -> None:
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.emit(effects.Committed(offset))
+
+    # The durable facts
+
+    def meet(self, replica: ReplicaKey) -> bool:
+        """False when it is not the voter that its id says; pins a directory id that was unknown."""
+        if self.voters.is_impostor(replica):
+            known = self.voters.key(replica.id)
+            reason = (
+                f"replica {replica} is not voter {known}: its disk was replaced or its "
+                "directory.id changed, and it may have voted before; bring back the directory of "
+                f"{known}, or remove that voter and add this one"
+            )
+            self.emit(effects.Refused(replica.id, reason))
+            return False
+        if self.voters.learns(replica) and self.is_voter:
+            self.voters = self.voters.pin(replica)
+            self.set_election(replace(self.election, pinned=self.voters.pinned()))
+        return True
+
+    def is_me(self, replica: ReplicaKey) -> bool:
+        """The receiver's key as the sender knows it: perhaps without the directory id."""
+        return replica in (self.me, ReplicaKey(self.me.id, ZERO_UUID))
+
+    def refused(self, voter_id: int, error: int) -> None:
+        """`voter_id` refused this node for good; an operator has to know."""
+        reason = f"voter {voter_id} refused {self.me} with {ErrorCode.of(error).name}"
+        self.emit(effects.Refused(voter_id, reason))
+
+    def set_election(self, election: Election) -> None:
+        if election != self.election:
+            self.election = election
+            self._dirty = True
+
+    # Roles
+
+    def may_campaign(self) -> bool:
+        """No leader, and no vote that a candidate may yet win with."""
+        return self.leader_id == NO_NODE and self.election.voted in (None, self.me)
+
+    def stop(self) -> None:
+        """Resigning is over; said once."""
+        if not self.stopped:
+            self.stopped = True
+            self.emit(effects.Resigned())
+
+    def become(
+        self, state: State, epoch: int, *, voted: ReplicaKey | None, leader_id: int = NO_NODE
+    ) -> None:
+        old = self.state
+        step = TRANSITIONS.get((old.role, state.role))
+        if step is None or not step.allows(self.epoch, epoch):
+            raise InvariantViolation(
+                f"no transition from {old.role} in epoch {self.epoch} to {state.role} in {epoch}"
+            )
+        if epoch == self.epoch and self.election.voted not in (None, voted):
+            raise InvariantViolation(
+                f"a vote for {self.election.voted} in epoch {epoch} cannot become {voted} (R4)"
+            )
+        self.set_election(Election(epoch, voted, leader_id, self.election.pinned))
+        self.state = state
+        self.under_way.clear()
+        self.emit(effects.RoleChanged(state.role, epoch, leader_id))
+
+    def election_deadline_ms(self) -> int:
+        timeout_ms = self.settings.election_timeout_ms
+        return self.now_ms + timeout_ms + self.random.randrange(0, timeout_ms)
+
+    def hint_deadline_ms(self) -> int:
+        return self.now_ms + self.random.randrange(1, HINT_DELAY_MAX_MS + 1)

@@ -1,0 +1,88 @@
+"""What the core wants done, in this order.
+
+`Persist` is a barrier: what stands after it leaves the node only once that election is durable, and
+then the core is told by `Raft.election_saved`. All else the shell does without waiting.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.messages import Request, Response
+
+
+class Role(enum.StrEnum):
+    UNATTACHED = "unattached"
+    PROSPECTIVE = "prospective"
+    CANDIDATE = "candidate"
+    FOLLOWER = "follower"
+    LEADER = "leader"
+    RESIGNED = "resigned"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Answer with `Raft.response(now_ms, token, response)`, None when there is none in time."""
+
+    voter_id: int
+    token: int
+    request: Request
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to the request that came in with `token`."""
+
+    token: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    election: Election
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Make the log durable up to `offset`, then `Raft.flushed(now_ms, epoch, offset)`."""
+
+    epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanged:
+    role: Role
+    epoch: int
+    leader_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """The log now ends at `offset`: what was beyond was never committed."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """`Raft.resign` is done: the successors know, or will find out by themselves. Stop now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A replica was refused, or refused us, for what an operator has to mend. To be logged."""
+
+    replica_id: int
+    reason: str
+
+
+Effect = Send | Reply | Persist | Flush | Committed | RoleChanged | Truncated | Resigned | Refused

@@ -1,0 +1,200 @@
+"""Following: fetch, append, truncate what diverges, and learn what is committed (KIP-595).
+
+A fetch offset is an acknowledgement, so a voter fetches only once all it has is durable. An
+observer acknowledges nothing and fetches again at once.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+)
+from quorate.quorum.raft.states import Fetching, Follower, Unattached
+from quorate.quorum.raft.transitions import learn
+from quorate.quorum.raft.vote import campaign, step_unattached
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+NEVER = (1 << 63) - 1
+"""The high watermark in the fetch of a replica that does not want to be woken by commits."""
+
+
+def step_follower(core: Core, state: Follower) -> None:
+    if state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
+        campaign(core)
+    else:
+        _fetch(core, state.fetching, state.leader_id)
+
+
+def step_unattached_observer(core: Core, state: Unattached) -> None:
+    if core.is_voter:
+        step_unattached(core, state)
+    else:
+        _fetch(core, state.fetching, NO_NODE)
+
+
+def on_fetch_response(
+    core: Core, voter_id: int, request: FetchRequest, response: FetchResponse | None
+) -> None:
+    state = core.state
+    if not isinstance(state, Follower | Unattached):
+        return
+    fetching = state.fetching
+    fetching.token = None
+    if response is None:
+        _retry(core, fetching)
+        return
+    if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        core.refused(voter_id, response.error)
+        _retry(core, fetching)
+        return
+    learn(core, response.epoch, response.leader_id)
+    if core.state is not state:
+        return
+    if response.error != ErrorCode.NONE:
+        if response.error == ErrorCode.INVALID_REQUEST:
+            core.refused(voter_id, response.error)
+        _retry(core, fetching)
+        return
+    if not isinstance(state, Follower) or voter_id != state.leader_id:
+        _retry(core, fetching)
+        return
+    fetching.failed = False
+    state.has_fetched = True
+    state.leader_gone = False
+    if state.deadline_ms is not None:
+        state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
+    if response.diverging is not None:
+        _truncate(core, response.diverging)
+    elif len(response.records):
+        core.log.append(response.records, wall_ms=core.wall_ms)
+    core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
+
+
+def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochRequest) -> None:
+    error = ErrorCode.NONE
+    if request.cluster_id != core.cluster_id:
+        error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    elif request.epoch < core.epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    elif request.leader_id < 0:
+        error = ErrorCode.INVALID_REQUEST
+    elif not core.is_me(request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
+    else:
+        learn(core, request.epoch, request.leader_id)
+    core.reply(
+        token, BeginQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
+    )
+
+
+def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) -> None:
+    error = ErrorCode.NONE
+    if request.cluster_id != core.cluster_id:
+        error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    elif request.epoch < core.epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    elif request.leader_id < 0:
+        error = ErrorCode.INVALID_REQUEST
+    else:
+        learn(core, request.epoch, request.leader_id)
+        state = core.state
+        if isinstance(state, Follower) and state.leader_id == request.leader_id:
+            state.leader_gone = True
+            if state.deadline_ms is not None:
+                state.deadline_ms = core.now_ms + _succession_delay_ms(core, request)
+    core.reply(
+        token, EndQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
+    )
+
+
+def leader_refuses(core: Core, voter_id: int) -> None:
+    """Its link is gone and its port refuses: the leader's process is dead (idea 9)."""
+    state = core.state
+    if isinstance(state, Follower) and state.leader_id == voter_id and not state.leader_gone:
+        state.leader_gone = True
+        if state.deadline_ms is not None:
+            state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
+
+
+def _succession_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
+    """The first in the list at once, the others ever later, so that they seldom compete."""
+    preferred = request.preferred_candidates
+    if not preferred:
+        return core.hint_deadline_ms() - core.now_ms  # it restarted and knows nobody's log
+    limit_ms = core.settings.election_backoff_max_ms
+    for position, candidate in enumerate(preferred):
+        if core.is_me(candidate):
+            return (limit_ms >> len(preferred) - 1) << position - 1 if position else 0
+    return limit_ms
+
+
+def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
+    """When the next fetch is due; None while that depends on something else."""
+    fetching = state.fetching
+    if fetching.token is not None or (isinstance(state, Unattached) and core.is_voter):
+        return None
+    if core.is_voter and core.durable_offset < core.log.end_offset:
+        return None
+    return fetching.retry_ms
+
+
+def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
+    if fetching.token is not None or core.now_ms < fetching.retry_ms:
+        return
+    last = core.log_end()
+    if core.is_voter:
+        if core.durable_offset < last.offset:
+            core.flush()
+            return
+    elif fetching.failed or leader_id == NO_NODE:
+        fetching.failed = False
+        leader_id = core.voters.ids[core.random.randrange(0, len(core.voters.ids))]
+    settings = core.settings
+    request = FetchRequest(
+        cluster_id=core.cluster_id,
+        replica=core.me,
+        epoch=core.epoch,
+        offset=last.offset,
+        last_fetched_epoch=last.epoch,
+        max_wait_ms=settings.fetch_max_wait_ms,
+        max_bytes=settings.fetch_max_bytes,
+        high_watermark=(
+            NEVER if core.is_voter and not settings.await_commit else core.high_watermark
+        ),
+    )
+    fetching.token = core.send(leader_id, request, settings.fetch_max_wait_ms)
+
+
+def _retry(core: Core, fetching: Fetching) -> None:
+    fetching.failed = True
+    fetching.retry_ms = core.now_ms + core.settings.retry_backoff_ms
+
+
+def _truncate(core: Core, diverging: EpochOffset) -> None:
+    offset = agreed_offset(core, diverging)
+    if offset < core.high_watermark:
+        raise InvariantViolation(
+            f"the leader of epoch {core.epoch} does not have the committed records from offset "
+            f"{offset} to {core.high_watermark}"
+        )
+    core.log.truncate_to(offset)
+    core.durable_offset = min(core.durable_offset, offset)
+    core.emit(effects.Truncated(offset))
+
+
+def agreed_offset(core: Core, diverging: EpochOffset) -> int:
+    """How far this log can agree with one whose epochs up to `diverging.epoch` end there: what both
+    have of that epoch, so a suffix is cut only where it is known to differ (R14)."""
+    mine = core.log.epochs.end_offset_for(diverging.epoch) or core.log_end()
+    if mine.epoch == diverging.epoch:
+        return min(mine.offset, diverging.offset)
+    return mine.offset

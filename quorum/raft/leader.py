@@ -1,0 +1,125 @@
+"""Leading an epoch: append, serve fetches, count what is durable, and know when to stop.
+
+- The first record is the epoch's LeaderChange; nothing is committed before it (Figure 8, R19).
+- The high watermark is what a majority has made durable; this node counts only what it has flushed
+  (R20), yet serves followers what it has not, so that all flush at once.
+- A voter's fetch offset only grows within an epoch: a step back is refused (KAFKA-12181, R17).
+- A leader that a majority stops fetching from resigns (check-quorum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.raft.control import ControlType, control_key, leader_change
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from quorate.quorum.raft.serving import answer_data, expire, release
+from quorate.quorum.raft.states import Leader, Progress, ResignedLeader
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Buffer
+
+
+def become_leader(core: Core, granted: Iterable[int]) -> None:
+    voters = core.voters
+    others = voters.others(core.me.id)
+    state = Leader(
+        epoch_start_offset=core.log.end_offset,
+        voters={voter_id: Progress(voters.key(voter_id), True) for voter_id in others},
+        check_quorum_ms=core.now_ms + core.settings.check_quorum_timeout_ms if others else None,
+        begin_epoch_ms=core.now_ms if others else None,
+    )
+    core.become(state, core.epoch, voted=core.me, leader_id=core.me.id)
+    core.lost_elections = 0
+    granting = tuple(voters.key(voter_id) for voter_id in sorted(granted))
+    value = leader_change(core.me.id, voters.keys(), granting)
+    offset = state.epoch_start_offset
+    record = Record(offset, core.wall_ms, control_key(ControlType.LEADER_CHANGE), value)
+    batch = build_batch((record,), leader_epoch=core.epoch, flags=CONTROL)
+    _append(core, state, core.wall_ms, batch)
+
+
+def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
+    state = core.state
+    if not isinstance(state, Leader):
+        raise NotLeader(core.epoch, core.leader_id)
+    batch = build_value_batch(
+        values,
+        base_offset=core.log.end_offset,
+        leader_epoch=core.epoch,
+        timestamp_ms=wall_ms,
+    )
+    if len(batch) > core.settings.max_batch_bytes:
+        raise BatchTooLarge(len(batch), core.settings.max_batch_bytes)
+    _append(core, state, wall_ms, batch)
+    return core.log.end_offset - 1
+
+
+def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
+    """Voters that wait get it before it is durable here: all flush at the same time."""
+    base_offset = core.log.end_offset
+    core.log.append(batch, wall_ms=wall_ms)
+    state.tail = (base_offset, core.log.end_offset, batch)
+    answer_data(core, state)
+    core.flush()
+
+
+def step_leader(core: Core, state: Leader) -> None:
+    if state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms:
+        resign(core, state)
+        return
+    if state.begin_epoch_ms is not None and core.now_ms >= state.begin_epoch_ms:
+        _announce(core, state)
+    if state.parked_ms is not None and core.now_ms >= state.parked_ms:
+        expire(core, state)
+
+
+def resign(core: Core, state: Leader) -> None:
+    by_offset = sorted(state.voters.values(), key=lambda each: (-each.end_offset, each.key.id))
+    resigned = ResignedLeader(
+        deadline_ms=core.election_deadline_ms(),
+        preferred=tuple(progress.key for progress in by_offset),
+        unacked=set(state.voters),
+    )
+    core.become(resigned, core.epoch, voted=core.election.voted, leader_id=core.me.id)
+    release(core, state)
+
+
+def on_begin_quorum_epoch_response(
+    core: Core,
+    voter_id: int,
+    request: BeginQuorumEpochRequest,
+    response: BeginQuorumEpochResponse | None,
+) -> None:
+    state = core.state
+    if not isinstance(state, Leader) or response is None:
+        return
+    if response.error == ErrorCode.NONE:
+        state.voters[voter_id].knows_leader = True
+    elif response.error in (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID):
+        core.refused(voter_id, response.error)
+
+
+def _announce(core: Core, state: Leader) -> None:
+    """BeginQuorumEpoch to every voter that has neither acknowledged it nor fetched."""
+    uninformed = [each for each in state.voters.values() if not each.knows_leader]
+    for progress in uninformed:
+        request = BeginQuorumEpochRequest(
+            cluster_id=core.cluster_id,
+            voter=progress.key,
+            leader_id=core.me.id,
+            epoch=core.epoch,
+        )
+        core.send(progress.key.id, request)
+    interval_ms = core.settings.begin_epoch_interval_ms
+    state.begin_epoch_ms = core.now_ms + interval_ms if uninformed else None
+    forget_ms = core.now_ms - core.settings.observer_session_timeout_ms
+    for key, progress in list(state.observers.items()):
+        if progress.last_fetch_ms < forget_ms and progress.parked is None:
+            del state.observers[key]

@@ -1,0 +1,203 @@
+"""The consensus core of one node, voter or observer: messages and time in, effects out.
+
+Every input first changes what is known, then the current role does whatever is due. The core does
+no I/O besides the log's own appends and reads, keeps no clock, and is deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft import follower, leader, serving, succession, vote
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.effects import Effect, Role
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.log_view import RaftLog
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Request,
+    Response,
+    VoteRequest,
+)
+from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.raft.start import start
+from quorate.quorum.raft.states import (
+    Follower,
+    Leader,
+    ResignedLeader,
+    Unattached,
+)
+from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.seams import Random
+
+STEPS: dict[Role, Callable[..., None]] = {
+    Role.UNATTACHED: follower.step_unattached_observer,
+    Role.PROSPECTIVE: vote.step_prospective,
+    Role.CANDIDATE: vote.step_candidate,
+    Role.FOLLOWER: follower.step_follower,
+    Role.LEADER: leader.step_leader,
+    Role.RESIGNED: succession.step_resigned,
+}
+
+REQUESTS: dict[type[Request], Callable[..., None]] = {
+    VoteRequest: vote.on_vote_request,
+    BeginQuorumEpochRequest: follower.on_begin_quorum_epoch,
+    EndQuorumEpochRequest: follower.on_end_quorum_epoch,
+    FetchRequest: serving.on_fetch,
+}
+
+RESPONSES: dict[type[Request], Callable[..., None]] = {
+    VoteRequest: vote.on_vote_response,
+    BeginQuorumEpochRequest: leader.on_begin_quorum_epoch_response,
+    EndQuorumEpochRequest: succession.on_end_quorum_epoch_response,
+    FetchRequest: follower.on_fetch_response,
+}
+
+
+class Raft:
+    def __init__(
+        self,
+        settings: RaftSettings,
+        cluster_id: str,
+        me: ReplicaKey,
+        voters: Iterable[ReplicaKey],
+        log: RaftLog,
+        election: Election,
+        random: Random,
+        now_ms: int,
+        wall_ms: int,
+    ) -> None:
+        core = Core(settings, cluster_id, me, VoterSet(voters), log, election, random)
+        core.now_ms = now_ms
+        core.wall_offset_ms = wall_ms - now_ms
+        self._core = core
+        start(core)
+        self._step()
+
+    # Inputs
+
+    def tick(self, now_ms: int) -> None:
+        self._core.now_ms = now_ms
+        self._step()
+
+    def request(self, now_ms: int, token: int, message: Request) -> None:
+        self._core.now_ms = now_ms
+        REQUESTS[type(message)](self._core, token, message)
+        self._step()
+
+    def response(self, now_ms: int, token: int, message: Response | None) -> None:
+        """The answer to a `Send`; None when there was none. Forgotten tokens are fine."""
+        core = self._core
+        core.now_ms = now_ms
+        asked = core.under_way.pop(token, None)
+        if asked is not None:
+            RESPONSES[type(asked.request)](core, asked.voter_id, asked.request, message)
+            self._step()
+
+    def append(self, now_ms: int, wall_ms: int, values: Sequence[bytes]) -> int:
+        """Append `values` as one batch; the offset of the last. Raises NotLeader, BatchTooLarge."""
+        core = self._core
+        core.now_ms = now_ms
+        core.wall_offset_ms = wall_ms - now_ms
+        return leader.append(core, wall_ms, values)
+
+    def election_saved(self, election: Election) -> None:
+        vote.vote_saved(self._core, election.epoch)
+        self._step()
+
+    def flushed(self, now_ms: int, epoch: int, offset: int) -> None:
+        """A flush asked for in `epoch` is done. One of an older epoch proves nothing (R22)."""
+        core = self._core
+        core.now_ms = now_ms
+        if epoch != core.epoch:
+            return
+        core.durable_offset = max(core.durable_offset, min(offset, core.log.end_offset))
+        if isinstance(core.state, Leader):
+            serving.advance(core, core.state)
+        self._step()
+
+    def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:
+        """A link to `voter` is up and its handshake named this directory id.
+
+        With links to a majority and no leader in sight there is nothing to wait for."""
+        core = self._core
+        core.now_ms = now_ms
+        if not core.meet(voter):
+            return
+        core.connected.add(voter.id)
+        state = core.state
+        if isinstance(state, Follower) and state.leader_id == voter.id:
+            state.leader_gone = False
+        elif isinstance(state, Unattached) and state.deadline_ms is not None:
+            enough = len(core.connected | {core.me.id}) >= core.voters.majority
+            if core.settings.hints and enough and not state.hinted and core.may_campaign():
+                state.hinted = True
+                state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
+        self._step()
+
+    def link_lost(self, now_ms: int, voter_id: int) -> None:
+        self._core.now_ms = now_ms
+        self._core.connected.discard(voter_id)
+
+    def link_refused(self, now_ms: int, voter_id: int) -> None:
+        """Nothing listens on the voter's port; evidence only while no link to it is up."""
+        core = self._core
+        core.now_ms = now_ms
+        if core.settings.hints and voter_id not in core.connected:
+            follower.leader_refuses(core, voter_id)
+            self._step()
+
+    def resign(self, now_ms: int) -> None:
+        """An orderly stop: a leader hands over first. `Resigned` is emitted when it is done."""
+        core = self._core
+        core.now_ms = now_ms
+        core.resigning = True
+        if isinstance(core.state, Leader):
+            leader.resign(core, core.state)
+        self._step()
+
+    # Outputs
+
+    def take_effects(self) -> list[Effect]:
+        return self._core.take_effects()
+
+    def deadline_ms(self) -> int | None:
+        """When `tick` has something to do, if nothing else happens before."""
+        state = self._core.state
+        if isinstance(state, Leader):
+            times = [state.check_quorum_ms, state.begin_epoch_ms, state.parked_ms]
+        elif isinstance(state, Unattached | Follower):
+            times = [state.deadline_ms, follower.fetch_ms(self._core, state)]
+        else:
+            times = [state.deadline_ms, *state.retry_ms.values()]
+        return min((each for each in times if each is not None), default=None)
+
+    @property
+    def role(self) -> Role:
+        return self._core.state.role
+
+    @property
+    def epoch(self) -> int:
+        return self._core.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self._core.leader_id
+
+    @property
+    def high_watermark(self) -> int:
+        return self._core.high_watermark
+
+    def _step(self) -> None:
+        core = self._core
+        if core.resigning and not isinstance(core.state, ResignedLeader):
+            core.stop()
+            return
+        while True:
+            state = core.state
+            STEPS[state.role](core, state)
+            if core.state is state:
+                return

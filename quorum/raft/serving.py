@@ -1,0 +1,219 @@
+"""The leader's answers to fetches, and the high watermark that they raise.
+
+A fetch is answered at once when it brings something: data for a voter, a higher high watermark for
+whoever asked to be told. An observer is served committed records only, so its data and the news
+that it is committed travel in one answer, and an observer never has to truncate. All else is
+parked: at most one fetch per replica, at most `max_wait_ms`.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.messages import FetchRequest, FetchResponse
+from quorate.quorum.raft.states import Leader, Parked, Progress, State
+from quorate.quorum.raft.voters import majority_offset
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Buffer
+
+
+def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
+    error = _refusal(core, request)
+    if error != ErrorCode.NONE:
+        _refuse(core, token, error)
+        return
+    state = core.state
+    assert isinstance(state, Leader)
+    progress = _progress(core, state, request)
+    if progress is None:
+        _refuse(core, token, ErrorCode.REQUEST_TIMED_OUT)
+        return
+    answer_parked(core, progress, ErrorCode.NONE)
+    progress.last_fetch_ms = core.now_ms
+    if progress.is_voter:
+        _contact(core, state, progress)
+    diverging = diverging_epoch(core, request.offset, request.last_fetched_epoch)
+    if diverging is not None:
+        core.reply(token, _response(core, ErrorCode.NONE, diverging=diverging))
+        return
+    if request.offset < progress.end_offset and progress.is_voter:
+        # It lost what it had acknowledged: whatever that made committed may be lost (KAFKA-12181).
+        _refuse(core, token, ErrorCode.INVALID_REQUEST)
+        return
+    _note(core, progress, request.offset)
+    parked = Parked(
+        token,
+        request.offset,
+        request.high_watermark,
+        request.max_bytes,
+        core.now_ms + min(request.max_wait_ms, core.settings.fetch_max_wait_ms),
+    )
+    progress.parked = parked
+    if progress.is_voter:
+        advance(core, state)
+    if progress.parked is not parked:
+        return
+    if _is_ready(core, progress, parked) or parked.deadline_ms <= core.now_ms:
+        answer_parked(core, progress, ErrorCode.NONE)
+    elif state.parked_ms is None or parked.deadline_ms < state.parked_ms:
+        state.parked_ms = parked.deadline_ms
+
+
+def answer_data(core: Core, state: Leader) -> None:
+    """The log has grown: voters that wait for data get it, before it is durable here."""
+    for progress in state.voters.values():
+        if progress.parked is not None:
+            answer_parked(core, progress, ErrorCode.NONE)
+
+
+def advance(core: Core, state: Leader) -> None:
+    """Raise the high watermark to what a majority has made durable."""
+    offsets = [progress.end_offset for progress in state.voters.values()]
+    offsets.append(core.durable_offset)
+    offset = majority_offset(offsets)
+    if offset <= core.high_watermark or offset <= state.epoch_start_offset:
+        return
+    core.raise_high_watermark(offset)
+    for replicas in (state.observers, state.voters):
+        for progress in replicas.values():
+            parked = progress.parked
+            if parked is not None and parked.high_watermark < offset:
+                answer_parked(core, progress, ErrorCode.NONE)
+
+
+def expire(core: Core, state: Leader) -> None:
+    """Answer the fetches that have waited long enough."""
+    state.parked_ms = None
+    for replicas in (state.voters, state.observers):
+        for progress in replicas.values():
+            parked = progress.parked
+            if parked is None:
+                continue
+            if parked.deadline_ms <= core.now_ms:
+                answer_parked(core, progress, ErrorCode.NONE)
+            elif state.parked_ms is None or parked.deadline_ms < state.parked_ms:
+                state.parked_ms = parked.deadline_ms
+
+
+def release(core: Core, old: State) -> None:
+    """Whoever waits at a deposed leader is told at once where to go (R25)."""
+    if isinstance(old, Leader):
+        for progress in (*old.voters.values(), *old.observers.values()):
+            answer_parked(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def answer_parked(core: Core, progress: Progress, error: ErrorCode) -> None:
+    parked = progress.parked
+    if parked is None:
+        return
+    progress.parked = None
+    if error != ErrorCode.NONE:
+        _refuse(core, parked.token, error)
+        return
+    end = core.log.end_offset if progress.is_voter else core.high_watermark
+    records: Buffer = b""
+    if parked.offset < end:
+        records = _read(core, parked.offset, parked.max_bytes, end)
+    core.reply(parked.token, _response(core, ErrorCode.NONE, records=records))
+
+
+def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
+    """Where this log's epochs up to `last_fetched_epoch` end, unless the fetcher's log is a prefix
+    of this one."""
+    log = core.log
+    if offset == 0 and last_fetched_epoch == 0:
+        return None
+    end = log.epochs.end_offset_for(last_fetched_epoch) or core.log_end()
+    if end.epoch == last_fetched_epoch and offset <= end.offset:
+        return None
+    return end
+
+
+def _refusal(core: Core, request: FetchRequest) -> ErrorCode:
+    if request.cluster_id != core.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if request.epoch < core.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if request.epoch > core.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not isinstance(core.state, Leader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if request.offset < 0 or request.last_fetched_epoch < 0 or request.replica.id < 0:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _progress(core: Core, state: Leader, request: FetchRequest) -> Progress | None:
+    """The fetcher's place in the books; None when there are too many observers."""
+    replica = request.replica
+    progress = state.voters.get(replica.id)
+    if progress is not None and progress.key.directory_id == replica.directory_id:
+        return progress
+    if progress is not None and replica in core.voters and core.meet(replica):
+        progress.key = replica
+        return progress
+    progress = state.observers.get(replica)
+    if progress is None:
+        if len(state.observers) >= core.settings.max_observers:
+            return None
+        core.meet(replica)  # says so when it is a voter's id on another disk: it may only observe
+        progress = state.observers[replica] = Progress(replica, False)
+    return progress
+
+
+def _contact(core: Core, state: Leader, progress: Progress) -> None:
+    progress.knows_leader = True
+    state.fetched.add(progress.key.id)
+    if len(state.fetched) + 1 >= core.voters.majority:
+        state.fetched.clear()
+        state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
+
+
+def _note(core: Core, progress: Progress, offset: int) -> None:
+    log_end = core.log.end_offset
+    if offset >= log_end:
+        progress.caught_up_ms = core.now_ms
+    elif offset >= progress.last_fetch_log_end:
+        progress.caught_up_ms = max(progress.caught_up_ms, progress.previous_fetch_ms)
+    progress.previous_fetch_ms = core.now_ms
+    progress.last_fetch_log_end = log_end
+    progress.end_offset = offset
+
+
+def _is_ready(core: Core, progress: Progress, parked: Parked) -> bool:
+    return core.high_watermark > parked.high_watermark or (
+        progress.is_voter and core.log.end_offset > parked.offset
+    )
+
+
+def _read(core: Core, offset: int, max_bytes: int, end: int) -> Buffer:
+    """Replicas mostly ask for the same slice at once, so the last one is kept."""
+    state = core.state
+    assert isinstance(state, Leader)
+    tail = state.tail
+    if tail is not None and tail[0] == offset and tail[1] == end and len(tail[2]) <= max_bytes:
+        return tail[2]
+    records = core.log.read(offset, max_bytes, end=end)
+    state.tail = (offset, end, records)
+    return records
+
+
+def _response(
+    core: Core,
+    error: ErrorCode,
+    *,
+    diverging: EpochOffset | None = None,
+    records: Buffer = b"",
+) -> FetchResponse:
+    return FetchResponse(
+        error=error,
+        epoch=core.epoch,
+        leader_id=core.leader_id,
+        high_watermark=core.high_watermark,
+        diverging=diverging,
+        records=records,
+    )
+
+
+def _refuse(core: Core, token: int, error: ErrorCode) -> None:
+    core.reply(token, _response(core, error))

@@ -1,0 +1,50 @@
+"""The role in which a node comes back, from its election file and its log.
+
+| the file says | the node is |
+|---|---|
+| less than the log's last epoch | Unattached in that: the file is an old copy (R3) |
+| it led this epoch | Resigned: it may have lost records of it that others have (KAFKA-10527) |
+| it voted for itself | Unattached: it may have led, so it must not win that epoch again |
+| another leads | Follower |
+| anything else | Unattached |
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.effects import RoleChanged
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.states import Follower, ResignedLeader, State, Unattached
+
+
+def start(core: Core) -> None:
+    election = core.election
+    for replica in (core.me, *election.pinned):
+        core.voters = core.voters.pin(replica)
+    if core.log.last_epoch > election.epoch:
+        election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
+    alone = core.is_voter and len(core.voters.ids) == 1
+    if alone:
+        election = replace(election, leader_id=NO_NODE)
+    core.set_election(replace(election, pinned=core.voters.pinned() if core.is_voter else ()))
+    core.state = _role(core, alone)
+    core.emit(RoleChanged(core.state.role, core.epoch, core.leader_id))
+
+
+def _role(core: Core, alone: bool) -> State:
+    leader_id = core.leader_id
+    if leader_id == core.me.id and core.is_voter:
+        return ResignedLeader(
+            deadline_ms=core.election_deadline_ms(),
+            preferred=(),
+            unacked=set(core.voters.others(core.me.id)),
+        )
+    if leader_id not in (NO_NODE, core.me.id):
+        deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
+        return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
+    if alone:
+        return Unattached(deadline_ms=core.now_ms)
+    return Unattached(deadline_ms=core.election_deadline_ms() if core.is_voter else None)

@@ -1,0 +1,163 @@
+"""The six roles and the transitions between them (KIP-595, 853, 996), as data.
+
+Epoch, vote and known leader are not here: they are the durable `Election`. A role holds only
+its own timers and bookkeeping, and all of it is gone when the role is left.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from quorate.quorum.ids import NO_NODE, ReplicaKey
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.voters import NO_OFFSET
+from quorate.quorum.seams import Buffer
+
+
+@dataclass(slots=True)
+class Fetching:
+    """At most one fetch is under way; the next one leaves at `retry_ms` or later."""
+
+    token: int | None = None
+    retry_ms: int = 0
+    failed: bool = False  # an observer then asks any voter: the leader may be another by now
+
+
+@dataclass(slots=True, kw_only=True)
+class Unattached:
+    """Knows no leader; may have voted. An observer has no deadline but asks for the leader."""
+
+    role: ClassVar[Role] = Role.UNATTACHED
+    deadline_ms: int | None
+    hinted: bool = False
+    fetching: Fetching = field(default_factory=Fetching)
+
+
+@dataclass(slots=True, kw_only=True)
+class Round:
+    """One (pre-)vote: who granted, who refused, who is being asked. Ids, not counts (R5)."""
+
+    deadline_ms: int
+    granted: set[int] = field(default_factory=set)
+    rejected: set[int] = field(default_factory=set)
+    asked: set[int] = field(default_factory=set)
+    retry_ms: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Prospective(Round):
+    """Asks whether it could win, without raising anybody's epoch (KIP-996)."""
+
+    role: ClassVar[Role] = Role.PROSPECTIVE
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidate(Round):
+    role: ClassVar[Role] = Role.CANDIDATE
+    lost: bool = False  # `deadline_ms` is then the end of the backoff
+
+
+@dataclass(slots=True, kw_only=True)
+class Follower:
+    role: ClassVar[Role] = Role.FOLLOWER
+    leader_id: int
+    deadline_ms: int | None  # of the fetch timeout; None for an observer
+    has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
+    leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
+    fetching: Fetching = field(default_factory=Fetching)
+
+
+@dataclass(slots=True)
+class Parked:
+    """A fetch that waits at the leader for data or for a higher high watermark."""
+
+    token: int
+    offset: int
+    high_watermark: int
+    max_bytes: int
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the leader knows of one replica."""
+
+    key: ReplicaKey
+    is_voter: bool
+    end_offset: int = NO_OFFSET  # a voter has flushed all below; only grows within an epoch
+    last_fetch_ms: int = NO_NODE
+    previous_fetch_ms: int = NO_NODE
+    last_fetch_log_end: int = 0  # the leader's log end at the fetch before
+    caught_up_ms: int = NO_NODE
+    knows_leader: bool = False
+    parked: Parked | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Leader:
+    role: ClassVar[Role] = Role.LEADER
+    epoch_start_offset: int
+    voters: dict[int, Progress]  # the other voters, by id
+    check_quorum_ms: int | None  # None when this node alone is a majority
+    begin_epoch_ms: int | None  # when to tell those who do not know yet; None when all do
+    observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    fetched: set[int] = field(default_factory=set)
+    parked_ms: int | None = None  # no parked fetch ends before this
+    tail: tuple[int, int, Buffer] | None = None  # the last slice served: offset, end, bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class ResignedLeader:
+    """Led this epoch, in this life or before a restart; never again in this epoch (KAFKA-10527)."""
+
+    role: ClassVar[Role] = Role.RESIGNED
+    deadline_ms: int
+    preferred: tuple[ReplicaKey, ...]
+    unacked: set[int]
+    asked: set[int] = field(default_factory=set)
+    retry_ms: dict[int, int] = field(default_factory=dict)
+
+
+State = Unattached | Prospective | Candidate | Follower | Leader | ResignedLeader
+
+
+class EpochStep(enum.Enum):
+    SAME = "same"
+    NEXT = "next"
+    HIGHER = "higher"
+    SAME_OR_HIGHER = "same or higher"
+
+    def allows(self, old: int, new: int) -> bool:
+        match self:
+            case EpochStep.SAME:
+                return new == old
+            case EpochStep.NEXT:
+                return new == old + 1
+            case EpochStep.HIGHER:
+                return new > old
+            case EpochStep.SAME_OR_HIGHER:
+                return new >= old
+
+
+TRANSITIONS: dict[tuple[Role, Role], EpochStep] = {
+    (Role.UNATTACHED, Role.UNATTACHED): EpochStep.SAME_OR_HIGHER,  # same: it voted
+    (Role.UNATTACHED, Role.PROSPECTIVE): EpochStep.SAME,
+    (Role.UNATTACHED, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,
+    (Role.PROSPECTIVE, Role.UNATTACHED): EpochStep.SAME_OR_HIGHER,  # same: it voted or lost
+    (Role.PROSPECTIVE, Role.CANDIDATE): EpochStep.NEXT,
+    (Role.PROSPECTIVE, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,  # same: lost, leader known
+    (Role.CANDIDATE, Role.UNATTACHED): EpochStep.HIGHER,
+    (Role.CANDIDATE, Role.PROSPECTIVE): EpochStep.SAME,
+    (Role.CANDIDATE, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,
+    (Role.CANDIDATE, Role.LEADER): EpochStep.SAME,
+    (Role.LEADER, Role.UNATTACHED): EpochStep.HIGHER,
+    (Role.LEADER, Role.FOLLOWER): EpochStep.HIGHER,
+    (Role.LEADER, Role.RESIGNED): EpochStep.SAME,
+    (Role.RESIGNED, Role.UNATTACHED): EpochStep.HIGHER,
+    (Role.RESIGNED, Role.FOLLOWER): EpochStep.HIGHER,
+    (Role.FOLLOWER, Role.UNATTACHED): EpochStep.HIGHER,
+    (Role.FOLLOWER, Role.PROSPECTIVE): EpochStep.SAME,
+    (Role.FOLLOWER, Role.FOLLOWER): EpochStep.HIGHER,
+}

@@ -1,0 +1,55 @@
+"""A resigned leader asks the voters to elect another (EndQuorumEpoch), the most caught up first."""
+
+from __future__ import annotations
+
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorate.quorum.raft.states import ResignedLeader
+from quorate.quorum.raft.transitions import become_unattached, learn
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+
+def step_resigned(core: Core, state: ResignedLeader) -> None:
+    if core.resigning and (not state.unacked or core.now_ms >= state.deadline_ms):
+        core.stop()
+    elif core.now_ms >= state.deadline_ms:
+        become_unattached(core, core.epoch + 1)
+    else:
+        _ask(core, state)
+
+
+def on_end_quorum_epoch_response(
+    core: Core,
+    voter_id: int,
+    request: EndQuorumEpochRequest,
+    response: EndQuorumEpochResponse | None,
+) -> None:
+    state = core.state
+    if not isinstance(state, ResignedLeader):
+        return
+    state.asked.discard(voter_id)
+    if response is None and not core.resigning:
+        state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
+        return
+    state.retry_ms.pop(voter_id, None)
+    state.unacked.discard(voter_id)
+    if response is not None and response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+        learn(core, response.epoch, response.leader_id)
+
+
+def _ask(core: Core, state: ResignedLeader) -> None:
+    for voter_id in core.voters.others(core.me.id):
+        if (
+            voter_id not in state.unacked
+            or voter_id in state.asked
+            or core.now_ms < state.retry_ms.get(voter_id, 0)
+        ):
+            continue
+        state.asked.add(voter_id)
+        request = EndQuorumEpochRequest(
+            cluster_id=core.cluster_id,
+            leader_id=core.me.id,
+            epoch=core.epoch,
+            preferred_candidates=state.preferred,
+        )
+        core.send(voter_id, request)

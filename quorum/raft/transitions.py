@@ -1,0 +1,52 @@
+"""How a node comes to know of another epoch or leader, and the roles that follow from it."""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import NO_NODE, ReplicaKey
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.serving import release
+from quorate.quorum.raft.states import Follower, Leader, Unattached
+
+
+def become_unattached(core: Core, epoch: int) -> None:
+    """A higher epoch without a leader. The timer that ran goes on: an epoch that this node cannot
+    vote in must not put off its own election (R12)."""
+    old = core.state
+    deadline_ms = None
+    if core.is_voter:
+        running_ms = None if isinstance(old, Leader) else old.deadline_ms
+        deadline_ms = core.election_deadline_ms() if running_ms is None else running_ms
+    core.become(Unattached(deadline_ms=deadline_ms), epoch, voted=None)
+    release(core, old)
+
+
+def become_voted(core: Core, candidate: ReplicaKey) -> None:
+    """This node's vote of this epoch is given, and the candidate gets its time."""
+    deadline_ms = core.election_deadline_ms() if core.is_voter else None
+    core.become(Unattached(deadline_ms=deadline_ms), core.epoch, voted=candidate)
+
+
+def become_follower(core: Core, epoch: int, leader_id: int) -> None:
+    old = core.state
+    voted = core.election.voted if epoch == core.epoch else None
+    deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
+    follower = Follower(leader_id=leader_id, deadline_ms=deadline_ms)
+    core.become(follower, epoch, voted=voted, leader_id=leader_id)
+    core.lost_elections = 0
+    release(core, old)
+
+
+def learn(core: Core, epoch: int, leader_id: int) -> None:
+    """Another node says that `leader_id`, or nobody it knows, leads `epoch`."""
+    if leader_id == core.me.id:
+        leader_id = NO_NODE  # only this node knows whether it leads
+    if epoch < core.epoch:
+        return
+    if leader_id == NO_NODE:
+        if epoch > core.epoch:
+            become_unattached(core, epoch)
+    elif epoch > core.epoch or core.leader_id == NO_NODE:
+        become_follower(core, epoch, leader_id)
+    elif core.leader_id not in (leader_id, core.me.id) or isinstance(core.state, Leader):
+        raise InvariantViolation(f"epoch {epoch} has two leaders: {core.leader_id} and {leader_id}")

@@ -1,0 +1,178 @@
+"""Elections: pre-vote and vote, both sides (Raft §5.2, §5.4.1; KIP-595, 853, 996).
+
+Only a Prospective that a majority would vote for becomes Candidate, and only that raises the epoch,
+so a node that was cut off cannot depose a working leader when it returns (R13). A node never
+campaigns twice in one epoch, not even across a restart.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.raft import leader
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.messages import VoteRequest, VoteResponse
+from quorate.quorum.raft.states import Candidate, Follower, Prospective, Round, Unattached
+from quorate.quorum.raft.transitions import (
+    become_follower,
+    become_unattached,
+    become_voted,
+    learn,
+)
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+BACKOFF_BASE_MS = 100
+
+
+def campaign(core: Core) -> None:
+    """Ask whether an election could be won; the epoch, vote and known leader stay as they are."""
+    known = core.election
+    state = Prospective(deadline_ms=core.election_deadline_ms(), granted={core.me.id})
+    core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
+
+
+def step_unattached(core: Core, state: Unattached) -> None:
+    if state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
+        campaign(core)
+
+
+def step_prospective(core: Core, state: Prospective) -> None:
+    if len(state.granted) >= core.voters.majority:
+        candidate = Candidate(deadline_ms=core.election_deadline_ms())
+        core.become(candidate, core.epoch + 1, voted=core.me)
+    elif _is_lost(core, state) or core.now_ms >= state.deadline_ms:
+        if core.leader_id not in (NO_NODE, core.me.id):
+            become_follower(core, core.epoch, core.leader_id)
+        else:
+            known = core.election
+            again = Unattached(deadline_ms=core.election_deadline_ms())
+            core.become(again, known.epoch, voted=known.voted, leader_id=known.leader_id)
+    else:
+        _ask(core, state, pre_vote=True)
+
+
+def step_candidate(core: Core, state: Candidate) -> None:
+    if len(state.granted) >= core.voters.majority:
+        leader.become_leader(core, state.granted)
+    elif core.now_ms >= state.deadline_ms:
+        if not state.lost:
+            core.lost_elections += 1
+        campaign(core)
+    elif state.lost:
+        return
+    elif _is_lost(core, state):
+        core.lost_elections += 1
+        state.lost = True
+        limit_ms = BACKOFF_BASE_MS << min(core.lost_elections, 20)
+        limit_ms = min(limit_ms, core.settings.election_backoff_max_ms)
+        state.deadline_ms = core.now_ms + core.random.randrange(0, limit_ms)
+    else:
+        _ask(core, state, pre_vote=False)
+
+
+def vote_saved(core: Core, epoch: int) -> None:
+    """This node's vote for itself counts once it is durable (R1)."""
+    if isinstance(core.state, Candidate) and core.epoch == epoch:
+        core.state.granted.add(core.me.id)
+
+
+def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
+    error = _refusal(core, request)
+    granted = False
+    if error == ErrorCode.NONE:
+        if request.epoch > core.epoch:
+            become_unattached(core, request.epoch)
+        granted = _grants(core, request)
+        if granted and not request.pre_vote and core.election.voted is None:
+            become_voted(core, request.candidate)
+        state = core.state
+        if request.pre_vote and isinstance(state, Prospective):
+            # It has lost the leader by now as well, so ask it again.
+            state.rejected.discard(request.candidate.id)
+    core.reply(
+        token,
+        VoteResponse(error=error, epoch=core.epoch, leader_id=core.leader_id, granted=granted),
+    )
+
+
+def on_vote_response(
+    core: Core, voter_id: int, request: VoteRequest, response: VoteResponse | None
+) -> None:
+    state = core.state
+    if not isinstance(state, Candidate if not request.pre_vote else Prospective):
+        return
+    state.asked.discard(voter_id)
+    if response is None:
+        state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
+        return
+    if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        core.refused(voter_id, response.error)
+    else:
+        learn(core, response.epoch, response.leader_id)
+    if core.state is state and response.epoch <= core.epoch:
+        granted = response.granted and response.error == ErrorCode.NONE
+        (state.granted if granted else state.rejected).add(voter_id)
+
+
+def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
+    """Kafka's checks in Kafka's order, but for the voter key: a request that is not for this node
+    must not raise its epoch."""
+    last = request.last
+    if request.cluster_id != core.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    too_high = request.epoch + 1 if request.pre_vote else request.epoch
+    if last.offset < 0 or not 0 <= last.epoch < too_high:
+        return ErrorCode.INVALID_REQUEST
+    if request.epoch < core.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if request.candidate.id < 0:
+        return ErrorCode.INVALID_REQUEST
+    if not core.is_me(request.voter) or not core.meet(request.candidate):
+        return ErrorCode.INVALID_VOTER_KEY
+    return ErrorCode.NONE
+
+
+def _grants(core: Core, request: VoteRequest) -> bool:
+    """Votes are given to, and by, nodes that are no voters to our knowledge: it may be old
+    (KIP-853, R7)."""
+    up_to_date = request.last >= core.log_end()
+    state = core.state
+    if request.pre_vote:
+        match state:
+            case Unattached() | Prospective() | Candidate():
+                return up_to_date
+            case Follower():
+                return up_to_date and (state.leader_gone or not state.has_fetched)
+            case _:
+                return False
+    if core.election.voted is not None:
+        return core.election.voted == request.candidate
+    if not isinstance(state, Unattached | Prospective) or core.leader_id != NO_NODE:
+        return False
+    return up_to_date
+
+
+def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
+    if not pre_vote and core.me.id not in state.granted:
+        return
+    for voter_id in core.voters.others(core.me.id):
+        if (
+            voter_id in state.granted
+            or voter_id in state.rejected
+            or voter_id in state.asked
+            or core.now_ms < state.retry_ms.get(voter_id, 0)
+        ):
+            continue
+        state.asked.add(voter_id)
+        request = VoteRequest(
+            cluster_id=core.cluster_id,
+            voter=core.voters.key(voter_id),
+            candidate=core.me,
+            epoch=core.epoch,
+            last=core.log_end(),
+            pre_vote=pre_vote,
+        )
+        core.send(voter_id, request)
+
+
+def _is_lost(core: Core, state: Round) -> bool:
+    return len(state.rejected) > len(core.voters.ids) - core.voters.majority

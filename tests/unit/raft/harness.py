@@ -1,0 +1,352 @@
+"""N cores, their logs in memory, and a message queue that a test delivers or drops by hand.
+
+The harness does what the shell does (a Persist holds back what follows it) and no more. Nothing
+happens by itself: `save`, `flush`, `deliver` and `drop` are single steps, `settle` does all of them
+until nothing is left, `run` also lets virtual time pass.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from quorate.quorum.ids import ZERO_UUID, ReplicaKey, Uuid
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.effects import Effect, Role
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.messages import Request, Response
+from quorate.quorum.raft.raft import Raft
+from quorate.quorum.raft.settings import RaftSettings
+from tests.unit.raft.memory_log import MemoryLog
+
+CLUSTER_ID = "raft-test"
+WALL_OFFSET_MS = 1_700_000_000_000
+
+
+def directory(node_id: int, number: int = 1) -> Uuid:
+    return Uuid(bytes([number]) * 12 + node_id.to_bytes(4, "big"))
+
+
+def key(node_id: int, number: int = 1) -> ReplicaKey:
+    return ReplicaKey(node_id, directory(node_id, number))
+
+
+@dataclass(eq=False)
+class Letter:
+    source: int
+    target: int
+    token: int
+    message: Request | Response
+    is_response: bool
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target} {self.message}"
+
+
+@dataclass(eq=False)
+class Node:
+    me: ReplicaKey
+    log: MemoryLog = field(default_factory=MemoryLog)
+    saved: Election = field(default_factory=Election)
+    raft: Raft | None = None
+    saving: Election | None = None
+    outbox: deque[Effect] = field(default_factory=deque)
+    flushes: deque[effects.Flush] = field(default_factory=deque)
+    waiting: dict[int, int] = field(default_factory=dict)  # token -> timeout
+    incoming: dict[int, tuple[int, int]] = field(default_factory=dict)  # token -> (source, token)
+    incarnation: int = 0
+    high_watermark: int = 0
+    roles: list[effects.RoleChanged] = field(default_factory=list)
+    seen: list[Effect] = field(default_factory=list)
+
+    @property
+    def core(self) -> Raft:
+        assert self.raft is not None, f"node {self.me.id} is down"
+        return self.raft
+
+
+class Cluster:
+    def __init__(
+        self,
+        voters: int = 3,
+        observers: int = 0,
+        *,
+        settings: RaftSettings | None = None,
+        seed: int = 0,
+        start: bool = True,
+        directories_known: bool = False,
+    ) -> None:
+        self.settings = settings or RaftSettings()
+        self.random = random.Random(seed)
+        self.now_ms = 1000
+        self.voter_ids = list(range(1, voters + 1))
+        self.voters = tuple(
+            key(i) if directories_known else ReplicaKey(i, ZERO_UUID) for i in self.voter_ids
+        )
+        ids = [*self.voter_ids, *range(101, 101 + observers)]
+        self.nodes = {i: Node(key(i)) for i in ids}
+        self.letters: list[Letter] = []
+        self.cut: set[tuple[int, int]] = set()
+        self.on_effect: Callable[[Node, Effect], None] = lambda node, effect: None
+        self._token = 0
+        if start:
+            for node_id in ids:
+                self.start(node_id)
+
+    # Nodes
+
+    def start(self, node_id: int) -> Raft:
+        node = self.nodes[node_id]
+        assert node.raft is None
+        node.raft = Raft(
+            self.settings,
+            CLUSTER_ID,
+            node.me,
+            self.voters,
+            node.log,
+            node.saved,
+            random.Random(self.random.getrandbits(32)),
+            self.now_ms,
+            self.now_ms + WALL_OFFSET_MS,
+        )
+        self.collect(node)
+        return node.raft
+
+    def crash(self, node_id: int) -> None:
+        """Power loss: what was not flushed, saved or delivered is gone."""
+        node = self.nodes[node_id]
+        node.raft = None
+        node.log.crash()
+        node.saving = None
+        for store in (node.outbox, node.flushes, node.waiting, node.incoming):
+            store.clear()
+        node.incarnation += 1
+        node.high_watermark = 0
+        self.letters = [
+            each
+            for each in self.letters
+            if each.source != node_id and not (each.is_response and each.target == node_id)
+        ]
+
+    def kill(self, node_id: int) -> None:
+        """The process dies, its files keep what was written; others see closed links and refusals."""
+        self.crash(node_id)
+        for other_id in self.up():
+            self.core(other_id).link_lost(self.now_ms, node_id)
+            self.core(other_id).link_refused(self.now_ms, node_id)
+            self.collect(self.nodes[other_id])
+
+    def wipe(self, node_id: int, number: int = 2) -> None:
+        self.nodes[node_id] = Node(key(node_id, number))
+
+    def core(self, node_id: int) -> Raft:
+        return self.nodes[node_id].core
+
+    def up(self) -> list[int]:
+        return [node_id for node_id, node in self.nodes.items() if node.raft is not None]
+
+    def role(self, node_id: int) -> Role:
+        return self.core(node_id).role
+
+    def leader(self) -> int:
+        """The leader of the highest epoch."""
+        leaders = [i for i in self.up() if self.role(i) is Role.LEADER]
+        assert leaders, "no leader"
+        return max(leaders, key=lambda i: self.core(i).epoch)
+
+    def connect_all(self) -> None:
+        for node_id in self.up():
+            for other in self.voter_ids:
+                if other != node_id and self.nodes[other].raft is not None:
+                    self.core(node_id).voter_connected(self.now_ms, self.nodes[other].me)
+            self.collect(self.nodes[node_id])
+
+    # Network
+
+    def isolate(self, *ids: int) -> None:
+        for one in ids:
+            for other in self.nodes:
+                if other not in ids:
+                    self.cut |= {(one, other), (other, one)}
+
+    def heal(self) -> None:
+        self.cut.clear()
+
+    def pick(
+        self, kind: type[object], source: int | None = None, target: int | None = None
+    ) -> Letter:
+        """The first letter of that kind that is under way."""
+        for letter in self.letters:
+            if (
+                isinstance(letter.message, kind)
+                and source in (None, letter.source)
+                and target in (None, letter.target)
+            ):
+                return letter
+        raise AssertionError(f"no {kind.__name__} from {source} to {target} is under way")
+
+    def deliver(self, letter: Letter, *, keep: bool = False) -> None:
+        if not keep:
+            self.letters.remove(letter)
+        node = self.nodes[letter.target]
+        if node.raft is None:
+            if not letter.is_response:
+                self.fail(letter)
+            return
+        if letter.is_response:
+            node.waiting.pop(letter.token, None)
+            node.raft.response(self.now_ms, letter.token, letter.message)
+        else:
+            self._token += 1
+            node.incoming[self._token] = (letter.source, letter.token)
+            node.raft.request(self.now_ms, self._token, letter.message)
+        self.collect(node)
+
+    def drop(self, letter: Letter) -> None:
+        """Lost: the sender finds out by its timeout."""
+        self.letters.remove(letter)
+
+    def fail(self, letter: Letter) -> None:
+        """The sender is told at once that there will be no answer."""
+        sender = self.nodes[letter.source]
+        sender.waiting.pop(letter.token, None)
+        if sender.raft is not None:
+            sender.raft.response(self.now_ms, letter.token, None)
+            self.collect(sender)
+
+    def inject(self, target: int, message: Request, source: int = 999) -> Response | None:
+        """Deliver `message` and give the answer if it is given at once."""
+        node = self.nodes[target]
+        self._token += 1
+        node.incoming[self._token] = (source, self._token)
+        node.core.request(self.now_ms, self._token, message)
+        self.collect(node)
+        while node.saving is not None:
+            self.save(target)
+        for letter in self.letters:
+            if letter.is_response and letter.target == source and letter.token == self._token:
+                self.letters.remove(letter)
+                return letter.message  # type: ignore[return-value]
+        return None
+
+    # Disk
+
+    def save(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        assert node.saving is not None
+        node.saved, node.saving = node.saving, None
+        node.core.election_saved(node.saved)
+        self.collect(node)
+
+    def flush(self, node_id: int) -> None:
+        """The oldest flush that was asked for ends."""
+        node = self.nodes[node_id]
+        done = node.flushes.popleft()
+        node.log.flush(done.offset)
+        node.core.flushed(self.now_ms, done.epoch, done.offset)
+        self.collect(node)
+
+    # Driving
+
+    def collect(self, node: Node) -> None:
+        """Carry out effects, as the shell does."""
+        node.outbox.extend(node.core.take_effects())
+        while node.outbox and node.saving is None:
+            effect = node.outbox.popleft()
+            node.seen.append(effect)
+            self.on_effect(node, effect)
+            self._carry_out(node, effect)
+
+    def _carry_out(self, node: Node, effect: Effect) -> None:
+        match effect:
+            case effects.Persist(election):
+                node.saving = election
+            case effects.Send(voter_id, token, request, timeout_ms):
+                node.waiting[token] = self.now_ms + timeout_ms
+                if (node.me.id, voter_id) not in self.cut:
+                    self.letters.append(Letter(node.me.id, voter_id, token, request, False))
+            case effects.Reply(token, response):
+                source, sender_token = node.incoming.pop(token)
+                if (node.me.id, source) not in self.cut:
+                    self.letters.append(Letter(node.me.id, source, sender_token, response, True))
+            case effects.Flush():
+                node.flushes.append(effect)
+            case effects.Committed(high_watermark):
+                node.high_watermark = high_watermark
+            case effects.RoleChanged():
+                node.roles.append(effect)
+            case effects.Truncated(offset):
+                node.flushes = deque(each for each in node.flushes if each.offset <= offset)
+
+    def append(self, node_id: int, *values: bytes) -> int:
+        node = self.nodes[node_id]
+        offset = node.core.append(self.now_ms, self.now_ms + WALL_OFFSET_MS, values)
+        self.collect(node)
+        return offset
+
+    def settle(self, steps: int = 10_000) -> None:
+        """All that needs no time."""
+        for _ in range(steps):
+            if not self._one_step():
+                return
+        raise AssertionError("the cluster does not come to rest")
+
+    def _one_step(self) -> bool:
+        for node_id in self.up():
+            node = self.nodes[node_id]
+            if node.saving is not None:
+                self.save(node_id)
+                return True
+            if node.flushes:
+                self.flush(node_id)
+                return True
+        if self.letters:
+            self.deliver(self.letters[0])
+            return True
+        return False
+
+    def pass_time(self, until_ms: int) -> None:
+        """To the next timer or timeout, at most to `until_ms`."""
+        due = [until_ms]
+        for node_id in self.up():
+            node = self.nodes[node_id]
+            deadline_ms = node.core.deadline_ms()
+            due += [] if deadline_ms is None else [deadline_ms]
+            due += node.waiting.values()
+        self.now_ms = max(self.now_ms, min(due))
+        for node_id in self.up():
+            self.tick(node_id)
+
+    def tick(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        for token, timeout_ms in list(node.waiting.items()):
+            if timeout_ms <= self.now_ms:
+                del node.waiting[token]
+                node.core.response(self.now_ms, token, None)
+        deadline_ms = node.core.deadline_ms()
+        if deadline_ms is not None and deadline_ms <= self.now_ms:
+            node.core.tick(self.now_ms)
+        self.collect(node)
+
+    def run(self, duration_ms: int) -> None:
+        end_ms = self.now_ms + duration_ms
+        self.settle()
+        while self.now_ms < end_ms:
+            self.pass_time(end_ms)
+            self.settle()
+
+    def elect(self, node_id: int = 1, within_ms: int = 20_000) -> int:
+        """Let `node_id` campaign first and win."""
+        node = self.nodes[node_id]
+        deadline_ms = node.core.deadline_ms()
+        assert deadline_ms is not None
+        self.now_ms = max(self.now_ms, deadline_ms)
+        self.tick(node_id)
+        self.settle()
+        assert self.role(node_id) is Role.LEADER, self.role(node_id)
+        return node_id
+
+    def logs(self, ids: Iterable[int] | None = None) -> list[list[tuple[int, bytes]]]:
+        return [self.nodes[i].log.entries() for i in (ids or self.nodes)]

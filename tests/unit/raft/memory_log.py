@@ -1,0 +1,91 @@
+"""A log in a list, the dumb way, that loses what was not flushed when its node crashes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.seams import Buffer
+
+
+class Batch(NamedTuple):
+    base_offset: int
+    next_offset: int
+    epoch: int
+    data: bytes
+
+
+class MemoryLog:
+    start_offset = 0
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.flushed_offset = 0
+        self.truncations: list[int] = []
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].next_offset if self.batches else 0
+
+    @property
+    def last_epoch(self) -> int:
+        return self.batches[-1].epoch if self.batches else -1
+
+    @property
+    def epochs(self) -> MemoryLog:
+        return self
+
+    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+        if epoch == -1 or epoch > self.last_epoch:
+            return None
+        below = [batch for batch in self.batches if batch.epoch <= epoch]
+        if not below:
+            return EpochOffset(epoch, 0)
+        return EpochOffset(below[-1].epoch, below[-1].next_offset)
+
+    def append(self, data: Buffer, *, wall_ms: int) -> None:
+        data = bytes(data)
+        for position, header in batches(data):
+            if header.base_offset != self.end_offset or header.leader_epoch < self.last_epoch:
+                raise BrokenChain(f"batch {header} cannot follow {self.batches[-1:]}")
+            self.batches.append(
+                Batch(
+                    header.base_offset,
+                    header.next_offset,
+                    header.leader_epoch,
+                    data[position : position + header.size_bytes],
+                )
+            )
+
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
+        out = b""
+        for batch in self.batches:
+            if batch.next_offset <= offset or (end is not None and batch.next_offset > end):
+                continue
+            if out and len(out) + len(batch.data) > max_bytes:
+                break
+            out += batch.data
+        return out
+
+    def truncate_to(self, offset: int) -> None:
+        self.truncations.append(offset)
+        self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
+        self.flushed_offset = min(self.flushed_offset, offset)
+
+    def flush(self, offset: int) -> None:
+        self.flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))
+
+    def crash(self) -> None:
+        self.batches = [batch for batch in self.batches if batch.next_offset <= self.flushed_offset]
+
+    def entries(self, end: int | None = None) -> list[tuple[int, bytes]]:
+        """(epoch, value) by offset."""
+        return [
+            (batch.epoch, bytes(record.value or b""))
+            for batch in self.batches
+            if end is None or batch.next_offset <= end
+            for position, header in batches(batch.data)
+            for record in records_of(batch.data, position, header)
+        ]
