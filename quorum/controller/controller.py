@@ -16,6 +16,7 @@ from typing import Any
 
 from quorate.quorum.controller import broker_changes, periodic
 from quorate.quorum.controller.alter_partition import alter_partition
+from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.features import activation_records
 from quorate.quorum.controller.heartbeat import heartbeat
@@ -27,6 +28,7 @@ from quorate.quorum.controller.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
+from quorate.quorum.controller.partitions import create_partitions
 from quorate.quorum.controller.producer_ids import allocate_producer_ids
 from quorate.quorum.controller.registration import register_broker
 from quorate.quorum.controller.result import NOTHING, Effect, ProbeBroker, Result
@@ -38,7 +40,15 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.rpc.kafka.schemas.topics import CreateTopicsRequest, DeleteTopicsRequest
+from quorate.quorum.rpc.kafka.schemas.configs import (
+    AlterConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from quorate.quorum.seams import Random
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
@@ -48,6 +58,9 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     AllocateProducerIdsRequest: allocate_producer_ids,
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterConfigsRequest: alter_configs,
 }
 
 
@@ -81,6 +94,9 @@ class Controller:
         context.image = image
         if delta.topics or delta.deleted:
             context.index.apply(delta)
+        if delta.configs and context.index.leaderless:
+            # One of them may have just allowed unclean elections.
+            self._timetable.soon(Task.ELECT_UNCLEANLY, context.now_ms)
         if not delta.brokers:
             return NOTHING
         effects: list[Effect] = []

@@ -48,4 +48,6 @@ class Timetable:
         return None
 
     def soon(self, task: Task, due_ms: int) -> None:
-        self._due_ms[task] = due_ms
+        """Nothing that never runs, and nothing while stopped."""
+        if task in self._due_ms:
+            self._due_ms[task] = due_ms

@@ -4,7 +4,8 @@ topic does not fail the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from dataclasses import dataclass
 
 from quorate.quorum.controller.assignments import manual_topic, new_partition
 from quorate.quorum.controller.context import Context
@@ -16,7 +17,7 @@ from quorate.quorum.controller.topic_configs import (
     topic_config_record,
 )
 from quorate.quorum.controller.topic_names import check_new_name
-from quorate.quorum.ids import ZERO_UUID, Uuid, random_uuid
+from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, TopicRecord
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -34,22 +35,31 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
 USE_DEFAULT = -1
 
 
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    topic_id: Uuid
+    configs: dict[str, str]
+    records: list[MetadataRecord]
+    partitions: int
+    replication_factor: int
+
+
 def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
-    names = NewNames(context, request.topics)
+    times = Counter(topic.name for topic in request.topics)
     try:
         for topic in request.topics:
             try:
-                names.check(topic.name)
+                check_creatable(context, topic.name, times[topic.name])
                 made = create_topic(context, topic, len(records))
             except TooManyRecords:
                 raise
             except RequestRefused as refused:
                 results.append(failed(topic.name, refused))
-                continue
-            records += made
-            results.append(created(context, topic, made))
+            else:
+                records += made.records
+                results.append(created(context, topic.name, made))
     except TooManyRecords as refused:
         all_failed = tuple(failed(topic.name, refused) for topic in request.topics)
         return Result(response=CreateTopicsResponse(topics=all_failed))
@@ -57,41 +67,37 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     return Result(() if request.validate_only else records, response)
 
 
-class NewNames:
-    """A name given twice in one request fails every time it stands there."""
-
-    def __init__(self, context: Context, topics: Iterable[CreatableTopic]) -> None:
-        self._context = context
-        self._count: dict[str, int] = {}
-        for topic in topics:
-            self._count[topic.name] = self._count.get(topic.name, 0) + 1
-
-    def check(self, name: str) -> None:
-        if self._count[name] > 1:
-            raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        if self._context.image.topic_id(name) != ZERO_UUID:
-            raise RequestRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        check_new_name(self._context.index, name)
+def check_creatable(context: Context, name: str, times: int) -> None:
+    if times > 1:
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if name == METADATA_TOPIC:
+        raise RequestRefused(
+            ErrorCode.INVALID_REQUEST,
+            f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
+        )
+    if name in context.image.topic_ids:
+        raise RequestRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    check_new_name(context.index, name)
 
 
-def create_topic(context: Context, topic: CreatableTopic, before: int) -> list[MetadataRecord]:
+def create_topic(context: Context, topic: CreatableTopic, before: int) -> NewTopic:
     """`before`: how many records the same request writes before this topic's."""
     configs = topic_configs(topic)
+    before += 1 + len(configs)
     if topic.assignments:
         check_defaults_asked(topic)
-        check_room(before + 1 + len(configs) + len(topic.assignments))
+        check_room(before + len(topic.assignments))
         assignments = manual_topic(context, topic.assignments)
     else:
-        assignments = placed(context, topic, before + 1 + len(configs))
+        assignments = placed(context, topic, before)
     topic_id = random_uuid(context.random)
-    return [
-        TopicRecord(name=topic.name, topic_id=topic_id),
-        *(topic_config_record(topic.name, key, value) for key, value in configs.items()),
-        *(
-            new_partition(context, topic_id, partition_id, replicas, Cause.TOPIC_CREATED)
-            for partition_id, replicas in enumerate(assignments)
-        ),
-    ]
+    records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += (topic_config_record(topic.name, key, value) for key, value in configs.items())
+    records += (
+        new_partition(context, topic_id, partition_id, replicas, Cause.TOPIC_CREATED)
+        for partition_id, replicas in enumerate(assignments)
+    )
+    return NewTopic(topic_id, configs, records, len(assignments), len(assignments[0]))
 
 
 def topic_configs(topic: CreatableTopic) -> dict[str, str]:
@@ -145,21 +151,14 @@ def placed(context: Context, topic: CreatableTopic, before: int) -> list[tuple[i
         ) from None
 
 
-def created(
-    context: Context, topic: CreatableTopic, records: list[MetadataRecord]
-) -> CreatableTopicResult:
-    head = records[0]
-    assert isinstance(head, TopicRecord)
-    partitions = len(records) - 1 - len({config.name for config in topic.configs})
-    last = records[-1]
-    replicas: tuple[int, ...] = getattr(last, "replicas", ())
+def created(context: Context, name: str, made: NewTopic) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name,
-        topic_id=head.topic_id,
+        name=name,
+        topic_id=made.topic_id,
         error_code=ErrorCode.NONE,
-        num_partitions=partitions,
-        replication_factor=len(replicas),
-        configs=described_configs(context, {c.name: c.value or "" for c in topic.configs}),
+        num_partitions=made.partitions,
+        replication_factor=made.replication_factor,
+        configs=described_configs(context, made.configs),
     )
 
 

@@ -1,0 +1,172 @@
+"""IncrementalAlterConfigs and the legacy AlterConfigs.
+
+Each resource stands or falls alone; the records of one request are one atomic batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from quorate.config.key import Kind
+from quorate.quorum.controller.config_resources import (
+    ConfigResourceKind,
+    Values,
+    invalid_request,
+    kind_of,
+)
+from quorate.quorum.controller.context import NO_CONFIGS, Context
+from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+Resource = TypeVar("Resource", AlterConfigsResource, IncrementalAlterConfigsResource)
+ValuesOf = Callable[[ConfigResourceKind, Mapping[str, str], Resource], Values]
+Outcome = tuple[ErrorCode, str | None]
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def incremental_alter_configs(context: Context, request: IncrementalAlterConfigsRequest) -> Result:
+    records, outcomes = alter_all(context, request.resources, incremental_values)
+    responses = tuple(
+        IncrementalAlterConfigsResourceResponse(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, (error, message) in zip(request.resources, outcomes, strict=True)
+    )
+    response = IncrementalAlterConfigsResponse(responses=responses)
+    return Result(() if request.validate_only else records, response)
+
+
+def alter_configs(context: Context, request: AlterConfigsRequest) -> Result:
+    records, outcomes = alter_all(context, request.resources, replacing_values)
+    responses = tuple(
+        AlterConfigsResourceResponse(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, (error, message) in zip(request.resources, outcomes, strict=True)
+    )
+    response = AlterConfigsResponse(responses=responses)
+    return Result(() if request.validate_only else records, response)
+
+
+def alter_all(
+    context: Context, resources: Sequence[Resource], values_of: ValuesOf[Resource]
+) -> tuple[list[MetadataRecord], list[Outcome]]:
+    records: list[MetadataRecord] = []
+    outcomes: list[Outcome] = []
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    for resource in resources:
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise invalid_request("Duplicate resource.")
+            made = alter_one(context, resource, values_of)
+            check_room(len(records) + len(made))
+        except TooManyRecords as refused:
+            return [], [(refused.error, refused.message)] * len(resources)
+        except RequestRefused as refused:
+            outcomes.append((refused.error, refused.message))
+            continue
+        records += made
+        outcomes.append((ErrorCode.NONE, None))
+    return records, outcomes
+
+
+def alter_one(
+    context: Context, resource: Resource, values_of: ValuesOf[Resource]
+) -> list[MetadataRecord]:
+    resource_type, name = resource.resource_type, resource.resource_name
+    kind = kind_of(resource_type)
+    kind.check_name(context, name)
+    current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS))
+    values = values_of(kind, current, resource)
+    kind.check_values(name, current, values)
+    return [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+        for key, value in values.items()
+        if kind.always_written or value != current.get(key)
+    ]
+
+
+def replacing_values(
+    kind: ConfigResourceKind, current: Mapping[str, str], resource: AlterConfigsResource
+) -> Values:
+    """What the request does not name is deleted."""
+    values: Values = {}
+    for config in resource.configs:
+        if config.value is None:
+            raise invalid_request(f"Null value not supported for : {config.name}")
+        values[config.name] = config.value
+    values.update((name, None) for name in sorted(current) if name not in values)
+    return values
+
+
+def incremental_values(
+    kind: ConfigResourceKind, current: Mapping[str, str], resource: IncrementalAlterConfigsResource
+) -> Values:
+    values: Values = {}
+    for config in resource.configs:
+        name, code = config.name, config.config_operation
+        operation = OPERATIONS.get(code)
+        if operation is None:
+            raise invalid_request(f"Unknown operation type {code}.")
+        if name in values:
+            raise invalid_request(f"Error due to duplicate config keys: {name}")
+        if config.value is None and code != DELETE:
+            raise invalid_request(f"Null value not supported for : {name}")
+        values[name] = operation(kind, name, current.get(name), config.value or "")
+    return values
+
+
+Operation = Callable[[ConfigResourceKind, str, str | None, str], str | None]
+
+
+def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
+    parts = list_parts(kind, name, old, "APPEND")
+    for part in value.split(","):
+        if part not in parts:
+            parts.append(part)
+    return ",".join(parts)
+
+
+def subtract(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
+    gone = value.split(",")
+    return ",".join(part for part in list_parts(kind, name, old, "SUBTRACT") if part not in gone)
+
+
+def list_parts(kind: ConfigResourceKind, name: str, old: str | None, operation: str) -> list[str]:
+    """Of the current value, or of the key's default when none is set."""
+    key = kind.keys.get(name)
+    if key is None or key.kind is not Kind.LIST:
+        raise RequestRefused(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {operation} to key {name} because its type is not LIST.",
+        )
+    text = key.format(key.default) if old is None else old
+    return [part for part in (text or "").split(",") if part]
+
+
+OPERATIONS: dict[int, Operation] = {
+    SET: lambda _kind, _name, _old, value: value,
+    DELETE: lambda _kind, _name, _old, _value: None,
+    APPEND: append,
+    SUBTRACT: subtract,
+}

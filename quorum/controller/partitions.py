@@ -1,0 +1,108 @@
+"""CreatePartitions: a topic gets more partitions; keys then map to other ones, which is the user's
+affair. A running reassignment is no obstacle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from quorate.quorum.controller.assignments import check_active, check_assignment, new_partition
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.placement import place, usable_brokers
+from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import Topic
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(context: Context, request: CreatePartitionsRequest) -> Result:
+    records: list[MetadataRecord] = []
+    results: list[CreatePartitionsTopicResult] = []
+    times = Counter(topic.name for topic in request.topics)
+    try:
+        for asked in request.topics:
+            try:
+                if times[asked.name] > 1:
+                    raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                records += grow(context, asked, len(records))
+            except TooManyRecords:
+                raise
+            except RequestRefused as refused:
+                results.append(failed(asked.name, refused))
+            else:
+                results.append(CreatePartitionsTopicResult(name=asked.name, error_code=0))
+    except TooManyRecords as refused:
+        all_failed = tuple(failed(topic.name, refused) for topic in request.topics)
+        return Result(response=CreatePartitionsResponse(results=all_failed))
+    response = CreatePartitionsResponse(results=tuple(results))
+    return Result(() if request.validate_only else records, response)
+
+
+def grow(context: Context, asked: CreatePartitionsTopic, before: int) -> list[MetadataRecord]:
+    topic = context.image.topic(asked.name)
+    if topic is None:
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+        )
+    count = len(topic.partitions)
+    check_count(asked, count)
+    check_room(before + asked.count - count)
+    return [
+        new_partition(context, topic.id, count + index, replicas, Cause.PARTITION_GROWTH)
+        for index, replicas in enumerate(new_assignments(context, topic, asked, count))
+    ]
+
+
+def check_count(asked: CreatePartitionsTopic, count: int) -> None:
+    if asked.count == count:
+        raise RequestRefused(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s)."
+        )
+    if asked.count < count:
+        raise RequestRefused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {asked.name} currently has {count} partition(s); {asked.count} would not "
+            "be an increase.",
+        )
+
+
+def new_assignments(
+    context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int
+) -> list[tuple[int, ...]]:
+    """By hand or placed; the replication factor is that of the topic's first partition."""
+    additional, factor = asked.count - count, len(topic.partitions[0].replicas)
+    if asked.assignments is None:
+        return place(usable_brokers(context.image), additional, factor, context.random)
+    if len(asked.assignments) != additional:
+        raise RequestRefused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(asked.assignments)} assignment(s) were specified.",
+        )
+    return [
+        checked(context, assignment, factor, count + index)
+        for index, assignment in enumerate(asked.assignments)
+    ]
+
+
+def checked(
+    context: Context, assignment: CreatePartitionsAssignment, factor: int, partition_id: int
+) -> tuple[int, ...]:
+    check_assignment(context, assignment.broker_ids, factor)
+    check_active(context, assignment.broker_ids, partition_id)
+    return tuple(assignment.broker_ids)
+
+
+def failed(name: str, refused: RequestRefused) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=name, error_code=refused.error, error_message=refused.message or None
+    )
