@@ -42,6 +42,7 @@ class _Request:
     deadline_ms: int
     done: Callable[[Any], None]
     forwarded: bool
+    number: int = 0  # order of arrival
 
 
 class ControllerClient:
@@ -53,6 +54,7 @@ class ControllerClient:
         self._forwarded: dict[_Request, int] = {}  # in flight, in order -> controller asked
         self._timer: Timer | None = None
         self._closed = False
+        self._next_number = 0
 
     def send(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
         """ControllerChannel: the broker's own requests; `done(None)` when nothing came back."""
@@ -78,6 +80,8 @@ class ControllerClient:
             self._give_up(request)
 
     def _submit(self, request: _Request) -> None:
+        request.number = self._next_number
+        self._next_number += 1
         if self._closed or len(self._waiting) >= MAX_WAITING:
             self._clock.call_soon(lambda: self._give_up(request))
         elif self._waiting or not self._sent(request):
@@ -107,7 +111,7 @@ class ControllerClient:
         else:
             again = answer.error == ErrorCode.NOT_CONTROLLER
         if again and not self._closed and self._clock.now_ms() < request.deadline_ms:
-            self._waiting.appendleft(request) if not self._waiting else self._requeue(request)
+            self._requeue(request)
             self._arm()
         elif isinstance(answer, RpcFailure) or again:
             self._give_up(request)
@@ -117,12 +121,9 @@ class ControllerClient:
             self._drain()
 
     def _requeue(self, request: _Request) -> None:
-        """Behind those that were sent before it and came back too, before those never sent."""
+        """In order of arrival: before what came after it."""
         position = 0
-        while (
-            position < len(self._waiting)
-            and self._waiting[position].deadline_ms <= request.deadline_ms
-        ):
+        while position < len(self._waiting) and self._waiting[position].number < request.number:
             position += 1
         self._waiting.insert(position, request)
 

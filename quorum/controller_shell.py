@@ -26,12 +26,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.controller.sessions import NEVER_MS
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import MARKERS
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
@@ -50,7 +51,8 @@ class Refusal(enum.Enum):
 
 Answer = Callable[[object], None]
 """Gets the rules' response, or a Refusal."""
-Rule = Callable[[Context], Result]
+Rule = Callable[[int, int], Result]
+"""Of the moment (now_ms) and the offset that its first record will get."""
 
 
 class MetadataLog(Protocol):
@@ -100,11 +102,13 @@ class ControllerShell:
         controller: Controller,
         log: MetadataLog,
         *,
+        committed_image: Callable[[], MetadataImage],
         carry_out: Callable[[Effect], None],
     ) -> None:
         self._clock = clock
         self._controller = controller
         self._log = log
+        self._committed_image = committed_image
         self._carry_out = carry_out
         self._requests: deque[tuple[object, Answer]] = deque()
         self._waiting: deque[_Waiting] = deque()
@@ -127,12 +131,16 @@ class ControllerShell:
         self._requests.append((request, answer))
         self._schedule()
 
-    def activate(self, image: MetadataImage, epoch: int) -> None:
+    def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
         """`image` holds everything up to the log's end, all of it committed."""
         logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
         self._epoch = epoch
         self._latest = image
-        self._rule_now(lambda context: self._controller.activate(image, context))
+        self._rule_now(
+            lambda now_ms, next_offset: self._controller.activate(
+                image, now_ms=now_ms, next_offset=next_offset, in_transaction=in_transaction
+            )
+        )
 
     def deactivate(self) -> None:
         """Leadership is lost: the latest image goes, and with it every answer that rests on it."""
@@ -142,6 +150,8 @@ class ControllerShell:
         self._latest = None
         self._images.clear()
         self._controller.deactivate()
+        for effect in self._controller.loaded(self._committed_image()).effects:
+            self._carry_out(effect)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -180,9 +190,12 @@ class ControllerShell:
             batch = _Batch(self._log.end_offset)
             while self._requests and not batch.full:
                 request, answer = self._requests.popleft()
-                self._rule(batch, partial(self._controller.handle, request), answer)
+                self._rule(batch, partial(self._handle, request), answer)
             self._append(batch)
         self._arm()
+
+    def _handle(self, request: object, now_ms: int, next_offset: int) -> Result:
+        return self._controller.handle(request, now_ms=now_ms, next_offset=next_offset)
 
     def _rule_now(self, rule: Rule) -> None:
         batch = _Batch(self._log.end_offset)
@@ -192,19 +205,16 @@ class ControllerShell:
 
     def _rule(self, batch: _Batch, rule: Rule, answer: Answer) -> None:
         assert self._latest is not None
-        context = Context(
-            now_ms=self._clock.now_ms(),
-            wall_ms=self._clock.wall_ms(),
-            next_offset=batch.next_offset,
-        )
-        result = rule(context)
+        result = rule(self._clock.now_ms(), batch.next_offset)
+        effects = list(result.effects)
         if result.records:
             batch.add([encode_record(record) for record in result.records])
             last = EpochOffset(self._epoch, batch.next_offset - 1)
-            self._latest, delta = replay(self._latest, result.records, last, context.wall_ms)
-            self._controller.replayed(self._latest, delta)
+            stable = [each for each in result.records if not isinstance(each, MARKERS)]
+            self._latest, delta = replay(self._latest, stable, last, self._clock.wall_ms())
+            effects.extend(self._controller.replayed(self._latest, delta).effects)
         batch.answers.append(_Waiting(batch.next_offset - 1, result.response, answer))
-        for effect in result.effects:
+        for effect in effects:
             self._carry_out(effect)
 
     def _append(self, batch: _Batch) -> None:
@@ -226,12 +236,12 @@ class ControllerShell:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline_ms = self._controller.deadline_ms() if self.active else None
-        if deadline_ms is not None:
+        deadline_ms = self._controller.deadline_ms() if self.active else NEVER_MS
+        if deadline_ms != NEVER_MS:
             delay_ms = max(0, deadline_ms - self._clock.now_ms())
             self._timer = self._clock.call_later(delay_ms, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         if self.active:
-            self._rule_now(self._controller.tick)
+            self._rule_now(lambda now_ms, _: self._controller.tick(now_ms))

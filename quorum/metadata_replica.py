@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.log.log import Log
 from quorate.quorum.raft import effects
@@ -88,6 +89,7 @@ class MetadataReplica:
             effects.RoleChanged: self._role_changed,
             effects.Truncated: self._truncated,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
+            effects.Refused: self._refused,
         }
 
     def start(self) -> None:
@@ -117,8 +119,8 @@ class MetadataReplica:
         self.raft.resign(self._clock.now_ms())
         self._advance()
 
-    def voter_connected(self, voter_id: int) -> None:
-        self.raft.voter_connected(self._clock.now_ms(), voter_id)
+    def voter_connected(self, voter: ReplicaKey) -> None:
+        self.raft.voter_connected(self._clock.now_ms(), voter)
         self._advance()
 
     def link_lost(self, voter_id: int) -> None:
@@ -204,6 +206,9 @@ class MetadataReplica:
     def _role_changed(self, effect: effects.RoleChanged) -> None:
         logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)
         self._listener.on_role(effect)
+
+    def _refused(self, effect: effects.Refused) -> None:
+        logger.warning("replica %d: %s", effect.replica_id, effect.reason)
 
     def _fail(self, error: BaseException) -> None:
         if self._running:

@@ -1,0 +1,77 @@
+"""The committed image of one node: the metadata log below the high watermark, replayed as it is
+committed.
+
+A standby controller, a broker and a restarted node read their own log. The active controller has
+replayed its records already when it appended them, and only moves the pointer on (`adopt`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.log.log import Log
+from quorate.quorum.metadata.batches import metadata_batches
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import Loader
+from quorate.quorum.seams import Clock
+
+SLICE_BYTES = 256 * 1024
+"""Replayed in one loop iteration at most; a longer backlog leaves the loop in between."""
+
+Follow = Callable[[MetadataImage, ImageDelta], None]
+
+
+class CommittedImage:
+    def __init__(
+        self, clock: Clock, log: Log, follow: Follow, on_failed: Callable[[BaseException], None]
+    ) -> None:
+        self._clock = clock
+        self._log = log
+        self._follow = follow
+        self._on_failed = on_failed
+        self._loader = Loader(MetadataImage())
+        self._high_watermark = 0
+        self._scheduled = False
+        self._closed = False
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._loader.image
+
+    @property
+    def position(self) -> int:
+        """The offset that is replayed next: equal to the high watermark when nothing is left."""
+        return self._loader.position
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._loader.in_transaction
+
+    def committed(self, high_watermark: int) -> None:
+        self._high_watermark = max(high_watermark, self._high_watermark)
+        if not self._scheduled:
+            self._replay()
+
+    def adopt(self, image: MetadataImage) -> None:
+        """`image` is what replaying up to its `last` gives, replayed elsewhere on this node."""
+        self._loader = Loader(image)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _replay(self) -> None:
+        self._scheduled = False
+        if self._closed or self.position >= self._high_watermark:
+            return
+        try:
+            data = self._log.read(self.position, SLICE_BYTES, end=self._high_watermark)
+            delta = self._loader.feed(metadata_batches(data))
+        except Exception as error:  # the log and the image contradict each other: the node stops
+            self.close()
+            self._on_failed(error)
+            return
+        if self.position < self._high_watermark:
+            self._scheduled = True
+            self._clock.call_soon(self._replay)
+        self._follow(self.image, delta)

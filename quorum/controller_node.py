@@ -1,0 +1,259 @@
+"""A running controller: the node core, the rules' shell, and the controller port.
+
+The port serves two protocols (design, "What is promised"): nodes speak messages over WebSockets,
+and admin clients (`--bootstrap-controller`) and forwarded requests speak Kafka's. Both end in the
+same rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from quorate.config.node_config import NodeConfig
+from quorate.config.topic_keys import topic_defaults
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    EnvelopeRequest,
+)
+from quorate.quorum.controller.result import ProbeBroker, Result
+from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller_port import ControllerPort
+from quorate.quorum.controller_shell import ControllerShell, Refusal
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node_core import NodeCore
+from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.rpc.channel import Channel, Handler, Reply
+from quorate.quorum.rpc.connector import Evidence, probe
+from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.node_server import NodeServer
+from quorate.quorum.seams import Address, Listener, Seams, Wire
+
+PROBE_TIMEOUT_MS = 1000
+RESIGN_TIMEOUT_MS = 2000
+MAX_PROBES = 1000
+MAX_FRAME_BYTES = 32 << 20
+
+logger = logging.getLogger("quorate.quorum.controller")
+
+# A broker's own request that met no active controller is answered so; the broker asks again.
+NOT_CONTROLLER: dict[type, Callable[[], Any]] = {
+    BrokerRegistrationRequest: lambda: BrokerRegistrationResponse(error=ErrorCode.NOT_CONTROLLER),
+    BrokerHeartbeatRequest: lambda: BrokerHeartbeatResponse(error=ErrorCode.NOT_CONTROLLER),
+    AlterPartitionRequest: lambda: AlterPartitionResponse(error=ErrorCode.NOT_CONTROLLER),
+    AllocateProducerIdsRequest: lambda: AllocateProducerIdsResponse(error=ErrorCode.NOT_CONTROLLER),
+}
+
+
+class ControllerNode:
+    def __init__(self, core: NodeCore) -> None:
+        self.core = core
+        config, seams = core.config, core.seams
+        self._controller = Controller(controller_settings(config, core.cluster_id), seams.random)
+        self.shell = ControllerShell(
+            seams.clock,
+            self._controller,
+            core,
+            committed_image=lambda: core.image,
+            carry_out=self._probe,
+        )
+        self.port = ControllerPort(core, self.shell)
+        handlers: dict[type, Handler] = {**core.raft_handlers()}
+        for request in NOT_CONTROLLER:
+            handlers[request] = core.guarded(self._broker_request)
+        handlers[EnvelopeRequest] = core.guarded(self.port.envelope)
+        settings = NodeSettings(clock=seams.clock, hello=core.hello, handlers=handlers)
+        self._server = NodeServer(settings, self)
+        self._listeners: list[Listener] = []
+        self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
+        self._probes: set[asyncio.Task[None]] = set()
+        self._resigned = asyncio.Event()
+        core.followers.role.append(self._role_changed)
+        core.followers.committed.append(self._committed)
+        core.followers.image.append(self._image_changed)
+        core.followers.resigned.append(self._resigned.set)
+
+    async def start(self) -> None:
+        """Listening when it returns; the core is started by whoever made it."""
+        accept = {Wire.NODE: self._server.accept, Wire.KAFKA: self.port.accept}
+        for listener in self.core.config.listeners.controller:
+            address = Address(listener.host, listener.port)
+            self._listeners.append(
+                await self.core.seams.transport.listen(
+                    address, accept, max_frame_bytes=MAX_FRAME_BYTES
+                )
+            )
+
+    @property
+    def addresses(self) -> list[Address]:
+        return [each.address for each in self._listeners]
+
+    async def stop(self) -> None:
+        """Hand leadership over, then close the port."""
+        self.core.replica.resign()
+        try:
+            async with asyncio.timeout(RESIGN_TIMEOUT_MS / 1000):
+                await self._resigned.wait()
+        except TimeoutError:
+            logger.warning("no voter took over within %d ms", RESIGN_TIMEOUT_MS)
+        await self.close()
+
+    async def close(self) -> None:
+        self.shell.deactivate()
+        for task in list(self._probes):
+            task.cancel()
+        for listener in self._listeners:
+            await listener.close()
+
+    # What the metadata replica goes through
+
+    def _role_changed(self, effect: RoleChanged) -> None:
+        if effect.role is not Role.LEADER:
+            self.shell.deactivate()
+
+    def _committed(self, high_watermark: int) -> None:
+        image = self.shell.committed(high_watermark)
+        if image is not None and not self.core.config.is_broker:
+            self.core.committed_image.adopt(image)  # a broker in this process wants the deltas
+        self._activate_when_ready()
+
+    def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Only while not active: the active controller's own appends are adopted, not followed."""
+        if not self.shell.active:
+            for effect in self._controller.replayed(image, delta).effects:
+                self._probe(effect)
+            self._activate_when_ready()
+
+    def _activate_when_ready(self) -> None:
+        """Traps, "Activation": own LeaderChange committed, everything inherited replayed."""
+        raft, replayed = self.core.replica.raft, self.core.committed_image
+        ready = raft.role is Role.LEADER and raft.high_watermark == self.core.log.end_offset
+        if ready and not self.shell.active and replayed.position == raft.high_watermark:
+            self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
+
+    # What brokers say
+
+    def _broker_request(self, peer: Peer, message: Any, reply: Reply) -> None:
+        if isinstance(message, BrokerHeartbeatRequest):
+            now_ms = self.core.seams.clock.now_ms()
+            self._controller.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)
+            self._met(peer, message.broker_id, message.broker_epoch)
+
+        def answer(response: Any) -> None:
+            if isinstance(response, Refusal):
+                reply(NOT_CONTROLLER[type(message)]())
+                return
+            if isinstance(response, BrokerRegistrationResponse) and response.broker_epoch >= 0:
+                self._met(peer, message.broker_id, response.broker_epoch)
+            reply(response)
+
+        self.shell.submit(message, answer)
+
+    def _met(self, peer: Peer, broker_id: int, broker_epoch: int) -> None:
+        """This link has proved to be that registration's."""
+        session = (broker_id, broker_epoch)
+        if peer.node_id == broker_id and self._sessions.get(peer) != session:
+            self._sessions[peer] = session
+            self._carry_out(self._controller.connected(*session, peer.address.host))
+
+    def on_peer_up(self, channel: Channel) -> None:
+        self.core.on_peer(channel)
+
+    def on_peer_down(self, channel: Channel) -> None:
+        session = self._sessions.pop(channel.peer, None)
+        if session is not None and not self.core.failed:
+            self._carry_out(self._controller.connection_lost(*session))
+
+    # Hints
+
+    def _carry_out(self, result: Result) -> None:
+        for effect in result.effects:
+            self._probe(effect)
+
+    def _probe(self, effect: ProbeBroker) -> None:
+        if effect.delay_ms:
+            self.core.seams.clock.call_later(effect.delay_ms, lambda: self._probe_now(effect))
+        else:
+            self._probe_now(effect)
+
+    def _probe_now(self, effect: ProbeBroker) -> None:
+        if len(self._probes) >= MAX_PROBES or self.core.failed:
+            return
+        task = asyncio.get_running_loop().create_task(self._evidence(effect))
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
+
+    async def _evidence(self, effect: ProbeBroker) -> None:
+        transport = self.core.seams.transport
+        evidence = await probe(transport, effect.address, PROBE_TIMEOUT_MS)
+        if evidence is Evidence.ALIVE:
+            self._carry_out(self._controller.probe_succeeded(effect))
+        elif evidence is Evidence.UNREACHABLE:
+            self._carry_out(self._controller.probe_failed(effect))
+        elif self.shell.active:
+            self.shell.tell(lambda now_ms, _: self._controller.probe_refused(effect, now_ms=now_ms))
+
+
+def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    return ControllerSettings(
+        cluster_id=cluster_id,
+        node_id=config.node_id,
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        default_replication_factor=config["default.replication.factor"],
+        default_partitions=config["num.partitions"],
+        auto_leader_rebalance=config["auto.leader.rebalance.enable"],
+        imbalance_check_interval_ms=config["leader.imbalance.check.interval.seconds"] * 1000,
+        unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
+        max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
+        inter_broker_listener=config["inter.broker.listener.name"] or "REPLICATION",
+        hints=config["quorate.hints.enable"],
+        topic_defaults=topic_defaults(config),
+    )
+
+
+async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
+    """One controller until `stop`; raises what made it fail."""
+    failure: list[BaseException] = []
+
+    def failed(error: BaseException) -> None:
+        failure.append(error)
+        stop.set()
+
+    core = NodeCore(config, seams, failed)
+    node = ControllerNode(core)
+    asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
+    try:
+        await node.start()
+        core.start()
+        await stop.wait()
+        if not failure:
+            await node.stop()
+    finally:
+        core.close()
+        await node.close()
+    if failure:
+        raise failure[0]
+    core.release()
+
+
+def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An exception that no one caught is a broken invariant: the node stops (idea 1)."""
+    error = context.get("exception")
+    if error is None:
+        loop.default_exception_handler(context)
+    else:
+        core.fail(error)

@@ -1,0 +1,183 @@
+"""Admin requests in Kafka's bytes, as they come to a controller: forwarded by brokers or sent
+directly.
+
+Both ways end in `_ask`: decode, rule, answer with the response's bytes. What only Raft knows
+(DescribeQuorum) is answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quorate.quorum.controller.features import SUPPORTED_FEATURES
+from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller_shell import ControllerShell, Refusal
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.node_core import NodeCore
+from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
+from quorate.quorum.rpc.channel import Reply
+from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.failures import FAILURES
+from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Link, LinkHandler
+
+if TYPE_CHECKING:
+    from quorate.quorum.rpc.kafka.schemas.cluster import (
+        DescribeClusterRequest,
+        DescribeQuorumRequest,
+    )
+
+CONTROLLERS = 2  # endpoint type of KIP-919
+RULED = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+)
+# What the client is told, and what it tells a forwarding broker.
+REFUSALS = {
+    Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
+    Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
+}
+
+
+class ControllerPort:
+    def __init__(self, core: NodeCore, shell: ControllerShell) -> None:
+        self._core = core
+        self._shell = shell
+        handlers: dict[int, Callable[[RequestContext, Any], None]] = {
+            ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
+            ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
+        }
+        for key in RULED:
+            handlers[key] = self._direct
+        api_keys = (*handlers, ApiKey.API_VERSIONS)
+        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, self._features).handle
+        self._server = KafkaServer(handlers, core.seams.clock)
+
+    def accept(self, link: Link) -> LinkHandler:
+        return self._server.accept(link)
+
+    def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
+        """A broker's client asked; the answer goes back in the bytes that the client
+        understands."""
+        api = APIS.get(message.api_key)
+        if api is None or message.api_key not in FAILURES or not api.serves(message.version):
+            reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
+            return
+        try:
+            request = decode(api.request, message.version, message.body)
+        except DecodeError:
+            reply(EnvelopeResponse(error=ErrorCode.INVALID_REQUEST))
+            return
+
+        def answer(response: object) -> None:
+            if isinstance(response, Refusal):
+                reply(EnvelopeResponse(error=REFUSALS[response]))
+            else:
+                body = encode(response, message.version)
+                reply(EnvelopeResponse(error=ErrorCode.NONE, body=body))
+
+        self._ask(request, answer)
+
+    def _direct(self, context: RequestContext, request: Message) -> None:
+        def answer(response: Any) -> None:
+            if isinstance(response, Refusal):
+                error = REFUSALS[response]
+                context.respond(FAILURES[context.api_key](request, error, response.value))
+            else:
+                context.respond(response)
+
+        self._ask(request, answer)
+
+    def _ask(self, request: Message, answer: Callable[[object], None]) -> None:
+        if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
+            answer(self._describe_quorum())
+        else:
+            self._shell.submit(request, answer)
+
+    def _features(self) -> Features:
+        image = self._core.image
+        return Features(
+            supported=SUPPORTED_FEATURES,
+            finalized=dict(image.features),
+            epoch=image.last.offset,
+        )
+
+    def _describe_quorum_directly(
+        self, context: RequestContext, request: DescribeQuorumRequest
+    ) -> None:
+        self._direct(context, request)
+
+    def _describe_quorum(self) -> object:
+        description = self._core.replica.raft.describe()
+        if description is None:
+            return Refusal.NOT_CONTROLLER
+        return quorum_response(description, self._core)
+
+    def _describe_cluster(self, context: RequestContext, request: DescribeClusterRequest) -> None:
+        from quorate.quorum.rpc.kafka.schemas.cluster import (
+            DescribeClusterBroker,
+            DescribeClusterResponse,
+        )
+
+        if request.endpoint_type != CONTROLLERS:
+            context.fail(
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                "this is a controller: brokers are described by brokers (--bootstrap-server)",
+            )
+            return
+        context.respond(
+            DescribeClusterResponse(
+                endpoint_type=CONTROLLERS,
+                cluster_id=self._core.cluster_id,
+                controller_id=self._core.replica.raft.leader_id,
+                brokers=tuple(
+                    DescribeClusterBroker(broker_id=voter.id, host=voter.host, port=voter.port)
+                    for voter in self._core.config.voters
+                ),
+            )
+        )
+
+
+def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:
+    """DescribeQuorum's answer (KIP-836): who leads, and how far everybody's log is."""
+    from quorate.quorum.rpc.kafka.schemas import cluster
+
+    def replica(each: ReplicaDescription) -> cluster.QuorumReplicaState:
+        return cluster.QuorumReplicaState(
+            replica_id=each.replica.id,
+            replica_directory_id=each.replica.directory_id,
+            log_end_offset=each.log_end_offset,
+            last_fetch_timestamp=each.last_fetch_ms,
+            last_caught_up_timestamp=each.last_caught_up_ms,
+        )
+
+    partition = cluster.QuorumPartitionState(
+        partition_index=0,
+        leader_id=description.leader_id,
+        leader_epoch=description.epoch,
+        high_watermark=description.high_watermark,
+        current_voters=tuple(map(replica, description.voters)),
+        observers=tuple(map(replica, description.observers)),
+    )
+    listener = core.config.listeners.controller[0].name if core.config.is_controller else ""
+    return cluster.DescribeQuorumResponse(
+        topics=(cluster.QuorumTopicState(topic_name=METADATA_TOPIC, partitions=(partition,)),),
+        nodes=tuple(
+            cluster.QuorumNode(
+                node_id=voter.id,
+                listeners=(
+                    cluster.QuorumListener(name=listener, host=voter.host, port=voter.port),
+                ),
+            )
+            for voter in core.config.voters
+        ),
+    )

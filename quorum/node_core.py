@@ -1,0 +1,274 @@
+"""What every node has, whatever its roles: its identity and directory, its copy of the metadata
+log, its links to the voters. A node that is both broker and controller has one.
+
+`open` reads the directory and refuses what is not this node's; nothing is sent before `start`. A
+failure that the node cannot survive (fsync, a log that contradicts itself, a broken invariant) goes
+to `fail`, once, and the node ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.committed_image import CommittedImage
+from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey, Uuid, random_uuid
+from quorate.quorum.log.checkpoints import read_meta_properties
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata_replica import MetadataReplica
+from quorate.quorum.quorum_links import QuorumLinks
+from quorate.quorum.raft.effects import RoleChanged
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    VoteRequest,
+)
+from quorate.quorum.raft.raft import Raft
+from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.rpc.channel import Channel, Handler, Reply
+from quorate.quorum.rpc.connector import ConnectorSettings
+from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.messages import VERSIONS
+from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
+
+LOCK_FILE = ".lock"
+RAFT_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest)
+
+logger = logging.getLogger("quorate.node")
+
+
+class NodeRefused(Exception):
+    """The directory is not one that this node may use; the message says why and what to do."""
+
+    for_operator = True
+
+
+@dataclass(slots=True)
+class Followers:
+    """Who acts on what the metadata replica goes through; called in order, after the state
+    changed."""
+
+    image: list[Callable[[MetadataImage, ImageDelta], None]] = field(default_factory=list)
+    role: list[Callable[[RoleChanged], None]] = field(default_factory=list)
+    committed: list[Callable[[int], None]] = field(default_factory=list)
+    resigned: list[Callable[[], None]] = field(default_factory=list)
+    links: list[Callable[[], None]] = field(default_factory=list)
+
+
+class NodeCore:
+    def __init__(
+        self, config: NodeConfig, seams: Seams, on_failed: Callable[[BaseException], None]
+    ) -> None:
+        self.config = config
+        self.seams = seams
+        self.followers = Followers()
+        self.failed = False
+        self._on_failed = on_failed
+        self._lock = lock_directory(config, seams)
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self) -> None:
+        config, seams = self.config, self.seams
+        meta = read_meta_properties(seams.disk, config.metadata_log_dir)
+        check_identity(config, meta.cluster_id, meta.node_id)
+        self.cluster_id = meta.cluster_id
+        self.me = ReplicaKey(config.node_id, meta.directory_id)
+        self.incarnation = random_uuid(seams.random)
+        directory = f"{config.metadata_log_dir}/{METADATA_TOPIC}-0"
+        self.log = Log.open(
+            seams.disk,
+            directory,
+            metadata_log_settings(config),
+            wall_ms=seams.clock.wall_ms(),
+            clean=False,
+        )
+        election_file = ElectionFile(seams.disk, directory)
+        node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
+        addresses = {
+            voter.id: Address(voter.host, voter.port)
+            for voter in config.voters
+            if voter.id != config.node_id or not config.is_controller
+        }
+        self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
+        raft = Raft(
+            raft_settings(config),
+            self.cluster_id,
+            self.me,
+            [ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters],
+            self.log,
+            election_file.load(),
+            seams.random,
+            seams.clock.now_ms(),
+            seams.clock.wall_ms(),
+        )
+        self.replica = MetadataReplica(seams, raft, self.log, election_file, self.links, self)
+        self.committed_image = CommittedImage(seams.clock, self.log, self._follow, self.fail)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.committed_image.image
+
+    def hello(self) -> Hello:
+        return Hello(
+            versions=VERSIONS,
+            cluster_id=self.cluster_id,
+            node_id=self.me.id,
+            directory_id=self.me.directory_id,
+            roles=self.config.roles,
+            incarnation_id=self.incarnation,
+        )
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    def append(self, values: list[bytes]) -> int:
+        return self.replica.append(values)
+
+    def start(self) -> None:
+        self.links.start()
+        self.replica.start()
+
+    def close(self) -> None:
+        """Stops at once; the log's files are closed by `release`."""
+        self.replica.close()
+        self.committed_image.close()
+        self.links.close()
+
+    def release(self) -> None:
+        """Blocks: all durable, files closed, the directory free for another process."""
+        self.log.close()
+        self._lock.release()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.failed:
+            self.failed = True
+            self.close()
+            self._on_failed(error)
+
+    def guarded(self, handler: Handler) -> Handler:
+        """A broken invariant inside a handler stops the node; it must not just close a link."""
+
+        def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            try:
+                handler(peer, message, reply)
+            except ProtocolError:
+                raise
+            except Exception as error:
+                self.fail(error)
+
+        return handle
+
+    def raft_handlers(self) -> Mapping[type, Handler]:
+        def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            self.replica.request(message, reply)
+
+        return {request: self.guarded(handle) for request in RAFT_REQUESTS}
+
+    # LinksListener
+
+    def on_voter_up(self, voter_id: int) -> None:
+        channel = self.links.channel(voter_id)
+        assert channel is not None
+        hello = channel.peer.hello
+        self.replica.voter_connected(ReplicaKey(hello.node_id, Uuid(hello.directory_id)))
+        self._links_changed()
+
+    def on_voter_lost(self, voter_id: int) -> None:
+        self.replica.link_lost(voter_id)
+        self._links_changed()
+
+    def on_voter_refused(self, voter_id: int) -> None:
+        self.replica.link_refused(voter_id)
+
+    def on_peer(self, channel: Channel) -> None:
+        """A node reached us: if it is a voter, reach it too without waiting out a backoff."""
+        self.links.sign_of_life(channel.peer.node_id)
+
+    def _links_changed(self) -> None:
+        for each in self.followers.links:
+            each()
+
+    # ReplicaListener
+
+    def on_role(self, effect: RoleChanged) -> None:
+        for each in self.followers.role:
+            each(effect)
+
+    def on_committed(self, high_watermark: int) -> None:
+        for each in self.followers.committed:
+            each(high_watermark)
+        self.committed_image.committed(high_watermark)
+
+    def on_resigned(self) -> None:
+        for each in self.followers.resigned:
+            each()
+
+    def on_failed(self, error: BaseException) -> None:
+        self.fail(error)
+
+    def _follow(self, image: MetadataImage, delta: ImageDelta) -> None:
+        for each in self.followers.image:
+            each(image, delta)
+
+
+def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
+    directory = config.metadata_log_dir
+    if not seams.disk.is_dir(directory):
+        raise NodeRefused(
+            f"{directory} does not exist: format it first with "
+            "`quorate storage format --cluster-id ID --config FILE`"
+        )
+    try:
+        return seams.disk.lock(f"{directory}/{LOCK_FILE}")
+    except BlockingIOError:
+        raise NodeRefused(
+            f"{directory} is in use by another process: stop that node first, or check log.dirs"
+        ) from None
+
+
+def check_identity(config: NodeConfig, cluster_id: str, node_id: int) -> None:
+    where = f"{config.metadata_log_dir}/meta.properties"
+    if node_id != config.node_id:
+        raise NodeRefused(
+            f"{where} is node {node_id}'s, this is node {config.node_id}: "
+            "check node.id and log.dirs; nothing was touched"
+        )
+    if config.cluster_id is not None and config.cluster_id != cluster_id:
+        raise NodeRefused(
+            f"{where} belongs to cluster {cluster_id}, CLUSTER_ID says {config.cluster_id}: "
+            "nothing was touched"
+        )
+
+
+def metadata_log_settings(config: NodeConfig) -> LogSettings:
+    return LogSettings(
+        segment_bytes=config["metadata.log.segment.bytes"],
+        segment_ms=config["metadata.log.segment.ms"],
+        flushed_is_acknowledged=True,
+    )
+
+
+def raft_settings(config: NodeConfig) -> RaftSettings:
+    return RaftSettings(
+        election_timeout_ms=config["controller.quorum.election.timeout.ms"],
+        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
+        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        hints=config["quorate.hints.enable"],
+        await_commit=config.is_broker,
+    )

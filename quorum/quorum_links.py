@@ -1,0 +1,98 @@
+"""A node's connections to the voters: one Connector each, shared by Raft and by a broker's
+requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from quorate.quorum.raft.messages import Request, Response
+from quorate.quorum.rpc.channel import Channel, RpcFailure
+from quorate.quorum.rpc.connector import Connector, ConnectorSettings
+from quorate.quorum.seams import Address, Seams
+
+
+class LinksListener(Protocol):
+    def on_voter_up(self, voter_id: int) -> None: ...
+
+    def on_voter_lost(self, voter_id: int) -> None: ...
+
+    def on_voter_refused(self, voter_id: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """ConnectorEvents of one voter."""
+
+    voter_id: int
+    listener: LinksListener
+
+    def on_up(self, channel: Channel) -> None:
+        self.listener.on_voter_up(self.voter_id)
+
+    def on_down(self, channel: Channel) -> None:
+        self.listener.on_voter_lost(self.voter_id)
+
+    def on_refused(self) -> None:
+        self.listener.on_voter_refused(self.voter_id)
+
+
+class QuorumLinks:
+    """`channel` and `send` work from `start` to `close`."""
+
+    def __init__(
+        self,
+        seams: Seams,
+        voters: Mapping[int, Address],
+        settings: ConnectorSettings,
+        listener: LinksListener,
+    ) -> None:
+        self._clock = seams.clock
+        self._connectors = {
+            voter_id: Connector(
+                address,
+                seams.transport,
+                seams.random,
+                settings,
+                _Events(voter_id, listener),
+                expected_id=voter_id,
+            )
+            for voter_id, address in sorted(voters.items())
+        }
+
+    def start(self) -> None:
+        for connector in self._connectors.values():
+            connector.start()
+
+    def close(self) -> None:
+        for connector in self._connectors.values():
+            connector.close()
+
+    def channel(self, voter_id: int) -> Channel | None:
+        connector = self._connectors.get(voter_id)
+        return None if connector is None else connector.channel
+
+    def sign_of_life(self, voter_id: int) -> None:
+        """That node reached us: do not wait out the backoff to reach it."""
+        connector = self._connectors.get(voter_id)
+        if connector is not None and connector.channel is None:
+            connector.retry_now()
+
+    def send(
+        self,
+        voter_id: int,
+        request: Request,
+        timeout_ms: int,
+        done: Callable[[Response | None], None],
+    ) -> None:
+        """VoterLinks: a voter that is not connected does not answer."""
+        channel = self.channel(voter_id)
+        if channel is None:
+            self._clock.call_soon(lambda: done(None))
+            return
+
+        def answered(answer: Any) -> None:
+            done(None if isinstance(answer, RpcFailure) else answer)
+
+        channel.request(request, timeout_ms, answered)
