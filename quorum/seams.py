@@ -93,6 +93,9 @@ class Disk(Protocol):
     def list(self, path: str) -> list[str]:
         """Names in the directory, sorted."""
 
+    def make_dir(self, path: str) -> None:
+        """One directory in an existing one; FileExistsError when it is there. Costs no sync."""
+
     def make_dirs(self, path: str) -> None:
         """Makes missing parents too; durable when it returns."""
 

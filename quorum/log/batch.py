@@ -1,7 +1,8 @@
 """Record batches, format v2: the 61-byte header, its checksum, and batches made of records.
 
-The CRC-32C covers everything from the attributes on; base offset, length, leader epoch and magic stand
-outside of it, so that a leader assigns offset and epoch in place and the payload stays opaque.
+The CRC-32C covers everything from the attributes on; base offset, length, leader epoch and magic
+stand outside of it, so that a leader assigns offset and epoch in place and the payload stays
+opaque.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, whose batch may reach beyond the buffer. CorruptBatch when it cannot
-    be a header: too few bytes, another magic, a length below the header's own, counts below zero."""
+    """The header at `position`, whose batch may reach beyond the buffer. CorruptBatch when it
+    cannot be a header: too few bytes, another magic, a length below the header's own, counts
+    below zero."""
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptBatch(
             f"{len(buffer) - position} bytes at {position} are fewer than a batch header has"
@@ -101,7 +103,8 @@ def checksum_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> boo
 
 
 def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch. CorruptBatch for a batch that is cut off or fails its CRC."""
+    """(position, header) of each batch. CorruptBatch for a batch that is cut off or fails its
+    CRC."""
     view = memoryview(buffer)
     position, size = 0, len(view)
     while position < size:

@@ -1,8 +1,8 @@
 """The records inside a batch: encode and decode of an uncompressed payload.
 
-A record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all numbers zigzag
-varints (Kafka's record format v2). Keys and values are slices of the payload given: views of a view,
-bytes of bytes.
+A record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all numbers
+zigzag varints (Kafka's record format v2). Keys and values are slices of the payload given: views
+of a view, bytes of bytes.
 """
 
 from __future__ import annotations

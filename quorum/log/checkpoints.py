@@ -1,0 +1,248 @@
+"""The small files beside the segments and in the root of a log directory, in Kafka's formats.
+
+A file is replaced whole: written beside, synced, renamed, its directory synced. The
+flushed-offset marker is ours; Kafka ignores it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import TypeVar
+
+from crc32c import crc32c
+
+from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.names import TEMPORARY_SUFFIX, PartitionName
+from quorate.quorum.seams import Buffer, Disk, File
+
+T = TypeVar("T")
+
+EPOCHS_NAME = "leader-epoch-checkpoint"
+FLUSHED_MARKER_NAME = "quorate-flushed-offset"
+PARTITION_METADATA_NAME = "partition.metadata"
+CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
+HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
+RECOVERY_POINTS_NAME = "recovery-point-offset-checkpoint"
+START_OFFSETS_NAME = "log-start-offset-checkpoint"
+
+CHECKPOINT_VERSION = 0
+MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+
+
+def replace(disk: Disk, path: str, content: Buffer) -> None:
+    """After a crash the file is the old one or the new one, and when this returns the new one."""
+    temporary = path + TEMPORARY_SUFFIX
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(content, 0)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_dir(path.rpartition("/")[0])
+
+
+def read_small(disk: Disk, path: str) -> bytes | None:
+    """None when there is no such file."""
+    try:
+        file = disk.open(path, writable=False)
+    except FileNotFoundError:
+        return None
+    try:
+        size = file.size()
+        if size > MAX_SMALL_FILE_BYTES:
+            raise CorruptCheckpoint(path, 0, f"{size} bytes: no such file is that large")
+        return file.pread(size, 0)
+    finally:
+        file.close()
+
+
+# -- Kafka's checkpoint text: a version, a count, that many lines ---------------------------------
+
+
+def encode_lines(lines: Iterable[str]) -> bytes:
+    body = list(lines)
+    return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
+
+
+def decode_lines(path: str, content: bytes, parse: Callable[[list[str]], T]) -> list[T]:
+    """`parse` gets the fields of one line; its ValueError names the line."""
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpoint(path, 1, str(error)) from None
+    if lines[0] != str(CHECKPOINT_VERSION):
+        raise CorruptCheckpoint(path, 1, f"version {lines[0]!r} is not {CHECKPOINT_VERSION}")
+    if len(lines) < 2 or not lines[1].isdigit():
+        raise CorruptCheckpoint(path, 2, "the number of entries is missing")
+    count = int(lines[1])
+    if lines[2 + count :] != [""]:
+        raise CorruptCheckpoint(path, 2, f"{count} entries are announced, {len(lines) - 3} follow")
+    entries = []
+    for number, line in enumerate(lines[2 : 2 + count], start=3):
+        try:
+            entries.append(parse(line.split()))
+        except (ValueError, IndexError) as error:
+            raise CorruptCheckpoint(path, number, f"{line!r}: {error}") from None
+    return entries
+
+
+# -- leader epochs ---------------------------------------------------------------------------------
+
+
+def epochs_path(directory: str) -> str:
+    return f"{directory}/{EPOCHS_NAME}"
+
+
+def encode_epochs(entries: Iterable[EpochOffset]) -> bytes:
+    return encode_lines(f"{entry.epoch} {entry.offset}" for entry in entries)
+
+
+def read_epochs(disk: Disk, directory: str) -> list[EpochOffset] | None:
+    """None when it is missing or damaged: the batches say it all again."""
+    content = read_small(disk, epochs_path(directory))
+    if content is None:
+        return None
+    try:
+        entries = decode_lines(epochs_path(directory), content, _epoch_entry)
+    except CorruptCheckpoint:
+        return None
+    rising = all(a.epoch < b.epoch and a.offset < b.offset for a, b in pairwise(entries))
+    return entries if rising else None
+
+
+def _epoch_entry(fields: list[str]) -> EpochOffset:
+    epoch, offset = fields
+    return EpochOffset(int(epoch), int(offset))
+
+
+# -- offsets of all partitions of a log directory -------------------------------------------------
+
+
+def write_offsets(
+    disk: Disk, log_dir: str, name: str, offsets: Mapping[PartitionName, int]
+) -> None:
+    lines = (f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items()))
+    replace(disk, f"{log_dir}/{name}", encode_lines(lines))
+
+
+def read_offsets(disk: Disk, log_dir: str, name: str) -> dict[PartitionName, int]:
+    """Empty when there is no such file. CorruptCheckpoint: the caller decides what a hint is
+    worth."""
+    path = f"{log_dir}/{name}"
+    content = read_small(disk, path)
+    return {} if content is None else dict(decode_lines(path, content, _offset_entry))
+
+
+def _offset_entry(fields: list[str]) -> tuple[PartitionName, int]:
+    topic, partition, offset = fields
+    return PartitionName(topic, int(partition)), int(offset)
+
+
+# -- partition.metadata ----------------------------------------------------------------------------
+
+
+def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None:
+    """Not synced: a directory whose file did not survive a crash held nothing that was promised,
+    for the first flush of its log syncs the directory. `read_partition_metadata` says None
+    then."""
+    file = disk.open(f"{directory}/{PARTITION_METADATA_NAME}", create=True)
+    try:
+        file.pwrite(
+            f"version: {CHECKPOINT_VERSION}\ntopic_id: {uuid_to_text(topic_id)}".encode(), 0
+        )
+    finally:
+        file.close()
+
+
+def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
+    """None when the file is missing or was torn before its log was ever flushed."""
+    path = f"{directory}/{PARTITION_METADATA_NAME}"
+    content = read_small(disk, path)
+    if content is None or not content.strip(b"\0"):
+        return None
+    fields = dict(line.split(": ", 1) for line in content.decode().splitlines() if ": " in line)
+    try:
+        return uuid_from_text(fields["topic_id"])
+    except (KeyError, ValueError) as error:
+        raise CorruptCheckpoint(path, 2, f"no topic id: {error}") from None
+
+
+# -- clean shutdown --------------------------------------------------------------------------------
+
+
+def write_clean_shutdown(disk: Disk, log_dir: str, broker_epoch: int) -> None:
+    content = json.dumps({"version": CHECKPOINT_VERSION, "brokerEpoch": broker_epoch})
+    replace(disk, f"{log_dir}/{CLEAN_SHUTDOWN_NAME}", content.encode())
+
+
+def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
+    """The broker epoch of the last orderly shutdown, -1 when it is not told; None when there was
+    none. The file is gone, durably, when this returns: the next start must not believe it
+    again."""
+    path = f"{log_dir}/{CLEAN_SHUTDOWN_NAME}"
+    content = read_small(disk, path)
+    if content is None:
+        return None
+    disk.remove(path)
+    disk.sync_dir(log_dir)
+    try:
+        return int(json.loads(content)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+# -- flushed-offset marker -------------------------------------------------------------------------
+
+
+class FlushedMarker:
+    """What of one log was certainly synced: a lower bound that survives the process.
+
+    Raised without a sync of its own after each flush, so it may lag after a power cut and is
+    exact after a crash of the process. Lowered durably, before the log is truncated. What lies
+    below it and is damaged or missing was acknowledged: a log that ends below it was shortened by
+    somebody else.
+    """
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._path = f"{directory}/{FLUSHED_MARKER_NAME}"
+        self._file: File | None = None
+        self.offset = self._read()
+
+    def raise_to(self, offset: int) -> None:
+        if offset > self.offset:
+            self._write(offset)
+
+    def lower_to(self, offset: int) -> None:
+        if offset < self.offset:
+            self._write(offset).sync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.sync()
+            self._file.close()
+            self._file = None
+
+    def _write(self, offset: int) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self._path, create=True)
+        self._file.pwrite(_marker_line(offset), 0)  # less than a sector: old or new, never torn
+        self.offset = offset
+        return self._file
+
+    def _read(self) -> int:
+        content = read_small(self._disk, self._path)
+        digits = content[:20] if content else b""
+        if digits.isdigit() and content == _marker_line(int(digits)):
+            return int(digits)
+        return 0
+
+
+def _marker_line(offset: int) -> bytes:
+    digits = b"%020d" % offset
+    return b"%b %08x\n" % (digits, crc32c(digits))

@@ -1,0 +1,259 @@
+"""The operating system's Disk: blocking calls, and one worker thread for what must not block the
+loop.
+
+An `OsFile` is a name that is opened when used and may be closed again behind its owner's back: at
+most `max_open_files` of them hold a descriptor, so a node with many thousands of segments stays
+small. A file keeps being readable by its name only; whoever renames or removes it forgets the
+object.
+
+Durability: `sync` is fdatasync, which also writes the size (all that reading the bytes back
+needs); names become durable by `sync_dir`. Errors of a sync are raised and never tried again
+(R45).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import queue
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from quorate.quorum.seams import Buffer
+
+T = TypeVar("T")
+
+MAX_OPEN_FILES = 1024
+CLOSED = -1
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+class OsFile:
+    """The lock keeps a descriptor from being closed, and its number reused, during a call by it."""
+
+    __slots__ = ("_disk", "_fd", "_flags", "_lock", "path", "used")
+
+    def __init__(self, disk: OsDisk, path: str, flags: int) -> None:
+        self.path = path
+        self.used = True
+        self._disk = disk
+        self._flags = flags
+        self._lock = threading.Lock()
+        self._fd = CLOSED
+
+    def open_now(self, extra_flags: int = 0) -> None:
+        with self._lock:
+            self._open(extra_flags)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        with self._lock:
+            fd = self._fd if self._fd >= 0 else self._open()
+            self.used = True
+            data = os.pread(fd, size, offset)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            missing = size - len(data)
+            while missing and (data := os.pread(fd, missing, offset + size - missing)):
+                parts.append(data)
+                missing -= len(data)
+            return b"".join(parts)
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        with self._lock:
+            fd = self._fd if self._fd >= 0 else self._open()
+            self.used = True
+            size = len(data)
+            written = os.pwrite(fd, data, offset)
+            while written < size:
+                more = os.pwrite(fd, memoryview(data)[written:], offset + written)
+                if not more:
+                    raise OSError(errno.EIO, "nothing was written", self.path)
+                written += more
+
+    def truncate(self, size: int) -> None:
+        with self._lock:
+            os.ftruncate(self._fd if self._fd >= 0 else self._open(), size)
+
+    def sync(self) -> None:
+        """On a duplicate, so that neither reads and writes nor closing waits for the disk."""
+        with self._lock:
+            fd = os.dup(self._fd if self._fd >= 0 else self._open())
+        try:
+            _sync(fd)
+        finally:
+            os.close(fd)
+
+    def size(self) -> int:
+        with self._lock:
+            return os.fstat(self._fd if self._fd >= 0 else self._open()).st_size
+
+    def close(self) -> None:
+        with self._lock:
+            if self._close():
+                self._disk.forget(self)
+
+    def evict(self) -> bool:
+        """False when a call is under way, in the other thread."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._close()
+        finally:
+            self._lock.release()
+        return True
+
+    def _open(self, extra_flags: int = 0) -> int:
+        self._fd = os.open(self.path, self._flags | extra_flags, 0o644)
+        self._disk.remember(self)
+        return self._fd
+
+    def _close(self) -> bool:
+        if self._fd < 0:
+            return False
+        os.close(self._fd)
+        self._fd = CLOSED
+        return True
+
+
+class OsLock:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = CLOSED
+
+
+class OsDisk:
+    def __init__(self, *, max_open_files: int = MAX_OPEN_FILES) -> None:
+        self._max_open_files = max_open_files
+        self._open_files: OrderedDict[OsFile, None] = OrderedDict()
+        self._open_files_lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        file = OsFile(self, path, flags)
+        file.open_now(os.O_CREAT if create else 0)
+        return file
+
+    def remember(self, file: OsFile) -> None:
+        """`file` holds a descriptor now: close the least recently used ones beyond the bound."""
+        with self._open_files_lock:
+            self._open_files[file] = None
+            excess = len(self._open_files) - self._max_open_files
+            for _ in range(2 * len(self._open_files) if excess > 0 else 0):
+                oldest, _ = self._open_files.popitem(last=False)
+                if oldest is file or oldest.used or not oldest.evict():
+                    oldest.used = False  # a second chance
+                    self._open_files[oldest] = None
+                    continue
+                excess -= 1
+                if not excess:
+                    return
+
+    def forget(self, file: OsFile) -> None:
+        with self._open_files_lock:
+            self._open_files.pop(file, None)
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dir(self, path: str) -> None:
+        os.mkdir(path)
+
+    def make_dirs(self, path: str) -> None:
+        missing = []
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for name in reversed(missing):
+            os.mkdir(name)
+            self.sync_dir(os.path.dirname(name))
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> OsLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(fd)
+            raise
+        return OsLock(fd)
+
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """To be called on a running loop; the thread starts with the first work."""
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
+            self._worker.start()
+        self._jobs.put(_Job(asyncio.get_running_loop(), work, done))
+
+    def close(self) -> None:
+        """After the work that is queued; blocks until then."""
+        if self._worker is not None:
+            self._jobs.put(None)
+            self._worker.join()
+            self._worker = None
+        for file in list(self._open_files):
+            file.close()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.run()
+
+
+class _Job:
+    __slots__ = ("_done", "_loop", "_work")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[], Any],
+        done: Callable[[Any, BaseException | None], None],
+    ) -> None:
+        self._loop = loop
+        self._work = work
+        self._done = done
+
+    def run(self) -> None:
+        result, error = None, None
+        try:
+            result = self._work()
+        except BaseException as raised:
+            error = raised
+        try:
+            self._loop.call_soon_threadsafe(self._done, result, error)
+        except RuntimeError:  # the loop is closed: nobody is left to be told
+            if not self._loop.is_closed():
+                raise

@@ -1,0 +1,83 @@
+"""Files that an interrupted deletion, compaction or split left behind, settled as Kafka does.
+
+`.deleted` and `.cleaned` files go, and so do `.swap` files from the first `.cleaned` offset on:
+that swap was not decided yet. The other `.swap` files were decided: the segments that they
+replace go, then they get their names. Indexes without their `.log` go.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.log.batch import HEADER_BYTES, read_header
+from quorate.quorum.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_of,
+)
+from quorate.quorum.seams import Disk
+
+INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+def settle_leftovers(disk: Disk, directory: str, names: list[str]) -> list[str]:
+    """The names that are left. Costs nothing when nothing was left behind."""
+    if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        _settle(disk, directory, names)
+        names = disk.list(directory)
+    logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    kept = []
+    for name in names:
+        stem, dot, suffix = name.rpartition(".")
+        if dot + suffix in INDEX_SUFFIXES and offset_of(name) is not None and stem not in logs:
+            disk.remove(f"{directory}/{name}")
+        else:
+            kept.append(name)
+    return kept
+
+
+def _settle(disk: Disk, directory: str, names: list[str]) -> None:
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    first_cleaned = min((offset_of(name) or 0 for name in cleaned), default=None)
+    swaps = []
+    for name in names:
+        if name.endswith(DELETED_SUFFIX) and not name.endswith(SNAPSHOT_DELETED_SUFFIX):
+            disk.remove(f"{directory}/{name}")
+        elif name.endswith(SWAP_SUFFIX):
+            if first_cleaned is not None and (offset_of(name) or 0) >= first_cleaned:
+                disk.remove(f"{directory}/{name}")
+            else:
+                swaps.append(name)
+    for name in cleaned:
+        disk.remove(f"{directory}/{name}")
+
+    swapped_logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if swapped_logs:
+        first = min(offset_of(name) or 0 for name in swapped_logs)
+        end = max(_end_offset(disk, directory, name) for name in swapped_logs)
+        for name in disk.list(directory):
+            offset = offset_of(name)
+            if offset is not None and name.endswith(SEGMENT_SUFFIXES) and first <= offset < end:
+                disk.remove(f"{directory}/{name}")
+    for name in swaps:
+        disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    disk.sync_dir(directory)
+
+
+def _end_offset(disk: Disk, directory: str, name: str) -> int:
+    """The offset after the last batch of a segment that has no index yet."""
+    file = disk.open(f"{directory}/{name}", writable=False)
+    try:
+        end, position, size = (offset_of(name) or 0), 0, file.size()
+        while position + HEADER_BYTES <= size:
+            header = read_header(file.pread(HEADER_BYTES, position))
+            end = header.next_offset
+            position += header.size_bytes
+        return end
+    finally:
+        file.close()

@@ -1,0 +1,393 @@
+"""The replicated log of one partition, or of the metadata: batches by offset, on a Disk.
+
+Offsets are contiguous from `start_offset` to `end_offset`; leader epochs never decrease. Batches
+come with their final offsets and epochs and stay opaque: an append reads their headers and checks
+their CRCs.
+
+Durability: `append` returns when the bytes are in the page cache; `prepare_flush` says what to
+sync, off the loop, to make all of it durable. Anything that can be derived from the batches
+(indexes, epochs) is not synced for its own sake.
+
+One owner calls everything, from one thread, but for `Flush.run`. What is on disk at `open` is the
+business of `recovery.py`; when to flush, retain or delete is the owner's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log.batch import BatchHeader, batches, records_of
+from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.names import deleted_directory_name, partition_of
+from quorate.quorum.log.retention import expired_segments
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.seams import Buffer, Disk
+
+_base_offset = attrgetter("base_offset")
+
+
+class TimestampOffset(NamedTuple):
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """All that was appended up to `end_offset`; `run` makes it durable, in any thread."""
+
+    end_offset: int
+    generation: int
+    segments: tuple[Segment, ...]
+    epochs: bytes | None
+    names: bool
+    disk: Disk
+    directory: str
+
+    def run(self) -> None:
+        for segment in self.segments:
+            segment.sync()
+        if self.epochs is not None:
+            path = checkpoints.epochs_path(self.directory)
+            checkpoints.replace(self.disk, path, self.epochs)
+        elif self.names:
+            self.disk.sync_dir(self.directory)
+
+
+class Log:
+    def __init__(
+        self, disk: Disk, directory: str, settings: LogSettings, loaded: recovery.Loaded
+    ) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.epochs = EpochCache(lambda: self.end_offset, loaded.epochs)
+        self.start_offset = loaded.start_offset
+        self.end_offset = loaded.segments[-1].next_offset
+        self.flushed_offset = loaded.flushed_offset
+        self.generation = 0
+        """How often the log was truncated: what a flush from before proves is nothing (R22)."""
+        self.recovery = loaded.report
+        self._disk = disk
+        self._segments = loaded.segments
+        self._active = loaded.segments[-1]
+        self._active_since_ms = loaded.wall_ms
+        self._dirty: list[Segment] = []
+        self._names_dirty = bool(loaded.unsynced)
+        self._flushing = False
+        self._marker = loaded.marker
+        for segment in loaded.unsynced:
+            self._soil(segment)
+        if loaded.unsynced and settings.flushed_is_acknowledged:
+            self.flush()  # what survived in a page cache alone must not be acknowledged
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        wall_ms: int,
+        clean: bool,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+    ) -> Log:
+        """The directory is made when it is missing. `clean`: the log was closed in order, so its
+        batches are not read; otherwise everything from `recovery_point` on is checked and a torn
+        tail is cut. Raises CorruptLog."""
+        loaded = recovery.load(
+            disk,
+            directory,
+            settings,
+            wall_ms=wall_ms,
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+        )
+        return cls(disk, directory, settings, loaded)
+
+    # -- append ----------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, *, wall_ms: int) -> None:
+        """One or more whole batches that continue the log. CorruptBatch or BrokenChain when they do
+        not; then, and after an OSError, the log is as before."""
+        placed = list(batches(data))
+        if not placed:
+            return
+        self._check_chain(placed)
+        segment = self._active
+        last_offset = placed[-1][1].last_offset
+        if segment.size and self._is_full(segment, len(data), last_offset, placed, wall_ms):
+            segment = self._roll(wall_ms)
+        if not segment.size:
+            self._names_dirty = True
+        segment.append(data, placed)
+        if not segment.dirty:
+            self._soil(segment)
+        latest = self.epochs.latest
+        for _, header in placed:
+            if header.leader_epoch > latest:
+                latest = header.leader_epoch
+                self.epochs.assign(latest, header.base_offset)
+        self.end_offset = last_offset + 1
+
+    def assign_epoch(self, epoch: int) -> None:
+        """This replica leads from here on: `epoch` starts at the log end."""
+        self.epochs.assign(epoch, self.end_offset)
+
+    def _check_chain(self, placed: list[tuple[int, BatchHeader]]) -> None:
+        expected, epoch = self.end_offset, self.epochs.latest
+        for _, header in placed:
+            if header.base_offset != expected:
+                raise BrokenChain(
+                    f"{self.directory}: batch at offset {header.base_offset} cannot follow the log"
+                    f" end {expected}"
+                )
+            if header.leader_epoch < epoch:
+                raise BrokenChain(
+                    f"{self.directory}: batch at offset {expected} has leader epoch"
+                    f" {header.leader_epoch}, the log already {epoch}"
+                )
+            expected, epoch = header.next_offset, header.leader_epoch
+
+    def _is_full(
+        self,
+        segment: Segment,
+        size_bytes: int,
+        last_offset: int,
+        placed: list[tuple[int, BatchHeader]],
+        wall_ms: int,
+    ) -> bool:
+        """By size, by what an index can say, or by age: in the records' time when they have one."""
+        if segment.size + size_bytes > self.settings.segment_bytes or not segment.fits(last_offset):
+            return True
+        first_ms = segment.first_timestamp_ms
+        if first_ms < 0:
+            return wall_ms - self._active_since_ms > self.settings.segment_ms
+        return placed[-1][1].max_timestamp_ms - first_ms > self.settings.segment_ms
+
+    def _roll(self, wall_ms: int) -> Segment:
+        self._active.seal()
+        self._active = Segment(
+            self._disk, self.directory, self.end_offset, self.settings.index_interval_bytes
+        )
+        self._active.create()
+        self._segments.append(self._active)
+        self._active_since_ms = wall_ms
+        return self._active
+
+    # -- read ------------------------------------------------------------------------------------
+
+    @property
+    def last_epoch(self) -> int:
+        """The latest leader epoch, -1 before there was one."""
+        return self.epochs.latest
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
+        """Whole batches, from the one that holds `offset`, of one segment; below `end`; at least
+        one even when it exceeds `max_bytes`. Empty at the end."""
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
+        if end is None or end > self.end_offset:
+            end = self.end_offset
+        if offset >= end:
+            return b""
+        if offset >= self._active.base_offset:
+            return self._active.read(offset, max_bytes, end)
+        return self._segment_of(offset).read(offset, max_bytes, end)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record that is not before `timestamp_ms`."""
+        for segment in self._segments:
+            if segment.max_timestamp_ms < timestamp_ms or segment.next_offset <= self.start_offset:
+                continue
+            for position, header in segment.walk(segment.position_of_time(timestamp_ms)):
+                if header.max_timestamp_ms < timestamp_ms:
+                    continue
+                data = segment.file.pread(header.size_bytes, position)
+                for record in records_of(data, 0, header):
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= self.start_offset:
+                        return TimestampOffset(
+                            record.timestamp_ms, record.offset, header.leader_epoch
+                        )
+        return None
+
+    def _segment_of(self, offset: int) -> Segment:
+        return self._segments[bisect_right(self._segments, offset, key=_base_offset) - 1]
+
+    # -- truncate --------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything from `offset` on (the batch that holds it included).
+
+        Newest first, so that a crash leaves a prefix. An owner that keeps a recovery point of its
+        own writes it anew before the next append when the cut is below it."""
+        self.epochs.truncate_to(offset)
+        if offset >= self.end_offset:
+            return
+        if offset < self.start_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
+        holding = self._segment_of(offset)
+        offset = holding.header_at(holding.position_of(offset)).base_offset
+        self._before_truncation(offset)
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._drop(self._segments.pop())
+        self._active = self._segments[-1]
+        if self._active.size:
+            self._active.truncate_to(offset)
+        self.end_offset = self._active.next_offset
+        self._after_truncation()
+
+    def reset_to(self, offset: int) -> None:
+        """Drop everything and go on, empty, from `offset` (a snapshot replaces the log below
+        it)."""
+        self._before_truncation(0)
+        while self._segments:
+            self._drop(self._segments.pop())
+        self.epochs.clear()
+        self._active = Segment(
+            self._disk, self.directory, offset, self.settings.index_interval_bytes
+        )
+        self._active.create()
+        self._active.create_file()  # it alone says where the log starts
+        self._segments.append(self._active)
+        self.start_offset = self.end_offset = offset
+        self._after_truncation()
+
+    def _before_truncation(self, offset: int) -> None:
+        self.generation += 1
+        self.flushed_offset = min(self.flushed_offset, offset)
+        if self._marker is not None:
+            self._marker.lower_to(self.flushed_offset)
+
+    def _after_truncation(self) -> None:
+        """Where flushed means acknowledged, old bytes must not come back among those that
+        follow."""
+        self._names_dirty = True
+        self._soil(self._active)
+        if self.settings.flushed_is_acknowledged:
+            self._active.sync()
+            self._disk.sync_dir(self.directory)
+
+    def _drop(self, segment: Segment) -> None:
+        if segment.dirty:
+            self._dirty.remove(segment)
+        segment.remove()
+
+    # -- flush -----------------------------------------------------------------------------------
+
+    def prepare_flush(self) -> Flush:
+        """Everything appended so far. `run` it in any thread, then hand it to `complete_flush`;
+        at most one is under way. One that fails is the end of this log (R45)."""
+        assert not self._flushing, "a flush is under way"
+        self._flushing = True
+        flush = Flush(
+            self.end_offset,
+            self.generation,
+            tuple(self._dirty),
+            checkpoints.encode_epochs(self.epochs.entries) if self.epochs.changed else None,
+            self._names_dirty,
+            self._disk,
+            self.directory,
+        )
+        for segment in self._dirty:
+            segment.dirty = False
+        self._dirty.clear()
+        self._names_dirty = False
+        self.epochs.changed = False
+        return flush
+
+    def complete_flush(self, flush: Flush) -> bool:
+        """False when the log was truncated meanwhile: then the flush proves nothing (R22)."""
+        self._flushing = False
+        if flush.generation != self.generation:
+            return False
+        if flush.end_offset > self.flushed_offset:
+            self.flushed_offset = flush.end_offset
+            if self._marker is not None:
+                self._marker.raise_to(flush.end_offset)
+        return True
+
+    def flush(self) -> None:
+        """Blocks: before serving, at clean shutdown, in tools."""
+        flush = self.prepare_flush()
+        flush.run()
+        self.complete_flush(flush)
+
+    def _soil(self, segment: Segment) -> None:
+        if not segment.dirty and segment.size:
+            segment.dirty = True
+            self._dirty.append(segment)
+
+    # -- retention and end -----------------------------------------------------------------------
+
+    def advance_start(self, offset: int) -> None:
+        """Records below `offset` are gone for readers; whole segments go with `delete_expired`."""
+        if offset > self.end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.advance_start(offset)
+
+    def delete_expired(self, *, high_watermark: int, wall_ms: int) -> int:
+        """Apply retention; how many segments went. The active one only goes when it is not empty
+        and expired too: then an empty one takes its place."""
+        count = expired_segments(
+            self._segments,
+            self.settings,
+            start_offset=self.start_offset,
+            high_watermark=high_watermark,
+            wall_ms=wall_ms,
+        )
+        if count == len(self._segments):
+            self._roll(wall_ms).create_file()
+            self._names_dirty = True
+        for segment in self._segments[:count]:  # oldest first: a crash leaves no hole
+            self._drop(segment)
+        del self._segments[:count]
+        if count:
+            self.advance_start(max(self.start_offset, self._segments[0].base_offset))
+        return count
+
+    def close(self) -> None:
+        """In order: all durable, indexes and epochs in their files, nothing held open."""
+        self.flush()
+        for segment in self._segments:
+            segment.close()
+        if self._marker is not None:
+            self._marker.close()
+
+    def check(self) -> None:
+        """Read every batch and check its CRC and place. CorruptLog names the first that is
+        damaged."""
+        offset = self._segments[0].base_offset
+        for segment in self._segments:
+            for position, header, intact in recovery.scan(segment):
+                if header is None or not intact or header.base_offset != offset:
+                    reason = f"no valid batch of offset {offset}"
+                    raise CorruptLog(segment.path, position, offset, reason)
+                offset = header.next_offset
+
+    def rename_for_deletion(self, unique: str) -> str:
+        """The directory is `<topic>-<partition>.<unique>-delete` from now on, durably; where it is.
+        The log must not be used any more; removing the tree can wait (`Disk.remove_tree`)."""
+        parent, _, name = self.directory.rpartition("/")
+        partition = partition_of(name)
+        if partition is None:
+            raise ValueError(f"{self.directory} is not named <topic>-<partition>")
+        for segment in self._segments:
+            segment.abandon()
+        target = f"{parent}/{deleted_directory_name(partition, unique)}"
+        self._disk.rename(self.directory, target)
+        self._disk.sync_dir(parent)
+        return target

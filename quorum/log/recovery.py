@@ -1,0 +1,347 @@
+"""What is on disk when a log is opened, and what may be believed of it.
+
+Closed in order: the end is found from the last segment's index. Otherwise every batch from the
+trusted offset on (the recovery point, or the marker of what was flushed) is read and checked, as
+one stream over all segments, for a crash may keep any part of what was not synced:
+
+| found                                       | then                                           |
+|---------------------------------------------|------------------------------------------------|
+| damage, a hole, the end: below that offset  | CorruptLog: it was durable, so it is not torn  |
+| above it, where flushed means acknowledged  | torn: cut. Whole, yet wrong: CorruptLog        |
+| above it, in a partition                    | cut: its ISR acknowledged, not this disk       |
+
+A cut takes everything behind it along, and the file is truncated before anything is appended
+(R43). A batch is torn when the file ends within it or the part of it in some sector is all zero:
+a sector that was never written. Damage that keeps every sector filled is no torn write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+)
+from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.leftovers import settle_leftovers
+from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.seams import Disk
+
+logger = logging.getLogger("quorate.log")
+
+SCAN_BYTES = 1024 * 1024
+SECTOR_BYTES = 512
+
+
+@dataclass(slots=True)
+class Report:
+    """What an unclean start did."""
+
+    scanned_bytes: int = 0
+    cut_bytes: int = 0
+    cut_at_offset: int | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Loaded:
+    segments: list[Segment]
+    epochs: list[EpochOffset]
+    start_offset: int
+    flushed_offset: int
+    wall_ms: int
+    report: Report
+    unsynced: list[Segment]
+    marker: checkpoints.FlushedMarker | None
+
+
+class Damage(NamedTuple):
+    position: int
+    offset: int
+    reason: str
+
+
+def load(
+    disk: Disk,
+    directory: str,
+    settings: LogSettings,
+    *,
+    wall_ms: int,
+    clean: bool,
+    recovery_point: int,
+    start_offset: int,
+) -> Loaded:
+    try:
+        names = disk.list(directory)
+    except FileNotFoundError:
+        disk.make_dir(directory)
+        names = []
+    names = settle_leftovers(disk, directory, names)
+    segments = _segments(disk, directory, names, settings, start_offset)
+    marker = None
+    if settings.flushed_is_acknowledged:
+        marker = checkpoints.FlushedMarker(disk, directory)
+    flushed = marker.offset if marker else 0
+    saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
+    loading = Loading(disk, segments, settings, max(recovery_point, flushed), flushed, saved)
+    if clean:
+        loading.trust()
+    else:
+        loading.check()
+    end_offset = segments[-1].next_offset
+    start_offset = max(start_offset, segments[0].base_offset)
+    epochs = loading.epochs
+    epochs.truncate_to(end_offset)
+    epochs.advance_start(start_offset)
+    return Loaded(
+        segments=segments,
+        epochs=epochs.entries,
+        start_offset=start_offset,
+        flushed_offset=end_offset if clean else min(loading.trusted_offset, end_offset),
+        wall_ms=wall_ms,
+        report=loading.report,
+        unsynced=loading.unsynced,
+        marker=marker,
+    )
+
+
+def _segments(
+    disk: Disk, directory: str, names: list[str], settings: LogSettings, start_offset: int
+) -> list[Segment]:
+    offsets = [offset_of(name) for name in names if name.endswith(LOG_SUFFIX)]
+    bases = sorted(offset for offset in offsets if offset is not None)
+    interval = settings.index_interval_bytes
+    segments = [Segment(disk, directory, base, interval) for base in bases]
+    for segment, following in zip(segments, bases[1:], strict=False):
+        segment.next_offset = following
+    if not segments:
+        segments.append(Segment(disk, directory, start_offset, interval))
+        segments[0].create()
+    return segments
+
+
+class Loading:
+    """One pass over the segments of a log that is opened; it changes the list in place."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        segments: list[Segment],
+        settings: LogSettings,
+        trusted_offset: int,
+        flushed_offset: int,
+        saved_epochs: list[EpochOffset] | None,
+    ) -> None:
+        self.segments = segments
+        self.trusted_offset = trusted_offset
+        self.report = Report()
+        self.unsynced: list[Segment] = []
+        self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
+        self._disk = disk
+        self._settings = settings
+        self._flushed_offset = flushed_offset
+        self._saved_epochs = saved_epochs
+        self._saved = EpochCache(lambda: 0, saved_epochs or ())
+
+    @property
+    def _is_new(self) -> bool:
+        return len(self.segments) == 1 and not self._disk.exists(self.segments[0].path)
+
+    def trust(self) -> None:
+        if not self._is_new:
+            self.segments[-1].resume()
+            if self._saved_epochs is None:
+                self._read_epochs(self.segments)
+        self._require_flushed()
+
+    def check(self) -> None:
+        if not self._is_new:
+            first = 0
+            while (
+                first + 1 < len(self.segments)
+                and self.segments[first + 1].base_offset <= self.trusted_offset
+            ):
+                first += 1
+            if self._saved_epochs is None:
+                self._read_epochs(self.segments[:first])
+            self.epochs.truncate_to(self.segments[first].base_offset)
+            self._check_from(first)
+            self.unsynced = self.segments[first:]
+        self._require_flushed()
+
+    def _check_from(self, first: int) -> None:
+        offset = self.segments[first].base_offset
+        for index in range(first, len(self.segments)):
+            segment = self.segments[index]
+            damage: Damage | None = None
+            if segment.base_offset != offset:
+                damage = Damage(0, offset, f"the log goes on at offset {segment.base_offset}")
+                self._judge(segment, damage, torn=True)
+                self._drop_from(index, damage)
+                break
+            segment.begin_scan()
+            damage = self._scan(segment)
+            offset = segment.next_offset
+            if damage is not None:
+                torn = not self._settings.flushed_is_acknowledged or is_torn(segment, damage)
+                self._judge(segment, damage, torn=torn)
+                self.report.cut_bytes += segment.size - damage.position
+                segment.cut(damage.position)
+                self._drop_from(index + 1, damage)
+                break
+        for segment in self.segments[first:-1]:
+            segment.seal()
+        if not self.segments[-1].is_active:  # what came before the first hole goes on
+            self.segments[-1].resume()
+        if self.report.cut_at_offset is not None:
+            logger.warning(
+                "%s: cut at offset %d, %d bytes were never acknowledged: %s",
+                self.segments[-1].path,
+                self.report.cut_at_offset,
+                self.report.cut_bytes,
+                self.report.reason,
+            )
+
+    def _scan(self, segment: Segment) -> Damage | None:
+        """Take batches as long as they are whole and continue the log."""
+        for position, header, intact in scan(segment):
+            if header is None:
+                return Damage(position, segment.next_offset, "no batch header")
+            reason = "" if intact else "the batch fails its CRC-32C or is cut"
+            if header.base_offset != segment.next_offset:
+                reason = f"the batch says offset {header.base_offset}"
+            elif header.leader_epoch < self.epochs.latest:
+                reason = f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
+            elif header.base_offset < self._flushed_offset and not self._epoch_was_saved(header):
+                reason = (
+                    f"leader epoch {header.leader_epoch} differs from {checkpoints.EPOCHS_NAME}"
+                )
+            if reason:
+                return Damage(position, segment.next_offset, reason)
+            if header.leader_epoch >= 0:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+            segment.accept(position, header)
+            self.report.scanned_bytes += header.size_bytes
+        return None
+
+    def _epoch_was_saved(self, header: BatchHeader) -> bool:
+        """The epoch stands outside of the batch's CRC; below the marker the saved epochs vouch
+        for it."""
+        if self._saved_epochs is None:
+            return True
+        return self._saved.epoch_at(header.base_offset) == header.leader_epoch
+
+    def _judge(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
+        if damage.offset < self.trusted_offset or not torn:
+            raise CorruptLog(segment.path, damage.position, damage.offset, damage.reason)
+        self.report.cut_at_offset = damage.offset
+        self.report.reason = damage.reason
+
+    def _drop_from(self, index: int, damage: Damage) -> None:
+        """Newest first: a crash in between leaves a prefix."""
+        while len(self.segments) > index:
+            segment = self.segments.pop()
+            self.report.cut_bytes += segment.size
+            segment.remove()
+
+    def _read_epochs(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            for _, header in segment.walk(0):
+                if header.leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
+
+    def _require_flushed(self) -> None:
+        last = self.segments[-1]
+        if last.next_offset < self._flushed_offset:
+            raise CorruptLog(
+                last.path,
+                last.size,
+                last.next_offset,
+                f"the log ends here, but was flushed up to offset {self._flushed_offset}",
+            )
+
+
+def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
+    """(position, header, is it whole and valid) of each batch; the last one has no header, or is
+    not valid, when the segment does not end with a batch."""
+    file, size = segment.file, segment.size
+    position, chunk, chunk_from = 0, b"", 0
+    while position < size:
+        at = position - chunk_from
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_from, at = file.pread(SCAN_BYTES, position), position, 0
+        try:
+            header = read_header(chunk, at)
+        except CorruptBatch:
+            yield position, None, False
+            return
+        if position + header.size_bytes > size:
+            yield position, header, False
+            return
+        if at + header.size_bytes > len(chunk):
+            chunk = file.pread(max(SCAN_BYTES, header.size_bytes), position)
+            chunk_from, at = position, 0
+        intact = checksum_is_valid(chunk, at, header)
+        yield position, header, intact
+        if not intact:
+            return
+        position += header.size_bytes
+
+
+def is_torn(segment: Segment, damage: Damage) -> bool:
+    """Can the batch at the damage be one whose writing was interrupted?"""
+    file, start, size = segment.file, damage.position, segment.size
+    head = file.pread(HEADER_BYTES, start)
+    if len(head) < HEADER_BYTES:
+        return True
+    try:
+        header = read_header(head)
+    except CorruptBatch:
+        return _has_empty_sector(head, start)
+    if start + header.size_bytes <= size:
+        return _has_empty_sector(file.pread(header.size_bytes, start), start)
+    # The file ends within the batch, unless it is the length that is wrong.
+    tail = file.pread(size - start, start)
+    if _has_empty_sector(tail, start):
+        return True
+    whole = header._replace(length=len(tail) - PREFIX_BYTES)
+    return not checksum_is_valid(tail, 0, whole) and not _a_batch_follows(tail, damage.offset)
+
+
+def _has_empty_sector(data: bytes, position: int) -> bool:
+    """Is the part of `data` in some sector of the file all zero?"""
+    start = 0
+    while start < len(data):
+        end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
+        if not any(data[start:end]):
+            return True
+        start = end
+    return False
+
+
+def _a_batch_follows(data: bytes, offset: int) -> bool:
+    """Is there a valid batch of a later offset anywhere behind the first byte?"""
+    for start in range(1, len(data) - HEADER_BYTES + 1):
+        if data[start : start + 3] != b"\0\0\0":  # no offset is that large
+            continue
+        try:
+            header = read_header(data, start)
+        except CorruptBatch:
+            continue
+        if header.base_offset <= offset or start + header.size_bytes > len(data):
+            continue
+        if checksum_is_valid(data, start, header):
+            return True
+    return False
