@@ -1,4 +1,4 @@
-"""Pure partitions on in-memory logs, with scripted metadata: what the tests of this folder stand on."""
+"""Pure partitions on in-memory logs with scripted metadata, for the tests of this folder."""
 
 from __future__ import annotations
 

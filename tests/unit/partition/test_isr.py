@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quorate.broker.partition.isr import Committed, PendingExpand, PendingShrink
@@ -18,7 +20,7 @@ from tests.unit.partition.harness import (
 )
 
 
-def leader_of(isr: tuple[int, ...], brokers: Brokers | None = None, **settings: int) -> Partition:
+def leader_of(isr: tuple[int, ...], brokers: Brokers | None = None, **settings: Any) -> Partition:
     leader = partition(1, brokers, **settings)
     assert leader.make_leader(value(1, 5, isr), now_ms=0)
     return leader
@@ -138,7 +140,7 @@ def test_a_follower_that_keeps_pace_behind_the_end_stays() -> None:
 def test_only_one_change_at_a_time() -> None:
     leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
     fetch(leader, 3, 0)
-    assert take_proposal(leader)
+    take_proposal(leader)
     append(leader, 1)
     leader.check_followers(5000)
     assert proposal_of(leader) is None

@@ -1,0 +1,94 @@
+"""Operations that wait: for the high watermark, for bytes, or until their time is over.
+
+Nothing polls. What an operation waits for wakes it; woken operations run once, at the end of the
+loop iteration, so that many appends of one iteration cost one answer. One timer serves all
+deadlines, rounded up to whole ticks: ending an operation early costs one dictionary delete.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+from quorate.quorum.seams import Clock, Timer
+
+TICK_MS = 10
+
+
+class Waiting(Protocol):
+    def expire(self) -> None:
+        """The deadline is over. Only called while the operation is in `Deadlines`."""
+
+
+class Deadlines:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ticks: dict[int, dict[Waiting, None]] = {}
+        self._order: list[int] = []
+        self._timer: Timer | None = None
+        self._timer_tick = 0
+
+    def add(self, waiting: Waiting, timeout_ms: int) -> int:
+        """The tick to hand to `remove`."""
+        tick = -(-(self._clock.now_ms() + timeout_ms) // TICK_MS)
+        due = self._ticks.get(tick)
+        if due is None:
+            due = self._ticks[tick] = {}
+            heapq.heappush(self._order, tick)
+        due[waiting] = None
+        if self._timer is None or tick < self._timer_tick:
+            self._watch(tick)
+        return tick
+
+    def remove(self, waiting: Waiting, tick: int) -> None:
+        due = self._ticks.get(tick)
+        if due is not None:
+            due.pop(waiting, None)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._ticks.clear()
+        self._order.clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._ticks.values()))
+
+    def _watch(self, tick: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_tick = tick
+        delay_ms = max(0, tick * TICK_MS - self._clock.now_ms())
+        self._timer = self._clock.call_later(delay_ms, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        now_ms = self._clock.now_ms()
+        while self._order and self._order[0] * TICK_MS <= now_ms:
+            due = self._ticks.pop(heapq.heappop(self._order))
+            while due:
+                waiting = next(iter(due))
+                del due[waiting]
+                waiting.expire()
+        if self._order and self._timer is None:
+            self._watch(self._order[0])
+
+
+class Wakeups:
+    """Callbacks to run once each, in order of their first wake, after the current callback."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._woken: dict[Callable[[], None], None] = {}
+
+    def wake(self, callback: Callable[[], None]) -> None:
+        if not self._woken:
+            self._clock.call_soon(self._run)
+        self._woken[callback] = None
+
+    def _run(self) -> None:
+        woken, self._woken = self._woken, {}
+        for callback in woken:
+            callback()

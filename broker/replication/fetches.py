@@ -1,0 +1,169 @@
+"""Fetch without a session: consumers, verification tools, and followers that speak plain Kafka.
+
+Answered at once when there is enough, an error, a diverging epoch or no time to wait; else parked
+until the high watermark (for those who read to the end: the log end) moves, the partition changes,
+or `max_wait_ms` is over. Beyond the bound of parked fetches a request is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from quorate.broker.partition.partition import FollowerFetch
+from quorate.broker.replication.delayed import Deadlines, Wakeups
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.reading import (
+    CONSUMER,
+    FetchedPartition,
+    FetchPartition,
+    failed,
+    header,
+    read,
+)
+from quorate.quorum.rpc.kafka.errors import KafkaError
+from quorate.quorum.seams import Clock
+
+Done = Callable[[Sequence[FetchedPartition]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """`replica_id`: CONSUMER, DEBUGGING_CONSUMER or, on the node port only, a broker's."""
+
+    partitions: Sequence[FetchPartition]
+    replica_id: int = CONSUMER
+    broker_epoch: int = -1
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+
+
+class Fetches:
+    def __init__(
+        self,
+        clock: Clock,
+        deadlines: Deadlines,
+        wakeups: Wakeups,
+        hosted: Callable[[Key], Hosted | None],
+        *,
+        max_parked: int,
+    ) -> None:
+        self.parked = 0
+        self.deadlines = deadlines
+        self.wakeups = wakeups
+        self.hosted = hosted
+        self._clock = clock
+        self._max_parked = max_parked
+
+    def fetch(self, fetch: Fetch, done: Done) -> None:
+        """`done` is called exactly once, perhaps before this returns."""
+        refused = self._note_follower(fetch) if fetch.replica_id >= 0 else {}
+        results, enough = self.read(fetch, refused)
+        if enough or refused or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
+            done(results)
+            return
+        ParkedFetch(self, fetch, done)
+
+    def read(
+        self, fetch: Fetch, refused: dict[Key, FetchedPartition]
+    ) -> tuple[list[FetchedPartition], bool]:
+        """The results, and whether they should be answered now."""
+        results = []
+        left_bytes = fetch.max_bytes
+        read_bytes = 0
+        enough = not fetch.partitions
+        to_log_end = fetch.replica_id != CONSUMER
+        for wanted in fetch.partitions:
+            result = refused.get(wanted.key)
+            if result is None:
+                limit = min(wanted.max_bytes, left_bytes) if read_bytes else wanted.max_bytes
+                result = read(self.hosted(wanted.key), wanted, limit, to_log_end=to_log_end)
+            size = len(result.records)
+            # Only the first partition with data may exceed the limit of the whole response.
+            if read_bytes and size > left_bytes:
+                result = result._replace(records=b"")
+                enough = True
+            else:
+                read_bytes += size
+                left_bytes -= size
+            enough = enough or bool(result.error) or result.diverging is not None
+            results.append(result)
+        return results, enough or read_bytes >= fetch.min_bytes
+
+    def _note_follower(self, fetch: Fetch) -> dict[Key, FetchedPartition]:
+        """Tell the partitions what this follower has; what cannot be noted is the result."""
+        refused = {}
+        for wanted in fetch.partitions:
+            hosted = self.hosted(wanted.key)
+            if hosted is None or hosted.partition.leader_error(wanted.leader_epoch):
+                continue  # the read says so
+            try:
+                diverging = hosted.partition.follower_fetched(
+                    FollowerFetch(
+                        fetch.replica_id,
+                        fetch.broker_epoch,
+                        wanted.leader_epoch,
+                        wanted.offset,
+                        wanted.last_fetched_epoch,
+                        wanted.start_offset,
+                    ),
+                    self._clock.now_ms(),
+                )
+            except KafkaError as error:
+                refused[wanted.key] = failed(wanted.key, error.code, hosted)
+                continue
+            if diverging is not None:
+                refused[wanted.key] = header(hosted)._replace(diverging=diverging)
+            hosted.settle()
+        return refused
+
+
+class ParkedFetch:
+    """One fetch that waits; a Watcher of all its partitions."""
+
+    __slots__ = ("_done", "_fetch", "_fetches", "_tick", "_watched")
+
+    def __init__(self, fetches: Fetches, fetch: Fetch, done: Done) -> None:
+        self._fetches = fetches
+        self._fetch = fetch
+        self._done: Done | None = done
+        self._watched: list[Hosted] = []
+        for wanted in fetch.partitions:
+            hosted = fetches.hosted(wanted.key)
+            if hosted is not None:
+                hosted.watchers[self] = None
+                self._watched.append(hosted)
+        self._tick = fetches.deadlines.add(self, fetch.max_wait_ms)
+        fetches.parked += 1
+
+    def appended(self, hosted: Hosted) -> None:
+        if self._fetch.replica_id != CONSUMER:
+            self._fetches.wakeups.wake(self._try)
+
+    def committed(self, hosted: Hosted) -> None:
+        if self._fetch.replica_id == CONSUMER:
+            self._fetches.wakeups.wake(self._try)
+
+    def changed(self, hosted: Hosted) -> None:
+        self._fetches.wakeups.wake(self._try)
+
+    def expire(self) -> None:
+        self._answer(self._fetches.read(self._fetch, {})[0])
+
+    def _try(self) -> None:
+        if self._done is None:
+            return
+        results, enough = self._fetches.read(self._fetch, {})
+        if enough:
+            self._fetches.deadlines.remove(self, self._tick)
+            self._answer(results)
+
+    def _answer(self, results: Sequence[FetchedPartition]) -> None:
+        done, self._done = self._done, None
+        if done is None:
+            return
+        for hosted in self._watched:
+            hosted.watchers.pop(self, None)
+        self._fetches.parked -= 1
+        done(results)

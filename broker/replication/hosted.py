@@ -1,0 +1,127 @@
+"""A partition hosted on this broker: the pure replica, its log, and who waits for it.
+
+`settle` is called after everything that may have moved the high watermark or changed the role: it
+answers the produce requests that are complete, tells the watchers, and hands on a proposed ISR
+change.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+from quorate.broker.partition.partition import Partition
+from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.log import Log
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Clock
+
+Key = tuple[Uuid, int]
+Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
+
+
+class Acknowledge(Protocol):
+    """A produce request that waits for the high watermark of some partitions."""
+
+    def acknowledged(self, index: int, error: int) -> None: ...
+
+
+class Watcher(Protocol):
+    """Somebody whose fetch waits. Nothing is done inside these calls but taking note."""
+
+    def appended(self, hosted: Hosted) -> None: ...
+    def committed(self, hosted: Hosted) -> None: ...
+    def changed(self, hosted: Hosted) -> None:
+        """Another leader epoch or role, or the partition is gone from this broker."""
+
+
+class Hosted:
+    __slots__ = (
+        "_acks",
+        "_clock",
+        "_propose",
+        "_proposing",
+        "_seen_high_watermark",
+        "_sequence",
+        "gone",
+        "key",
+        "log",
+        "partition",
+        "topic",
+        "watchers",
+    )
+
+    def __init__(
+        self, key: Key, topic: str, partition: Partition, log: Log, clock: Clock, propose: Propose
+    ) -> None:
+        self.key = key
+        self.topic = topic
+        self.partition = partition
+        self.log = log
+        self.watchers: dict[Watcher, None] = {}
+        self.gone = False
+        self._clock = clock
+        self._propose = propose
+        self._proposing = False
+        self._acks: list[tuple[int, int, Acknowledge, int]] = []
+        self._sequence = 0
+        self._seen_high_watermark = partition.high_watermark
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.key[1]}"
+
+    def await_acks(self, required_offset: int, waiting: Acknowledge, index: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
+
+    def appended(self) -> None:
+        for watcher in self.watchers:
+            watcher.appended(self)
+
+    def settle(self) -> None:
+        high_watermark = self.partition.high_watermark
+        if high_watermark != self._seen_high_watermark:
+            self._seen_high_watermark = high_watermark
+            self._acknowledge()
+            for watcher in self.watchers:
+                watcher.committed(self)
+        leadership = self.partition.leadership
+        if leadership is not None and leadership.proposal is not None:
+            self._hand_on(leadership.proposal)
+
+    def changed(self) -> None:
+        """After a change of role, epoch, ISR or existence."""
+        if self.gone or self.partition.leadership is None:
+            waiting, self._acks = self._acks, []
+            for _, _, each, index in waiting:
+                each.acknowledged(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        for watcher in list(self.watchers):
+            watcher.changed(self)
+        if not self.gone:
+            self.settle()
+
+    def _acknowledge(self) -> None:
+        acks, high_watermark = self._acks, self._seen_high_watermark
+        while acks and acks[0][0] <= high_watermark:
+            required_offset, _, waiting, index = heapq.heappop(acks)
+            error = self.partition.acks_all_error(required_offset)
+            assert error is not None, f"{self}: {required_offset} is not below the high watermark"
+            waiting.acknowledged(index, error)
+
+    def _hand_on(self, change: IsrChange) -> None:
+        """At most one proposal is out: the next goes when the one before is answered."""
+        if self._proposing:
+            return
+
+        def answered(result: IsrChangeResult) -> None:
+            self._proposing = False
+            if not self.gone:
+                self.partition.isr_answered(change, result, self._clock.now_ms())
+                self.settle()
+
+        if self._propose(change, answered):
+            self._proposing = True
+            assert self.partition.leadership is not None
+            self.partition.leadership.proposal = None

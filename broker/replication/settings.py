@@ -1,0 +1,91 @@
+"""The settings of replication, under Kafka's names and with Kafka's defaults, and a topic's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.quorum.log.settings import UNLIMITED, LogSettings
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationSettings:
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_max_bytes: int = MIB
+    replica_fetch_response_max_bytes: int = 10 * MIB
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 1000
+    replica_socket_timeout_ms: int = 30_000
+    high_watermark_checkpoint_interval_ms: int = 5000
+    flush_checkpoint_interval_ms: int = 60_000
+    retention_check_interval_ms: int = 300_000
+    producer_expiration_check_interval_ms: int = 600_000
+    file_delete_delay_ms: int = 60_000
+    fetch_max_bytes: int = 55 * MIB
+    max_fetch_sessions: int = 1000
+    max_parked_fetches: int = 10_000
+    log_dir: str
+    max_frame_bytes: int = 100 * MIB
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
+        """From a node's typed settings (`quorate.config`)."""
+        return cls(
+            log_dir=log_dir,
+            **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
+        )
+
+
+_NODE_KEYS = {
+    "replica_lag_time_max_ms": "replica.lag.time.max.ms",
+    "replica_fetch_max_bytes": "replica.fetch.max.bytes",
+    "replica_fetch_response_max_bytes": "replica.fetch.response.max.bytes",
+    "replica_fetch_min_bytes": "replica.fetch.min.bytes",
+    "replica_fetch_wait_max_ms": "replica.fetch.wait.max.ms",
+    "replica_fetch_backoff_ms": "replica.fetch.backoff.ms",
+    "replica_socket_timeout_ms": "replica.socket.timeout.ms",
+    "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
+    "flush_checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
+    "retention_check_interval_ms": "log.retention.check.interval.ms",
+    "file_delete_delay_ms": "log.segment.delete.delay.ms",
+    "fetch_max_bytes": "fetch.max.bytes",
+    "max_fetch_sessions": "max.incremental.fetch.session.cache.slots",
+    "max_frame_bytes": "socket.request.max.bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """What one topic's configs come to on this broker."""
+
+    partition: PartitionSettings = field(default_factory=PartitionSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+
+    @classmethod
+    def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
+        """`configs` are the effective, typed configs of the topic (`quorate.config.topic_keys`)."""
+        deletes = "delete" in configs["cleanup.policy"]
+        return cls(
+            partition=PartitionSettings(
+                min_insync_replicas=configs["min.insync.replicas"],
+                replica_lag_time_max_ms=replication.replica_lag_time_max_ms,
+                max_message_bytes=configs["max.message.bytes"],
+                compacted="compact" in configs["cleanup.policy"],
+                log_append_time=configs["message.timestamp.type"] == "LogAppendTime",
+                timestamp_before_max_ms=configs["message.timestamp.before.max.ms"],
+                timestamp_after_max_ms=configs["message.timestamp.after.max.ms"],
+            ),
+            log=LogSettings(
+                segment_bytes=configs.get("internal.segment.bytes") or configs["segment.bytes"],
+                segment_ms=configs["segment.ms"],
+                index_interval_bytes=configs["index.interval.bytes"],
+                retention_bytes=configs["retention.bytes"] if deletes else UNLIMITED,
+                retention_ms=configs["retention.ms"] if deletes else UNLIMITED,
+            ),
+        )
