@@ -309,6 +309,12 @@ OURS = (
         True,
         "A closed connection starts early what a timeout would start late.",
     ),
+    Key(
+        "quorate.cluster.file",
+        STRING,
+        None,
+        "The cluster.json of `quorate up` in which the node keeps its pid.",
+    ),
 )
 
 NODE_KEYS = table(*IDENTITY, *NETWORK, *QUORUM, *LOG, *REPLICATION, *GROUPS, *OURS)

@@ -1,0 +1,7 @@
+"""`python -m quorate.cli`."""
+
+from __future__ import annotations
+
+from quorate.cli.main import main
+
+main(prog_name="quorate")

@@ -1,0 +1,171 @@
+"""The command line's view of a cluster: any node of the bootstrap list, or one node by its id.
+
+Errors that pass (no controller yet, a leader that moves) are asked again until the deadline; a lost
+connection is tried at the next node, but a request that changes something is never sent twice when
+its outcome is unknown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
+from quorate.cli.errors import NotReachable, Refused
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from quorate.quorum.rpc.kafka.wire import Message
+
+R = TypeVar("R", bound=Message)
+
+RETRY_DELAY_S = 0.1
+CONNECT_TIMEOUT_S = 5.0
+DEFAULT_TIMEOUT_S = 30.0
+# Answered before anything was done, and over soon.
+PASSING = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings:
+    """`servers` are those of --bootstrap-server or --bootstrap-controller."""
+
+    servers: tuple[tuple[str, int], ...]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    client_id: str = "quorate-cli"
+
+
+class Admin:
+    def __init__(self, settings: AdminSettings) -> None:
+        self._settings = settings
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._any: tuple[str, int] | None = None
+        self._nodes: dict[int, tuple[str, int]] = {}
+
+    @property
+    def timeout_ms(self) -> int:
+        return int(self._settings.timeout_s * 1000)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def ask(
+        self,
+        request: Message,
+        response: type[R],
+        errors: Callable[[R], Iterable[int]] = lambda _: (),
+    ) -> R:
+        """Read something from any node; sent again, elsewhere too, until the deadline."""
+        return self._until(lambda: self._any_connection(), request, response, errors, again=True)
+
+    def change(
+        self,
+        request: Message,
+        response: type[R],
+        errors: Callable[[R], Iterable[int]] = lambda _: (),
+    ) -> R:
+        """Change something through any node; sent again only if it was provably not carried out."""
+        return self._until(lambda: self._any_connection(), request, response, errors, again=False)
+
+    def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
+        """Read something from one broker; raises ConnectionLost, for the caller to look again."""
+        if node_id not in self._nodes:
+            self.metadata(())
+        if node_id not in self._nodes:
+            raise ConnectionLost(f"node {node_id} is not known to be alive")
+        connection = self._connect(self._nodes[node_id])
+        return connection.call(request, response, self._settings.timeout_s)
+
+    def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
+        """Of the topics named, of all (None), or of brokers only (empty)."""
+        names = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        answer = self.ask(request, MetadataResponse)
+        self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
+        return answer
+
+    def serves(self, api_key: int) -> bool:
+        return self._any_connection().serves(api_key, self._settings.timeout_s)
+
+    def _until(
+        self,
+        connect: Callable[[], Connection],
+        request: Message,
+        response: type[R],
+        errors: Callable[[R], Iterable[int]],
+        *,
+        again: bool,
+    ) -> R:
+        deadline = time.monotonic() + self._settings.timeout_s
+        while True:
+            connection = connect()
+            left_s = max(0.1, deadline - time.monotonic())
+            try:
+                answer = connection.call(request, response, left_s)
+            except ConnectionLost as error:
+                self._any = None
+                if not again:
+                    raise NotReachable(f"outcome unknown: {error}") from None
+                if time.monotonic() > deadline:
+                    raise NotReachable(str(error)) from None
+                continue
+            except Unsupported as error:
+                raise Refused(str(error)) from None
+            passing = any(ErrorCode.of(code) in PASSING for code in errors(answer))
+            if not passing or time.monotonic() > deadline:
+                return answer
+            time.sleep(RETRY_DELAY_S)
+
+    def _any_connection(self) -> Connection:
+        """To the node used last, else to the first of the bootstrap list that answers."""
+        if self._any is not None and self._any in self._connections:
+            return self._connections[self._any]
+        deadline = time.monotonic() + self._settings.timeout_s
+        while True:
+            failures = []
+            for address in self._settings.servers:
+                try:
+                    connection = self._connect(address)
+                except ConnectionLost as error:
+                    failures.append(str(error))
+                    continue
+                self._any = address
+                return connection
+            if time.monotonic() > deadline:
+                raise NotReachable("no server answers: " + "; ".join(failures))
+            time.sleep(RETRY_DELAY_S)
+
+    def _connect(self, address: tuple[str, int]) -> Connection:
+        connection = self._connections.get(address)
+        if connection is None or connection.closed:
+            settings = self._settings
+            connection = Connection(
+                *address,
+                timeout_s=min(CONNECT_TIMEOUT_S, settings.timeout_s),
+                client_id=settings.client_id,
+            )
+            self._connections[address] = connection
+        return connection
+
+
+def check(code: int, text: str | None, what: str = "") -> None:
+    """Refused, with Kafka's name of the error, unless `code` is NONE."""
+    if code:
+        error = ErrorCode.of(code)
+        name = error.name if error != ErrorCode.UNKNOWN_SERVER_ERROR else f"error {code}"
+        raise Refused(f"{what}{': ' if what else ''}{name}: {text or error.message}")

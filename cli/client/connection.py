@@ -1,0 +1,158 @@
+"""One blocking connection of the command line to a Kafka port.
+
+A command asks one thing after another, so it needs no event loop: that keeps its start under 100
+ms. Versions are agreed by ApiVersions; the highest that both ends know is spoken."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TypeVar, cast
+
+from quorate.quorum.rpc.kafka.apis import APIS, Api
+from quorate.quorum.rpc.kafka.codec import decode, reader, writer
+from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint
+from quorate.quorum.rpc.kafka.wire import Message
+
+R = TypeVar("R", bound=Message)
+
+MAX_RESPONSE_BYTES = 1 << 30
+SOFTWARE_NAME = "quorate-cli"
+INT32 = struct.Struct(">i")
+UNSUPPORTED_VERSION = 35
+NO_TAGS = b"\0"
+
+
+class ConnectionLost(Exception):
+    """No connection, or it broke; whether a request in flight was carried out is not known."""
+
+
+class Unsupported(Exception):
+    """The other end does not serve the API in a version that we speak."""
+
+
+class Connection:
+    def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str) -> None:
+        self.address = f"{host}:{port}"
+        self._client_id = client_id.encode()
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        except OSError as error:
+            raise ConnectionLost(f"{self.address}: {error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._versions: dict[int, tuple[int, int]] = {}
+
+    def call(self, request: Message, response: type[R], timeout_s: float) -> R:
+        """ConnectionLost also when `timeout_s` passes without an answer."""
+        api = APIS[request.API_KEY]
+        version = self._agreed(api, timeout_s)
+        return cast(R, self._exchange(api, version, request, timeout_s))
+
+    def serves(self, api_key: int, timeout_s: float) -> bool:
+        self._agree(timeout_s)
+        return api_key in self._versions
+
+    @property
+    def closed(self) -> bool:
+        return self._socket.fileno() < 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _agreed(self, api: Api, timeout_s: float) -> int:
+        self._agree(timeout_s)
+        low, high = self._versions.get(api.key, (1, 0))
+        version = min(high, api.max_version)
+        if version < max(low, api.min_version):
+            raise Unsupported(f"{self.address} does not serve {api.name} as we speak it")
+        return version
+
+    def _agree(self, timeout_s: float) -> None:
+        if self._versions:
+            return
+        api = APIS[ApiVersionsRequest.API_KEY]
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version="1"
+        )
+        answer = None
+        for version in (api.max_version, 3, 0):  # a server that knows less answers v0 (KIP-511)
+            answer = cast(ApiVersionsResponse, self._exchange(api, version, request, timeout_s))
+            if answer.error_code != UNSUPPORTED_VERSION:
+                break
+        assert answer is not None
+        self._versions = {
+            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+        }
+
+    def _exchange(self, api: Api, version: int, request: Message, timeout_s: float) -> object:
+        self._correlation_id += 1
+        frame = bytearray(
+            struct.pack(
+                f">hhih{len(self._client_id)}s",
+                api.key,
+                version,
+                self._correlation_id,
+                len(self._client_id),
+                self._client_id,
+            )
+        )
+        flexible = api.request_header_version(version) == 2
+        if flexible:
+            frame += NO_TAGS
+        writer(type(request), version, flexible)(frame, request)
+        try:
+            self._socket.settimeout(timeout_s)
+            self._socket.sendall(INT32.pack(len(frame)) + frame)
+            answer = self._receive()
+        except OSError as error:
+            self.close()
+            raise ConnectionLost(f"{self.address}: {error}") from None
+        (correlation_id,) = INT32.unpack_from(answer)
+        if correlation_id != self._correlation_id:
+            raise ConnectionLost(f"{self.address}: answered another request")
+        return self._decoded(api, version, answer)
+
+    @staticmethod
+    def _decoded(api: Api, version: int, answer: bytes) -> object:
+        position = INT32.size
+        if api.key == ApiVersionsRequest.API_KEY and error_of(answer) == UNSUPPORTED_VERSION:
+            return decode(ApiVersionsResponse, 0, answer, position)
+        if api.response_header_version(version) == 1:
+            position = skip_tags(answer, position)
+        body, _ = reader(api.response, version, version >= api.flexible_since)(answer, position)
+        return body
+
+    def _receive(self) -> bytes:
+        (size,) = INT32.unpack(self._read(INT32.size))
+        if not INT32.size <= size <= MAX_RESPONSE_BYTES:
+            raise OSError(f"it answered a frame of {size} bytes: is it a Kafka port?")
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        received = 0
+        while received < size:
+            count = self._socket.recv_into(view[received:])
+            if count == 0:
+                raise OSError("it closed the connection")
+            received += count
+        return bytes(buffer)
+
+
+def error_of(api_versions: bytes) -> int:
+    return int.from_bytes(api_versions[4:6], "big", signed=True)
+
+
+def skip_tags(answer: bytes, position: int) -> int:
+    """The tagged fields of a response header; Kafka has none yet."""
+    count, position = read_uvarint(answer, position)
+    for _ in range(count):
+        _, position = read_uvarint(answer, position)
+        size, position = read_uvarint(answer, position)
+        position += size
+    if position > len(answer):
+        raise DecodeError("the header of a response is cut off")
+    return position

@@ -1,0 +1,99 @@
+"""The options that every command against a cluster takes, and the Admin made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.errors import Refused
+from quorate.config import properties
+from quorate.config.key import ConfigError
+from quorate.config.listeners import parse_servers
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+format_option = click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
+    """--bootstrap-server, --command-config, --timeout and, with `controllers`,
+    --bootstrap-controller."""
+
+    def decorated(command: F) -> F:
+        command = click.option(
+            "--timeout", "timeout_s", type=float, default=None, help="Seconds until giving up."
+        )(command)
+        command = click.option(
+            "--command-config",
+            type=click.Path(exists=True, dir_okay=False),
+            help="A .properties file with client settings.",
+        )(command)
+        if controllers:
+            command = click.option(
+                "--bootstrap-controller", metavar="HOST:PORT,...", help="Controllers to ask."
+            )(command)
+        return click.option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers to ask."
+        )(command)
+
+    return decorated
+
+
+@contextmanager
+def connected(
+    *,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None = None,
+    command_config: str | None = None,
+    timeout_s: float | None = None,
+) -> Iterator[Admin]:
+    admin = Admin(admin_settings(bootstrap_server, bootstrap_controller, command_config, timeout_s))
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def admin_settings(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+) -> AdminSettings:
+    client = read_client_config(command_config)
+    if bootstrap_server and bootstrap_controller:
+        raise click.UsageError(
+            "only one of --bootstrap-server and --bootstrap-controller can be given"
+        )
+    text = bootstrap_server or bootstrap_controller or client.get("bootstrap.servers")
+    if not text:
+        raise click.UsageError('Missing required argument "[bootstrap-server]"')
+    protocol = client.get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT":
+        raise Refused(f"security.protocol: value {protocol!r} must be PLAINTEXT")
+    try:
+        servers = parse_servers("--bootstrap-server", [each.strip() for each in text.split(",")])
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if timeout_s is None:
+        timeout_s = float(client.get("default.api.timeout.ms", "30000")) / 1000
+    return AdminSettings(
+        servers=servers, timeout_s=timeout_s, client_id=client.get("client.id", "quorate-cli")
+    )
+
+
+def read_client_config(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        entries = properties.parse(Path(path).read_text(), path)
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+    return {entry.name: entry.value for entry in entries}

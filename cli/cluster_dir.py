@@ -1,0 +1,197 @@
+"""The directory of a local cluster: D/cluster.json, D/cluster.id and one D/nodes/ID per node.
+
+A node's directory holds its server.properties, its data and its log; the node keeps its own entry
+in cluster.json true (`quorate.cluster.file` names it), so a node that was killed and started again
+is found by its new pid. cluster.json is replaced as a whole, under a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from quorate.config.node_config import NodeConfig
+from quorate.config.properties import parse, render
+
+HOST = "127.0.0.1"
+
+
+class NodeEntry(TypedDict):
+    id: int
+    pid: int | None
+    host: str
+    port: int
+    log_dir: str
+
+
+class ClusterEntry(TypedDict):
+    cluster_id: str
+    bootstrap: str
+    bootstrap_controllers: str
+    controllers: list[NodeEntry]
+    brokers: list[NodeEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a new cluster looks like; `port` 0 takes free ports."""
+
+    controllers: int = 3
+    brokers: int = 3
+    port: int = 9092
+    overrides: tuple[tuple[str, str], ...] = ()
+
+
+class ClusterDir:
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.file = self.root / "cluster.json"
+        self.supervisor_file = self.root / "up.pid"
+
+    def node_file(self, node_id: int) -> Path:
+        return self.root / "nodes" / str(node_id) / "server.properties"
+
+    def node_log(self, node_id: int) -> Path:
+        return self.root / "nodes" / str(node_id) / "node.log"
+
+    def node_ids(self) -> list[int]:
+        nodes = self.root / "nodes"
+        if not nodes.is_dir():
+            return []
+        return sorted(int(each.name) for each in nodes.iterdir() if each.name.isdigit())
+
+    def create(self, shape: Shape) -> None:
+        """The .properties files of every node; nothing is formatted yet."""
+        count = shape.controllers + shape.brokers
+        ports = free_ports(count) if shape.port == 0 else range(shape.port, shape.port + count)
+        # Ports count the brokers first, as clients look there; ids count the controllers first.
+        controller_ports = ports[shape.brokers :]
+        voters = ",".join(f"{i}@{HOST}:{port}" for i, port in enumerate(controller_ports, 1))
+        for node_id, port in enumerate(controller_ports, 1):
+            listener = f"CONTROLLER://{HOST}:{port}"
+            self._write_node(node_id, "controller", listener, voters, shape)
+        for node_id, port in enumerate(ports[: shape.brokers], shape.controllers + 1):
+            self._write_node(node_id, "broker", f"PLAINTEXT://{HOST}:{port}", voters, shape)
+
+    def _write_node(
+        self, node_id: int, role: str, listener: str, voters: str, shape: Shape
+    ) -> None:
+        file = self.node_file(node_id)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replicas = min(3, shape.brokers)
+        values = {
+            "process.roles": role,
+            "node.id": str(node_id),
+            "controller.quorum.voters": voters,
+            "listeners": listener,
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(file.parent / "data"),
+            "default.replication.factor": str(replicas),
+            "min.insync.replicas": str(max(1, replicas - 1)),
+            "offsets.topic.replication.factor": str(replicas),
+            "quorate.cluster.file": str(self.file),
+            **dict(shape.overrides),
+        }
+        replace_file(file, render(values))
+
+    def override(self, node_id: int, values: dict[str, str]) -> None:
+        """Set keys in a node's file; comments in it are kept, the values go to its end."""
+        file = self.node_file(node_id)
+        names = set(values)
+        kept = [line for line in file.read_text().splitlines(True) if name_of(line) not in names]
+        replace_file(file, "".join(kept) + render(values))
+
+    def read(self) -> ClusterEntry:
+        entry: ClusterEntry = json.loads(self.file.read_text())
+        return entry
+
+    def write(self, cluster_id: str, configs: Sequence[NodeConfig]) -> None:
+        """A new cluster.json in which no node runs yet."""
+        controllers = [entry_of(config) for config in configs if config.is_controller]
+        brokers = [entry_of(config) for config in configs if config.is_broker]
+        with locked(self.file):
+            entry = ClusterEntry(
+                cluster_id=cluster_id,
+                bootstrap=addresses(brokers),
+                bootstrap_controllers=addresses(controllers),
+                controllers=controllers,
+                brokers=brokers,
+            )
+            replace_file(self.file, json.dumps(entry, indent=2) + "\n")
+
+
+def name_of(line: str) -> str:
+    entries = parse(line)
+    return entries[0].name if entries else ""
+
+
+def entry_of(config: NodeConfig) -> NodeEntry:
+    listeners = config.listeners.client or config.listeners.controller
+    told = config.listeners.advertisement(listeners[0].name) or listeners[0]
+    return NodeEntry(
+        id=config.node_id, pid=None, host=told.host, port=told.port, log_dir=config.log_dir
+    )
+
+
+def addresses(entries: Sequence[NodeEntry]) -> str:
+    return ",".join(f"{entry['host']}:{entry['port']}" for entry in entries)
+
+
+def set_pids(file: Path, pids: dict[int, int | None]) -> None:
+    """Keep cluster.json true about the nodes in `pids`."""
+
+    def changed(entry: Any) -> Any:
+        for node in (*entry["controllers"], *entry["brokers"]):
+            if node["id"] in pids:
+                node["pid"] = pids[node["id"]]
+        return entry
+
+    update(file, changed)
+
+
+def update(file: Path, change: Callable[[Any], Any]) -> None:
+    with locked(file):
+        if file.exists():
+            changed = change(json.loads(file.read_text()))
+            replace_file(file, json.dumps(changed, indent=2) + "\n")
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    with open(file.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Readers see the old content or the new, never a part."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    temporary.write_text(text)
+    temporary.replace(file)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((HOST, 0))
+        return sorted(each.getsockname()[1] for each in sockets)
+
+
+def alive(pid: int | None) -> bool:
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,67 @@
+"""`quorate`: one command, one module per noun, each imported only when it is called.
+
+`quorate --help` imports click and nothing else: the names and their help stand in COMMANDS.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A command `name` (with `_` for `-`) of module `quorate.cli.<module>`."""
+
+    module: str
+    help: str
+    hidden: bool = False
+
+
+COMMANDS = {
+    "cluster": Lazy("cluster", "The cluster's id."),
+    "configs": Lazy("configs", "Describe and alter the configs of topics and brokers."),
+    "console-consumer": Lazy("console_consumer", "Print the records of a topic."),
+    "console-producer": Lazy("console_producer", "Send the lines of standard input to a topic."),
+    "demo": Lazy("demo.command", "Kill a leader and the controller under load; verify.", True),
+    "down": Lazy("up", "Stop a cluster that `up` started."),
+    "dump-log": Lazy("dump_log", "Print what is in log segments, snapshots and indexes."),
+    "history": Lazy("history", "What happened: Spark over the metadata log."),
+    "metadata-quorum": Lazy("metadata_quorum", "The quorum: leader, epoch, lag of every replica."),
+    "server": Lazy("server", "Run one node from its .properties file."),
+    "status": Lazy("status", "The cluster at a glance."),
+    "storage": Lazy("storage", "Format data directories and look at them."),
+    "topics": Lazy("topics", "Create, list, describe, alter and delete topics."),
+    "up": Lazy("up", "Run a whole cluster as processes on this machine."),
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        lazy = COMMANDS.get(cmd_name)
+        if lazy is None:
+            return None
+        module = importlib.import_module(f"quorate.cli.{lazy.module}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table alone, so that no command is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, lazy.help) for name, lazy in sorted(COMMANDS.items()) if not lazy.hidden]
+            )
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="quorate")
+def main() -> None:
+    """A Kafka-compatible cluster in Python, and its tools.
+
+    Exit codes: 0 done, 1 the cluster said no, 2 wrong usage, 3 not reachable.
+    """

@@ -1,0 +1,136 @@
+"""One node as this process: seams, loop, signals, log lines; the node itself is `run` of its
+module.
+
+SIGTERM and SIGINT ask for an orderly stop (controlled shutdown of a broker, resignation of a
+controller); the second one ends the process at once."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, cast
+
+from quorate.cli.cluster_dir import set_pids
+from quorate.config.key import ConfigError
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.seams import Seams
+
+MIN_OPEN_FILES = 65_536
+LOG_FORMAT = "%(asctime)s %(levelname)s [{node}] %(name)s: %(message)s"
+
+logger = logging.getLogger("quorate.server")
+
+Run = Callable[[NodeConfig, Seams, asyncio.Event], Awaitable[None]]
+
+
+class NodeModule(Protocol):
+    run: Run
+
+
+NODE_MODULES = {
+    "broker": "quorate.broker.node",
+    "controller": "quorate.quorum.controller_node",
+}
+
+
+def node_module(role: str) -> NodeModule:
+    return cast(NodeModule, importlib.import_module(NODE_MODULES[role]))
+
+
+def preload() -> None:
+    """Import all that nodes need, once, before they are forked."""
+    for role in NODE_MODULES:
+        node_module(role)
+    importlib.import_module("quorate.quorum.rpc.transport")
+    importlib.import_module("quorate.quorum.log.disk")
+    loop_factory()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return asyncio.new_event_loop
+    return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)
+
+
+def run_node(config: NodeConfig) -> int:
+    """Run until told to stop; the process's exit code."""
+    raise_open_files()
+    cluster_file = config["quorate.cluster.file"]
+    if cluster_file is not None and Path(cluster_file).exists():
+        set_pids(Path(cluster_file), {config.node_id: os.getpid()})
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve(config))
+    except (ConfigError, OSError) as error:
+        logger.error("cannot go on: %s", error)
+        return 1
+    except Exception as error:
+        if getattr(error, "for_operator", False):
+            logger.error("cannot go on: %s", error)
+        else:
+            logger.exception("a broken invariant stops the node")
+        return 1
+    finally:
+        if cluster_file is not None and Path(cluster_file).exists():
+            set_pids(Path(cluster_file), {config.node_id: None})
+    logger.info("stopped")
+    return 0
+
+
+async def serve(config: NodeConfig) -> None:
+    from quorate.quorum.clock import AsyncioClock
+    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.rpc.transport import AioTransport
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, stop)
+    seams = Seams(
+        clock=AsyncioClock(), random=random.Random(), transport=AioTransport(), disk=OsDisk()
+    )
+    role = "broker" if config.is_broker else "controller"
+    logger.info("node %d starts as %s", config.node_id, ",".join(config.roles))
+    await node_module(role).run(config, seams, stop)
+
+
+def on_signal(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        logger.warning("told to stop twice: ends now")
+        os._exit(1)
+    logger.info("told to stop")
+    stop.set()
+
+
+def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
+    """Readable lines on stderr."""
+    node = f"{config.roles[0]} {config.node_id}"
+    logging.basicConfig(
+        stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True
+    )
+
+
+def raise_open_files() -> None:
+    """A broker holds many segments open; the soft limit is often 1,024."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MIN_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MIN_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def assert_forkable() -> None:
+    """A fork copies one thread only: nodes are forked before any other exists."""
+    assert threading.active_count() == 1, f"threads before fork: {threading.enumerate()}"

@@ -1,0 +1,44 @@
+"""When is a cluster ready: every broker knows every broker as unfenced (Metadata lists no
+others)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.cli.client.connection import Connection, ConnectionLost
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+
+POLL_TIMEOUT_S = 2.0
+
+Address = tuple[str, int]
+
+
+class Readiness:
+    """Asked again and again; a broker that was ready once is not asked again."""
+
+    def __init__(self, brokers: dict[int, Address]) -> None:
+        self._expected = frozenset(brokers)
+        self._open = dict(brokers)
+        self._connections: dict[int, Connection] = {}
+
+    def poll(self) -> bool:
+        """Blocks for one question per broker at most."""
+        for node_id, address in list(self._open.items()):
+            try:
+                if self._unfenced(node_id, address) >= self._expected:
+                    del self._open[node_id]
+                    self._connections.pop(node_id).close()
+            except ConnectionLost:
+                self._connections.pop(node_id, None)
+        return not self._open
+
+    def waits_for(self) -> Sequence[int]:
+        return sorted(self._open)
+
+    def _unfenced(self, node_id: int, address: Address) -> frozenset[int]:
+        connection = self._connections.get(node_id)
+        if connection is None:
+            connection = Connection(*address, timeout_s=POLL_TIMEOUT_S, client_id="quorate-up")
+            self._connections[node_id] = connection
+        answer = connection.call(MetadataRequest(topics=()), MetadataResponse, POLL_TIMEOUT_S)
+        return frozenset(node.node_id for node in answer.brokers)

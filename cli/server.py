@@ -1,0 +1,44 @@
+"""`quorate server FILE`: one node, in the foreground, from its .properties file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from quorate.cli.errors import Refused
+from quorate.config.key import ConfigError
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set one key.")
+def server(file: str, overrides: tuple[str, ...]) -> None:
+    """Run one node; its roles are process.roles of FILE.
+
+    SIGTERM and Ctrl-C stop it in order.
+    """
+    from quorate.cli.node_process import configure_logging, run_node
+
+    config = load_config(file, overrides)
+    configure_logging(config)
+    sys.exit(run_node(config))
+
+
+def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:
+    """Wrong settings are the user's: they end with exit code 1 and where they stand."""
+    pairs = dict(pair_of(each) for each in overrides)
+    try:
+        return load(file, overrides=pairs)
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.UsageError(f"{text!r} must be KEY=VALUE")
+    return name.strip(), value.strip()

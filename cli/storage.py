@@ -1,0 +1,217 @@
+"""`quorate storage`: kafka-storage's commands, options and lines."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from quorate.cli.errors import Refused
+from quorate.cli.server import load_config
+from quorate.config.listeners import SERVER
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
+
+if TYPE_CHECKING:
+    from quorate.quorum.meta_properties import MetaProperties
+
+config_option = click.option(
+    "-c",
+    "--config",
+    "file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The node's .properties file.",
+)
+
+
+@click.group()
+def storage() -> None:
+    """Format data directories and look at them."""
+
+
+@storage.command("random-uuid")
+def print_random_uuid() -> None:
+    """Print a random cluster id."""
+    click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
+
+
+@storage.command()
+@config_option
+def info(file: str) -> None:
+    """What the node's directory says it is."""
+    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.meta_properties import StorageError, read_meta
+
+    config = load_config(file)
+    disk = OsDisk()
+    meta = None
+    try:
+        if not disk.is_dir(config.log_dir):
+            problem = f"{config.log_dir} does not exist"
+        else:
+            click.echo(f"Found log directory:\n  {config.log_dir}\n")
+            meta = read_meta(disk, config.log_dir)
+            problem = "" if meta else f"{config.log_dir} is not formatted."
+    except StorageError as error:
+        problem = str(error)
+    finally:
+        disk.close()
+    if meta:
+        click.echo(
+            f"Found metadata: {{cluster.id={meta.cluster_id}, "
+            f"directory.id={uuid_to_text(meta.directory_id)}, node.id={meta.node_id}, version=1}}\n"
+        )
+    if problem:
+        click.echo(f"Found problem:\n  {problem}\n")
+        raise SystemExit(1)
+
+
+@storage.command("format")
+@config_option
+@click.option("-t", "--cluster-id", required=True, help="The cluster's id; see random-uuid.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="A formatted directory is no error.")
+@click.option("-s", "--standalone", is_flag=True, help="A quorum of this controller alone.")
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="A node that joins a quorum.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY_ID,...",
+    help="The voters of a new dynamic quorum.",
+)
+@click.option("-r", "--release-version", help="Must be the version that we write, 4.1-IV1.")
+def format_storage(
+    file: str,
+    cluster_id: str,
+    ignore_formatted: bool,
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+    release_version: str | None,
+) -> None:
+    """Make the node's directory one of the cluster."""
+    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.meta_properties import StorageError, read_meta
+    from quorate.quorum.storage_format import (
+        LOCK_FILE,
+        METADATA_LEVEL_NAME,
+        InitialVoter,
+        format_directory,
+    )
+
+    config = load_config(file)
+    check_ways(config, standalone, no_initial_controllers, initial_controllers)
+    if release_version not in (None, "4.1", METADATA_LEVEL_NAME):
+        raise Refused(f"--release-version: value {release_version!r} must be {METADATA_LEVEL_NAME}")
+    directory_id = random_uuid(random.SystemRandom())
+    parsed = parse_initial_controllers(initial_controllers)
+    voters = [InitialVoter(key=key, host=host, port=port) for key, host, port in parsed]
+    if parsed:
+        directory_id = own_directory_id(config, parsed)
+    elif standalone:
+        told = config.listeners.advertisement(config.listeners.controller[0].name)
+        assert told is not None
+        key = ReplicaKey(config.node_id, directory_id)
+        voters = [InitialVoter(key=key, host=told.host, port=told.port)]
+    disk = OsDisk()
+    try:
+        refuse_other_cluster(read_meta(disk, config.log_dir), config, cluster_id)
+        if read_meta(disk, config.log_dir) is not None:
+            if not ignore_formatted:
+                raise Refused(
+                    f"Log directory {config.log_dir} is already formatted. Use --ignore-formatted "
+                    "to ignore this directory and format the others."
+                )
+            click.echo("All of the log directories are already formatted.")
+            return
+        what = "dynamic metadata voter directory" if voters else "metadata directory"
+        disk.make_dirs(config.log_dir)
+        lock = disk.lock(f"{config.log_dir}/{LOCK_FILE}")
+        try:
+            click.echo(
+                f"Formatting {what} {config.log_dir} with metadata.version {METADATA_LEVEL_NAME}."
+            )
+            format_directory(
+                disk,
+                config,
+                cluster_id=cluster_id,
+                directory_id=directory_id,
+                wall_ms=int(time.time() * 1000),
+                voters=voters,
+            )
+        finally:
+            lock.release()
+    except BlockingIOError:
+        raise Refused(f"{config.log_dir} is in use by a running node") from None
+    except (StorageError, OSError) as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+
+
+def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
+    ways = [
+        name
+        for name, given in (
+            ("--standalone", standalone),
+            ("--initial-controllers", initial is not None),
+            ("--no-initial-controllers", no_initial),
+        )
+        if given
+    ]
+    if len(ways) > 1:
+        raise click.UsageError(f"only one of {', '.join(ways)} can be given")
+    if config.voters and ways:
+        raise Refused(
+            f"You cannot specify {ways[0]} and also set controller.quorum.voters on the node: a "
+            "quorum is static or dynamic"
+        )
+    if config.is_controller and not config.voters and not ways:
+        raise Refused(
+            "Because controller.quorum.voters is not set on this controller, you must specify one "
+            "of the following: --standalone, --initial-controllers, or --no-initial-controllers."
+        )
+    if standalone and not config.is_controller:
+        raise Refused("You can only use --standalone on a controller.")
+
+
+def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, int]]:
+    parsed = []
+    for item in text.split(",") if text else ():
+        number, _, rest = item.strip().partition("@")
+        server, _, directory = rest.rpartition(":")
+        match = SERVER.match(server)
+        if not number.isdigit() or match is None:
+            raise click.UsageError(
+                f"--initial-controllers: value {item!r} must be id@host:port:directory-id"
+            )
+        try:
+            key = ReplicaKey(int(number), uuid_from_text(directory))
+        except ValueError as error:
+            raise click.UsageError(f"--initial-controllers: {error}") from None
+        parsed.append((key, match[1].strip("[]"), int(match[2])))
+    return parsed
+
+
+def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int]]) -> Uuid:
+    """A controller among the voters has the directory id that they know it by."""
+    for key, _, _ in voters:
+        if key.id == config.node_id:
+            return key.directory_id
+    raise Refused(f"--initial-controllers: must name this controller, node.id {config.node_id}")
+
+
+def refuse_other_cluster(meta: MetaProperties | None, config: NodeConfig, cluster_id: str) -> None:
+    if meta is None:
+        return
+    where = f"{config.log_dir}/meta.properties"
+    if meta.cluster_id != cluster_id:
+        raise Refused(
+            f"Invalid cluster.id in: {where}. Expected {cluster_id}, but read {meta.cluster_id}"
+        )
+    if meta.node_id != config.node_id:
+        raise Refused(
+            f"Invalid node.id in: {where}. Expected {config.node_id}, but read {meta.node_id}"
+        )

@@ -1,0 +1,179 @@
+"""Runs the nodes of one cluster directory as children of this process.
+
+Modules are imported once, then every node is forked before any loop or thread exists, so that the
+nodes share those pages (gc.freeze keeps the collector from touching them) and start at once. A
+child is a process group of its own: Ctrl-C reaches the supervisor alone, which stops brokers first,
+then controllers. A node that dies stays dead unless `restart`; who starts it again by `quorate
+server` is on their own."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+
+from quorate.cli.cluster_dir import ClusterDir, alive, set_pids
+from quorate.cli.node_process import (
+    assert_forkable,
+    configure_logging,
+    loop_factory,
+    preload,
+    run_node,
+)
+from quorate.config.node_config import NodeConfig
+
+STOP_TIMEOUT_S = 30.0
+RESTART_DELAY_S = 0.5
+PR_SET_PDEATHSIG = 1
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Supervisor:
+    directory: ClusterDir
+    configs: Sequence[NodeConfig]
+    say: Say
+    restart: bool = False
+    pids: dict[int, int] = field(default_factory=dict)  # of the children that run, by node id
+    stopping: bool = False
+    ended: int = 0  # nodes that died unasked
+
+    def start(self) -> None:
+        """Fork every node: controllers first."""
+        preload()
+        gc.collect()
+        gc.freeze()
+        assert_forkable()
+        for config in sorted(self.configs, key=lambda config: not config.is_controller):
+            self.pids[config.node_id] = self.fork(config)
+        set_pids(self.directory.file, dict(self.pids))
+
+    def fork(self, config: NodeConfig) -> int:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        supervisor = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            stop_with_parent(supervisor)
+            redirect_output(self.directory, config.node_id)
+            configure_logging(config)
+            status = run_node(config)
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Reap children until told to stop, then stop the rest in order."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self.reap)
+        self.reap()
+        await stop.wait()
+        self.stopping = True
+        brokers = [config.node_id for config in self.configs if config.is_broker]
+        controllers = [config.node_id for config in self.configs if not config.is_broker]
+        for group in (brokers, controllers):
+            await self.stop(group)
+        set_pids(self.directory.file, {config.node_id: None for config in self.configs})
+
+    async def stop(self, node_ids: Sequence[int]) -> None:
+        """SIGTERM to all of them, wait, and SIGKILL to those that do not end."""
+        pids = self.pids_of(node_ids)
+        for pid in pids.values():
+            send(pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while time.monotonic() < deadline:
+            self.reap()
+            if not any(alive(pid) for pid in pids.values()):
+                return
+            await asyncio.sleep(0.01)
+        for node_id, pid in pids.items():
+            if alive(pid):
+                self.say(f"node {node_id} did not stop in {STOP_TIMEOUT_S:.0f} s: killed")
+                send(pid, signal.SIGKILL)
+
+    def pids_of(self, node_ids: Sequence[int]) -> dict[int, int]:
+        """What runs now: our children, and nodes that were started again by hand."""
+        entry = self.directory.read()
+        nodes = (*entry["controllers"], *entry["brokers"])
+        pids = {node["id"]: node["pid"] for node in nodes} | self.pids
+        return {node_id: pid for node_id in node_ids if (pid := pids.get(node_id)) and alive(pid)}
+
+    def reap(self) -> None:
+        for node_id, pid in list(self.pids.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended == 0:
+                continue
+            del self.pids[node_id]
+            if self.stopping:
+                continue
+            self.ended += 1
+            self.forget(node_id, pid)
+            self.say(f"node {node_id} ended ({ending(status)}); see {self.log_of(node_id)}")
+            if self.restart:
+                asyncio.get_running_loop().call_later(RESTART_DELAY_S, self.spawn, node_id)
+
+    def forget(self, node_id: int, pid: int) -> None:
+        """Unless it was started again meanwhile."""
+        entry = self.directory.read()
+        nodes = (*entry["controllers"], *entry["brokers"])
+        if any(node["id"] == node_id and node["pid"] == pid for node in nodes):
+            set_pids(self.directory.file, {node_id: None})
+
+    def spawn(self, node_id: int) -> None:
+        """Start a node again, as a new program: this process has a loop and cannot fork a node."""
+        if self.stopping or node_id in self.pids:
+            return
+        arguments = [sys.executable, "-m", "quorate.cli", "server"]
+        arguments.append(str(self.directory.node_file(node_id)))
+        log = (os.POSIX_SPAWN_OPEN, 2, str(self.log_of(node_id)), os.O_WRONLY | os.O_APPEND, 0o644)
+        pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=[log], setpgroup=0)
+        self.pids[node_id] = pid
+        set_pids(self.directory.file, {node_id: pid})
+        self.say(f"node {node_id} started again, pid {pid}")
+
+    def log_of(self, node_id: int) -> str:
+        return str(self.directory.node_log(node_id))
+
+
+def send(pid: int, number: int) -> None:
+    if alive(pid):
+        os.kill(pid, number)
+
+
+def ending(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit code {os.WEXITSTATUS(status)}"
+
+
+def stop_with_parent(supervisor: int) -> None:
+    """Where the system can: a supervisor that is killed takes its nodes with it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != supervisor:
+            os._exit(1)
+
+
+def redirect_output(directory: ClusterDir, node_id: int) -> None:
+    log = os.open(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def run_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
+    """In the supervisor, after the forks."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main())

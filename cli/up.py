@@ -1,0 +1,280 @@
+"""`quorate up` and `quorate down`: a whole cluster on this machine, kept in one directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from quorate.cli.cluster_dir import ClusterDir, Shape, addresses, alive, set_pids
+from quorate.cli.errors import NotReachable, Refused
+from quorate.cli.readiness import Readiness
+from quorate.cli.server import load_config, pair_of
+from quorate.cli.supervisor import Supervisor, run_loop
+from quorate.config.node_config import NodeConfig
+
+DEFAULT_DIR = "quorate-data"
+READY_TIMEOUT_S = 60.0
+READY_POLL_S = 0.03
+DOWN_TIMEOUT_S = 70.0
+
+directory_option = click.option(
+    "--dir", "root", default=DEFAULT_DIR, show_default=True, type=click.Path(file_okay=False)
+)
+
+
+@click.command()
+@directory_option
+@click.option("--controllers", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--brokers", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65000),
+    default=9092,
+    show_default=True,
+    help="First port; brokers come first, then controllers. 0: free ports.",
+)
+@click.option("--detach", is_flag=True, help="Return once the cluster is ready; see `down`.")
+@click.option("--restart", is_flag=True, help="Start a node again when it dies.")
+@click.option(
+    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a key on every node."
+)
+@click.pass_context
+def up(
+    context: click.Context,
+    root: str,
+    controllers: int,
+    brokers: int,
+    port: int,
+    detach: bool,
+    restart: bool,
+    overrides: tuple[str, ...],
+) -> None:
+    """Run a cluster as processes on this machine.
+
+    It is formatted on first use and kept in --dir; a later `up` runs what is there. Prints `ready
+    BOOTSTRAP` once every broker is unfenced. Ctrl-C, or `quorate down`, stops it in order.
+    """
+    directory = ClusterDir(Path(root))
+    shape = Shape(
+        controllers=controllers,
+        brokers=brokers,
+        port=port,
+        overrides=tuple(pair_of(each) for each in overrides),
+    )
+    explicit = {
+        name
+        for name in ("controllers", "brokers", "port")
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    }
+    refuse_if_running(directory)
+    configs = prepare(directory, shape, explicit)
+    if detach:
+        sys.exit(detached(directory, configs, restart))
+    sys.exit(supervise(directory, configs, restart, sys.stdout.fileno()))
+
+
+@click.command()
+@directory_option
+def down(root: str) -> None:
+    """Stop the cluster in --dir: brokers first, then controllers."""
+    directory = ClusterDir(Path(root))
+    if not directory.file.exists():
+        raise Refused(f"{directory.root}: there is no cluster here (no cluster.json)")
+    supervisor = supervisor_of(directory)
+    if supervisor is None:
+        stop_orphans(directory)
+        return
+    os.kill(supervisor, signal.SIGTERM)
+    if not wait_gone([supervisor], DOWN_TIMEOUT_S):
+        raise NotReachable(f"the supervisor, pid {supervisor}, did not end")
+
+
+def stop_orphans(directory: ClusterDir) -> None:
+    """Nodes whose supervisor is gone, or that were started by hand."""
+    entry = directory.read()
+    for group in (entry["brokers"], entry["controllers"]):
+        pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        if not wait_gone(pids, DOWN_TIMEOUT_S / 2):
+            raise NotReachable(f"did not end: {', '.join(map(str, pids))}")
+        set_pids(directory.file, {node["id"]: None for node in group})
+
+
+def wait_gone(pids: Sequence[int], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def supervisor_of(directory: ClusterDir) -> int | None:
+    try:
+        pid = int(directory.supervisor_file.read_text())
+    except (OSError, ValueError):
+        return None
+    return pid if alive(pid) else None
+
+
+def refuse_if_running(directory: ClusterDir) -> None:
+    supervisor = supervisor_of(directory)
+    if supervisor is not None:
+        raise Refused(
+            f"{directory.root}: already runs, pid {supervisor}; `quorate down --dir "
+            f"{directory.root}` stops it"
+        )
+
+
+def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[NodeConfig]:
+    """The configs of the nodes in `directory`, made and formatted on first use."""
+    node_ids = directory.node_ids()
+    if not node_ids:
+        directory.create(shape)
+        node_ids = directory.node_ids()
+    elif shape.overrides:
+        for node_id in node_ids:
+            directory.override(node_id, dict(shape.overrides))
+    configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
+    refuse_other_shape(directory, configs, shape, explicit)
+    cluster_id = format_nodes(configs)
+    directory.write(cluster_id, configs)
+    return configs
+
+
+def refuse_other_shape(
+    directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
+) -> None:
+    have = {
+        "controllers": sum(config.is_controller for config in configs),
+        "brokers": sum(config.is_broker for config in configs),
+    }
+    for name, count in have.items():
+        wanted = getattr(shape, name)
+        if name in explicit and wanted != count:
+            raise Refused(
+                f"--{name}: value {wanted} must be {count}: that is what {directory.root} holds; "
+                "choose another --dir for another cluster"
+            )
+
+
+def format_nodes(configs: Sequence[NodeConfig]) -> str:
+    """Format what is not formatted yet; the cluster's id."""
+    import random
+
+    from quorate.quorum.ids import random_uuid, uuid_to_text
+    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.meta_properties import StorageError, read_meta
+    from quorate.quorum.storage_format import format_directory
+
+    disk = OsDisk()
+    chance = random.SystemRandom()
+    try:
+        metas = [read_meta(disk, config.log_dir) for config in configs]
+        known = next((meta.cluster_id for meta in metas if meta is not None), None)
+        cluster_id = known or configs[0].cluster_id or uuid_to_text(random_uuid(chance))
+        for config, meta in zip(configs, metas, strict=True):
+            if meta is None:
+                format_directory(
+                    disk,
+                    config,
+                    cluster_id=cluster_id,
+                    directory_id=random_uuid(chance),
+                    wall_ms=int(time.time() * 1000),
+                )
+    except StorageError as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+    return cluster_id
+
+
+def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool) -> int:
+    """Supervise in a process of its own; pass on what it says until the cluster is ready."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    if os.fork() == 0:
+        status = 1
+        try:
+            os.setsid()
+            os.close(reading)
+            null = os.open(os.devnull, os.O_RDWR)
+            log = os.open(directory.root / "up.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            os.dup2(null, 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            status = supervise(directory, configs, restart, writing)
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        text = lines.read()
+    click.echo(text, nl=False)
+    return 0 if "ready " in text else 3
+
+
+async def wait_ready(
+    directory: ClusterDir, supervisor: Supervisor, stop: asyncio.Event, say: Callable[[str], None]
+) -> bool:
+    """False when told to stop, when a node ended, or when it takes too long."""
+    brokers = directory.read()["brokers"]
+    readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if await asyncio.to_thread(readiness.poll):
+            return True
+        if stop.is_set():
+            return False
+        if supervisor.ended and not supervisor.restart:
+            break
+        await asyncio.sleep(READY_POLL_S)
+    waiting = ", ".join(map(str, readiness.waits_for()))
+    say(f"not ready: brokers {waiting} do not see all of them unfenced")
+    return False
+
+
+def supervise(
+    directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool, output: int
+) -> int:
+    """Start, say `ready`, watch until told to stop. `output` is closed after `ready` if it is a
+    pipe."""
+    from quorate.cli.supervisor import Supervisor
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    directory.supervisor_file.write_text(f"{os.getpid()}\n")
+    supervisor = Supervisor(directory, configs, say, restart)
+    status = 0
+
+    async def main() -> None:
+        nonlocal status
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, stop.set)
+        watching = loop.create_task(supervisor.watch(stop))
+        if await wait_ready(directory, supervisor, stop, say):
+            told = addresses(directory.read()["brokers"])
+            os.write(output, f"ready {told}\n".encode())
+        elif not stop.is_set():
+            status = 3
+            stop.set()
+        if output > 2:
+            os.close(output)
+        await watching
+
+    try:
+        supervisor.start()
+        run_loop(main)
+    finally:
+        directory.supervisor_file.unlink(missing_ok=True)
+    return status

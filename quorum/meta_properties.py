@@ -1,0 +1,128 @@
+"""meta.properties: whose directory this is (Kafka's file), and our checksummed copy of it.
+
+Both valid and equal: fine. One valid: the other is repaired. No copy (Kafka formatted the
+directory): one is made. Both valid and different: refused, for one of two identities is wrong and
+nobody can say which (design "Storage")."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from quorate.config import properties
+from quorate.config.key import ConfigError
+from quorate.quorum.ids import Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.log.checkpoints import read_small, replace
+from quorate.quorum.seams import Disk
+
+META_FILE = "meta.properties"
+META_COPY = "meta.properties.quorate"
+VERSION = "1"
+
+logger = logging.getLogger("quorate.storage")
+
+
+class StorageError(Exception):
+    """A directory that must not be used as asked: says which, why, and the way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid
+
+
+Decoder = Callable[[bytes, str], MetaProperties]
+
+
+def encode(meta: MetaProperties) -> bytes:
+    values = {
+        "cluster.id": meta.cluster_id,
+        "directory.id": uuid_to_text(meta.directory_id),
+        "node.id": str(meta.node_id),
+        "version": VERSION,
+    }
+    return ("#\n" + properties.render(values)).encode()
+
+
+def encode_copy(content: bytes) -> bytes:
+    return b"#crc32c=%08x\n" % crc32c(content) + content
+
+
+def decode(content: bytes, path: str) -> MetaProperties:
+    try:
+        entries = {each.name: each.value for each in properties.parse(content.decode(), path)}
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path}: {error}") from None
+    if entries.get("version") != VERSION:
+        raise StorageError(f"{path}: version {entries.get('version')!r} must be {VERSION}")
+    try:
+        return MetaProperties(
+            cluster_id=entries["cluster.id"],
+            node_id=int(entries["node.id"]),
+            directory_id=uuid_from_text(entries["directory.id"]),
+        )
+    except KeyError as error:
+        raise StorageError(f"{path}: {error.args[0]} is missing") from None
+    except ValueError as error:
+        raise StorageError(f"{path}: {error}") from None
+
+
+def decode_copy(content: bytes, path: str) -> MetaProperties:
+    line, _, rest = content.partition(b"\n")
+    if line != b"#crc32c=%08x" % crc32c(rest):
+        raise StorageError(f"{path}: its checksum does not fit")
+    return decode(rest, path)
+
+
+def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperties | None:
+    """None when the directory is not formatted; StorageError when its identity is damaged."""
+    path, copy_path = f"{log_dir}/{META_FILE}", f"{log_dir}/{META_COPY}"
+    content, copied = read_small(disk, path), read_small(disk, copy_path)
+    if content is None and copied is None:
+        return None
+    primary, problem = attempt(content, path, decode)
+    copy, copy_problem = attempt(copied, copy_path, decode_copy)
+    if primary and copy and primary != copy:
+        raise StorageError(
+            f"{path} says {describe(primary)}, its copy {META_COPY} says {describe(copy)}: remove "
+            "the one that is wrong"
+        )
+    if primary is None and copy is None:
+        raise StorageError(f"{problem or copy_problem}; restore it from a backup of this directory")
+    meta = primary or copy
+    assert meta is not None
+    if repair and (primary is None or copy is None):
+        damaged = path if primary is None else copy_path
+        logger.warning("%s is missing or damaged: written again", damaged)
+        write_meta(disk, log_dir, meta)
+    return meta
+
+
+def attempt(
+    content: bytes | None, path: str, decoder: Decoder
+) -> tuple[MetaProperties | None, str]:
+    if content is None:
+        return None, f"{path} is missing"
+    try:
+        return decoder(content, path), ""
+    except StorageError as error:
+        return None, str(error)
+
+
+def describe(meta: MetaProperties) -> str:
+    return (
+        f"cluster.id={meta.cluster_id} node.id={meta.node_id} "
+        f"directory.id={uuid_to_text(meta.directory_id)}"
+    )
+
+
+def write_meta(disk: Disk, log_dir: str, meta: MetaProperties) -> None:
+    """The copy first: the primary makes the directory a formatted one."""
+    content = encode(meta)
+    replace(disk, f"{log_dir}/{META_COPY}", encode_copy(content))
+    replace(disk, f"{log_dir}/{META_FILE}", content)
