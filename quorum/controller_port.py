@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quorate.quorum.controller.features import SUPPORTED_FEATURES
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.node_core import NodeCore
-from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
@@ -28,11 +27,13 @@ from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Link, LinkHandler
 
 if TYPE_CHECKING:
+    from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
     from quorate.quorum.rpc.kafka.schemas.cluster import (
         DescribeClusterRequest,
         DescribeQuorumRequest,
     )
 
+SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}  # 3.3-IV3 to 4.1-IV1
 CONTROLLERS = 2  # endpoint type of KIP-919
 RULED = (
     ApiKey.CREATE_TOPICS,

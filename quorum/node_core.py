@@ -16,7 +16,6 @@ from typing import Any
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey, Uuid, random_uuid
-from quorate.quorum.log.checkpoints import read_meta_properties
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
@@ -39,8 +38,8 @@ from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
+from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
-LOCK_FILE = ".lock"
 RAFT_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest)
 
 logger = logging.getLogger("quorate.node")
@@ -82,8 +81,7 @@ class NodeCore:
 
     def _open(self) -> None:
         config, seams = self.config, self.seams
-        meta = read_meta_properties(seams.disk, config.metadata_log_dir)
-        check_identity(config, meta.cluster_id, meta.node_id)
+        meta = require_formatted(seams.disk, config)
         self.cluster_id = meta.cluster_id
         self.me = ReplicaKey(config.node_id, meta.directory_id)
         self.incarnation = random_uuid(seams.random)
@@ -95,7 +93,7 @@ class NodeCore:
             wall_ms=seams.clock.wall_ms(),
             clean=False,
         )
-        election_file = ElectionFile(seams.disk, directory)
+        election_file = ElectionFile(seams.disk, directory, [voter.id for voter in config.voters])
         node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
         addresses = {
             voter.id: Address(voter.host, voter.port)
@@ -226,32 +224,15 @@ class NodeCore:
 
 
 def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
-    directory = config.metadata_log_dir
-    if not seams.disk.is_dir(directory):
-        raise NodeRefused(
-            f"{directory} does not exist: format it first with "
-            "`quorate storage format --cluster-id ID --config FILE`"
-        )
+    """Nothing is touched in a directory that is not formatted, or not this node's."""
+    require_formatted(seams.disk, config)
     try:
-        return seams.disk.lock(f"{directory}/{LOCK_FILE}")
+        return seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
     except BlockingIOError:
         raise NodeRefused(
-            f"{directory} is in use by another process: stop that node first, or check log.dirs"
+            f"{config.log_dir} is in use by another process: stop that node first, or set "
+            "log.dirs right"
         ) from None
-
-
-def check_identity(config: NodeConfig, cluster_id: str, node_id: int) -> None:
-    where = f"{config.metadata_log_dir}/meta.properties"
-    if node_id != config.node_id:
-        raise NodeRefused(
-            f"{where} is node {node_id}'s, this is node {config.node_id}: "
-            "check node.id and log.dirs; nothing was touched"
-        )
-    if config.cluster_id is not None and config.cluster_id != cluster_id:
-        raise NodeRefused(
-            f"{where} belongs to cluster {cluster_id}, CLUSTER_ID says {config.cluster_id}: "
-            "nothing was touched"
-        )
 
 
 def metadata_log_settings(config: NodeConfig) -> LogSettings:

@@ -16,7 +16,7 @@ Invariants that every implementation keeps (each has a conformance suite in `tes
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -197,7 +197,7 @@ class Listener(Protocol):
 
 class Transport(Protocol):
     async def listen(
-        self, address: Address, accept: dict[Wire, Accept], *, max_frame_bytes: int
+        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
         """Port 0 picks a free port. A wire that is not in `accept` is closed with a log line; a
         frame over `max_frame_bytes` closes its link before anything is allocated for it."""
