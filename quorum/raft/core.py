@@ -48,6 +48,7 @@ class Core:
         "me",
         "now_ms",
         "random",
+        "refused_keys",
         "resigning",
         "settings",
         "state",
@@ -82,6 +83,7 @@ class Core:
         self.durable_offset = log.flushed_offset
         self.flush_asked = EpochOffset(-1, -1)
         self.connected: set[int] = set()
+        self.refused_keys: dict[int, ReplicaKey] = {}  # said once; one per voter
         self.lost_elections = 0
         self.resigning = False
         self.stopped = False
@@ -153,6 +155,9 @@ class Core:
     def meet(self, replica: ReplicaKey) -> bool:
         """False when it is not the voter that its id says; pins a directory id that was unknown."""
         if self.voters.is_impostor(replica):
+            if self.refused_keys.get(replica.id) == replica:
+                return False
+            self.refused_keys[replica.id] = replica
             known = self.voters.key(replica.id)
             reason = (
                 f"replica {replica} is not voter {known}: its disk was replaced or its "

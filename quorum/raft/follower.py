@@ -7,6 +7,7 @@ observer acknowledges nothing and fetches again at once.
 from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.errors import InvariantViolation
@@ -67,7 +68,7 @@ def on_fetch_response(
     if not isinstance(state, Follower) or voter_id != state.leader_id:
         _retry(core, fetching)
         return
-    fetching.failed = False
+    fetching.failed = fetching.is_first = False
     state.has_fetched = True
     state.leader_gone = False
     if state.deadline_ms is not None:
@@ -75,7 +76,12 @@ def on_fetch_response(
     if response.diverging is not None:
         _truncate(core, response.diverging)
     elif len(response.records):
-        core.log.append(response.records, wall_ms=core.wall_ms)
+        try:
+            core.log.append(response.records, wall_ms=core.wall_ms)
+        except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
+            core.emit(effects.Refused(voter_id, f"the leader's answer to a fetch: {error}"))
+            _retry(core, fetching)
+            return
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
 
 
@@ -159,6 +165,7 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         fetching.failed = False
         leader_id = core.voters.ids[core.random.randrange(0, len(core.voters.ids))]
     settings = core.settings
+    awaits_commit = settings.await_commit or fetching.is_first or not core.is_voter
     request = FetchRequest(
         cluster_id=core.cluster_id,
         replica=core.me,
@@ -167,9 +174,7 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         last_fetched_epoch=last.epoch,
         max_wait_ms=settings.fetch_max_wait_ms,
         max_bytes=settings.fetch_max_bytes,
-        high_watermark=(
-            NEVER if core.is_voter and not settings.await_commit else core.high_watermark
-        ),
+        high_watermark=core.high_watermark if awaits_commit else NEVER,
     )
     fetching.token = core.send(leader_id, request, settings.fetch_max_wait_ms)
 

@@ -27,9 +27,11 @@ from quorate.quorum.raft.start import start
 from quorate.quorum.raft.states import (
     Follower,
     Leader,
+    Prospective,
     ResignedLeader,
     Unattached,
 )
+from quorate.quorum.raft.transitions import become_follower
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.seams import Random
 
@@ -129,7 +131,9 @@ class Raft:
             return
         core.connected.add(voter.id)
         state = core.state
-        if isinstance(state, Follower) and state.leader_id == voter.id:
+        if isinstance(state, Prospective) and core.leader_id == voter.id:
+            become_follower(core, core.epoch, voter.id)  # it lives: no need to ask around
+        elif isinstance(state, Follower) and state.leader_id == voter.id:
             state.leader_gone = False
         elif isinstance(state, Unattached) and state.deadline_ms is not None:
             enough = len(core.connected | {core.me.id}) >= core.voters.majority
@@ -167,6 +171,8 @@ class Raft:
     def deadline_ms(self) -> int | None:
         """When `tick` has something to do, if nothing else happens before."""
         state = self._core.state
+        if self._core.stopped:
+            return None
         if isinstance(state, Leader):
             times = [state.check_quorum_ms, state.begin_epoch_ms, state.parked_ms]
         elif isinstance(state, Unattached | Follower):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.effects import Refused
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.raft.states import Leader, Parked, Progress, State
 from quorate.quorum.raft.voters import majority_offset
@@ -37,7 +38,12 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         core.reply(token, _response(core, ErrorCode.NONE, diverging=diverging))
         return
     if request.offset < progress.end_offset and progress.is_voter:
-        # It lost what it had acknowledged: whatever that made committed may be lost (KAFKA-12181).
+        reason = (
+            f"voter {progress.key} fetches from offset {request.offset} after it had acknowledged "
+            f"all below {progress.end_offset}: it lost records that count as committed "
+            "(KAFKA-12181). Format its disk anew and let it catch up as a new replica"
+        )
+        core.emit(Refused(replica_id=progress.key.id, reason=reason))
         _refuse(core, token, ErrorCode.INVALID_REQUEST)
         return
     _note(core, progress, request.offset)
@@ -149,8 +155,8 @@ def _progress(core: Core, state: Leader, request: FetchRequest) -> Progress | No
     progress = state.voters.get(replica.id)
     if progress is not None and progress.key.directory_id == replica.directory_id:
         return progress
-    if progress is not None and replica in core.voters and core.meet(replica):
-        progress.key = replica
+    if progress is not None and core.meet(replica):
+        progress.key = core.voters.key(replica.id)
         return progress
     progress = state.observers.get(replica)
     if progress is None:

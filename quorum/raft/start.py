@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorate.quorum.ids import NO_NODE
+from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.raft.election import Election
@@ -22,14 +22,19 @@ from quorate.quorum.raft.states import Follower, ResignedLeader, State, Unattach
 
 def start(core: Core) -> None:
     election = core.election
-    for replica in (core.me, *election.pinned):
+    for replica in (*election.pinned, core.me):
         core.voters = core.voters.pin(replica)
+    core.meet(core.me)
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
     alone = core.is_voter and len(core.voters.ids) == 1
     if alone:
         election = replace(election, leader_id=NO_NODE)
-    core.set_election(replace(election, pinned=core.voters.pinned() if core.is_voter else ()))
+    pinned = core.voters.pinned() if core.is_voter else election.pinned
+    voted = election.voted
+    if voted is not None and voted.id == core.me.id and voted.directory_id == ZERO_UUID:
+        voted = core.me  # Kafka's version 0 does not say which directory
+    core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
     core.emit(RoleChanged(core.state.role, core.epoch, core.leader_id))
 

@@ -22,6 +22,7 @@ class Fetching:
 
     token: int | None = None
     retry_ms: int = 0
+    is_first: bool = True  # no answer from this leader yet
     failed: bool = False  # an observer then asks any voter: the leader may be another by now
 
 

@@ -31,7 +31,6 @@ def on_end_quorum_epoch_response(
     if response is None and not core.resigning:
         state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
-    state.retry_ms.pop(voter_id, None)
     state.unacked.discard(voter_id)
     if response is not None and response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
         learn(core, response.epoch, response.leader_id)
@@ -46,6 +45,7 @@ def _ask(core: Core, state: ResignedLeader) -> None:
         ):
             continue
         state.asked.add(voter_id)
+        state.retry_ms.pop(voter_id, None)
         request = EndQuorumEpochRequest(
             cluster_id=core.cluster_id,
             leader_id=core.me.id,

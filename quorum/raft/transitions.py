@@ -48,5 +48,5 @@ def learn(core: Core, epoch: int, leader_id: int) -> None:
             become_unattached(core, epoch)
     elif epoch > core.epoch or core.leader_id == NO_NODE:
         become_follower(core, epoch, leader_id)
-    elif core.leader_id not in (leader_id, core.me.id) or isinstance(core.state, Leader):
+    elif core.leader_id != leader_id:
         raise InvariantViolation(f"epoch {epoch} has two leaders: {core.leader_id} and {leader_id}")

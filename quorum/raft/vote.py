@@ -7,11 +7,19 @@ campaigns twice in one epoch, not even across a restart.
 
 from __future__ import annotations
 
-from quorate.quorum.ids import NO_NODE
+from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
 from quorate.quorum.raft import leader
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
-from quorate.quorum.raft.states import Candidate, Follower, Prospective, Round, Unattached
+from quorate.quorum.raft.states import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    ResignedLeader,
+    Round,
+    Unattached,
+)
 from quorate.quorum.raft.transitions import (
     become_follower,
     become_unattached,
@@ -62,6 +70,7 @@ def step_candidate(core: Core, state: Candidate) -> None:
     elif _is_lost(core, state):
         core.lost_elections += 1
         state.lost = True
+        state.retry_ms.clear()
         limit_ms = BACKOFF_BASE_MS << min(core.lost_elections, 20)
         limit_ms = min(limit_ms, core.settings.election_backoff_max_ms)
         state.deadline_ms = core.now_ms + core.random.randrange(0, limit_ms)
@@ -142,10 +151,15 @@ def _grants(core: Core, request: VoteRequest) -> bool:
                 return up_to_date
             case Follower():
                 return up_to_date and (state.leader_gone or not state.has_fetched)
-            case _:
+            case ResignedLeader():
+                return up_to_date
+            case Leader():
                 return False
     if core.election.voted is not None:
-        return core.election.voted == request.candidate
+        return core.election.voted in (
+            request.candidate,
+            ReplicaKey(request.candidate.id, ZERO_UUID),  # from Kafka's version 0 of quorum-state
+        )
     if not isinstance(state, Unattached | Prospective) or core.leader_id != NO_NODE:
         return False
     return up_to_date
@@ -163,6 +177,7 @@ def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
         ):
             continue
         state.asked.add(voter_id)
+        state.retry_ms.pop(voter_id, None)
         request = VoteRequest(
             cluster_id=core.cluster_id,
             voter=core.voters.key(voter_id),

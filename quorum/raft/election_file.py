@@ -1,0 +1,73 @@
+"""Where the election is kept: `quorum-state` as Kafka has it, and a copy beside it with a checksum.
+
+Both are replaced whole and are durable when `save` returns. A crash in between leaves two valid
+files of which the newer is believed; nothing rests on the newer one yet, so either is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.quorum.log.checkpoints import read_small
+from quorate.quorum.log.names import TEMPORARY_SUFFIX
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.quorum_state import (
+    choose,
+    decode_copy,
+    decode_kafka,
+    encode_copy,
+    encode_v0,
+    encode_v1,
+)
+from quorate.quorum.seams import Disk
+
+KAFKA_NAME = "quorum-state"
+COPY_NAME = "quorate-quorum-state"
+
+
+class ElectionFile:
+    """Calls block; `save` belongs into `Disk.submit`."""
+
+    def __init__(
+        self, disk: Disk, directory: str, voter_ids: Sequence[int], *, kraft_version: int = 0
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._voter_ids = tuple(voter_ids)
+        self._kraft_version = kraft_version
+
+    def load(self) -> Election:
+        """The last one saved; both files then say so. Raises ElectionFileError."""
+        kafka = read_small(self._disk, self._path(KAFKA_NAME))
+        copy = read_small(self._disk, self._path(COPY_NAME))
+        election = choose(
+            None if kafka is None else decode_kafka(kafka),
+            None if copy is None else decode_copy(copy),
+            self._directory,
+        )
+        found = {KAFKA_NAME: kafka, COPY_NAME: copy}
+        if any(found.values()) and found != self._contents(election):
+            self.save(election)
+        return election
+
+    def save(self, election: Election) -> None:
+        contents = self._contents(election)
+        for name, content in contents.items():
+            file = self._disk.open(self._path(name) + TEMPORARY_SUFFIX, create=True)
+            try:
+                file.truncate(0)
+                file.pwrite(content, 0)
+                file.sync()
+            finally:
+                file.close()
+        for name in contents:
+            self._disk.rename(self._path(name) + TEMPORARY_SUFFIX, self._path(name))
+        self._disk.sync_dir(self._directory)
+
+    def _contents(self, election: Election) -> dict[str, bytes]:
+        dynamic = self._kraft_version > 0
+        kafka = encode_v1(election) if dynamic else encode_v0(election, self._voter_ids)
+        return {KAFKA_NAME: kafka, COPY_NAME: encode_copy(election)}
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"

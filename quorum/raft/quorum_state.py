@@ -1,0 +1,189 @@
+"""The contents of Kafka's `quorum-state` and of our checksummed copy, and which of them to believe.
+
+Kafka's file has no checksum and no room for the voters' directory ids; the copy has both. A node
+that believed a wrong vote could vote twice, so what cannot be known for sure is refused (R1, R2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from crc32c import crc32c
+
+from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.errors import ElectionFileError
+
+T = TypeVar("T")
+COPY_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    reason: str
+
+
+Found = Election | Damaged | None
+"""What one of the two files holds; None when there is no such file."""
+
+
+def encode_v0(election: Election, voter_ids: Sequence[int]) -> bytes:
+    """What Kafka writes while kraft.version is 0; it leaves out the voted directory id."""
+    return _json(
+        clusterId="",
+        leaderId=election.leader_id,
+        leaderEpoch=election.epoch,
+        votedId=NO_NODE if election.voted is None else election.voted.id,
+        appliedOffset=0,
+        currentVoters=[{"voterId": voter_id} for voter_id in voter_ids],
+        data_version=0,
+    )
+
+
+def encode_v1(election: Election) -> bytes:
+    """What Kafka writes from kraft.version 1 on."""
+    return _json(**_fields(election), data_version=1)
+
+
+def decode_kafka(content: bytes) -> Found:
+    def parse(state: Any) -> Election:
+        version = state["data_version"]
+        if version not in (0, 1):
+            raise ValueError(f"data_version {version} is neither 0 nor 1")
+        return _election(state)
+
+    return _checked(content, parse)
+
+
+def encode_copy(election: Election) -> bytes:
+    """The JSON, and in a line of its own its CRC-32C."""
+    body = _json(
+        **_fields(election),
+        voters=[
+            {"voterId": key.id, "voterDirectoryId": uuid_to_text(key.directory_id)}
+            for key in election.pinned
+        ],
+        data_version=COPY_VERSION,
+    )
+    return b"%b\n%08x\n" % (body, crc32c(body))
+
+
+def decode_copy(content: bytes) -> Found:
+    body, newline, checksum = content.partition(b"\n")
+    if not newline or checksum != b"%08x\n" % crc32c(body):
+        return Damaged("its checksum does not match")
+
+    def parse(state: Any) -> Election:
+        if state["data_version"] != COPY_VERSION:
+            raise ValueError(f"data_version {state['data_version']} is not {COPY_VERSION}")
+        pinned = tuple(
+            ReplicaKey(_int(voter["voterId"]), uuid_from_text(voter["voterDirectoryId"]))
+            for voter in state["voters"]
+        )
+        return replace(_election(state), pinned=pinned)
+
+    return _checked(body, parse)
+
+
+def choose(kafka: Found, copy: Found, where: str) -> Election:
+    """| quorum-state | copy | believed |
+    |---|---|---|
+    | valid | valid | the one with the higher epoch, or that has a vote or leader |
+    | valid | missing or damaged | quorum-state |
+    | missing or damaged | valid | the copy |
+    | missing | missing | this node never voted |
+    | anything else | | refused |
+    """
+    match kafka, copy:
+        case None, None:
+            return Election()
+        case Election(), Election():
+            return _reconcile(kafka, copy, where)
+        case Election(), _:
+            return kafka
+        case _, Election():
+            return copy
+    reasons = "; ".join(
+        f"{name}: {'missing' if found is None else found.reason}"
+        for name, found in (("quorum-state", kafka), ("copy", copy))
+        if not isinstance(found, Election)
+    )
+    raise ElectionFileError(
+        f"{where}: the vote of this node is lost ({reasons}). It could vote twice, so it does not "
+        "start. Restore either file from a backup of this very node taken after its last start, or "
+        "format the disk anew (a new directory.id) and let it catch up as a new replica"
+    )
+
+
+def _reconcile(kafka: Election, copy: Election, where: str) -> Election:
+    if kafka.epoch != copy.epoch:  # a crash between the two renames, or Kafka ran here since
+        newer = max(kafka, copy, key=lambda each: each.epoch)
+        return replace(newer, pinned=copy.pinned)
+    return Election(
+        copy.epoch,
+        _agreed(_vote(kafka, copy), copy.voted, None, "vote", where),
+        _agreed(kafka.leader_id, copy.leader_id, NO_NODE, "leader", where),
+        copy.pinned,
+    )
+
+
+def _vote(kafka: Election, copy: Election) -> ReplicaKey | None:
+    """Version 0 says only whom it voted for, not on which disk."""
+    voted = kafka.voted
+    if voted is not None and copy.voted is not None and voted.directory_id == ZERO_UUID:
+        return replace(voted, directory_id=copy.voted.directory_id)
+    return voted
+
+
+def _agreed(one: T, other: T, unknown: T, what: str, where: str) -> T:
+    if unknown not in (one, other) and one != other:
+        raise ElectionFileError(
+            f"{where}: quorum-state and its copy are both intact and name another {what} in the "
+            f"same epoch: {one} and {other}. One of them is from another node or was edited: bring "
+            "back this node's own, or format the disk anew (a new directory.id)"
+        )
+    return other if one == unknown else one
+
+
+def _fields(election: Election) -> dict[str, object]:
+    voted = election.voted or ReplicaKey(NO_NODE, ZERO_UUID)
+    return {
+        "leaderId": election.leader_id,
+        "leaderEpoch": election.epoch,
+        "votedId": voted.id,
+        "votedDirectoryId": uuid_to_text(voted.directory_id),
+    }
+
+
+def _json(**fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode("ascii")
+
+
+def _checked(content: bytes, parse: Callable[[Any], Election]) -> Found:
+    try:
+        return parse(json.loads(content))
+    except (ValueError, KeyError, TypeError) as error:
+        return Damaged(f"{type(error).__name__}: {error}")
+
+
+def _election(state: Any) -> Election:
+    voted_id = _int(state["votedId"])
+    directory_id = state.get("votedDirectoryId")
+    voted = ReplicaKey(voted_id, _directory(directory_id)) if voted_id >= 0 else None
+    epoch = _int(state["leaderEpoch"])
+    if epoch < 0:
+        raise ValueError(f"leaderEpoch {epoch} is negative")
+    return Election(epoch, voted, _int(state["leaderId"]))
+
+
+def _directory(text: object) -> Uuid:
+    return ZERO_UUID if text is None else uuid_from_text(str(text))
+
+
+def _int(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a number")
+    return value
