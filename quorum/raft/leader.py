@@ -121,5 +121,5 @@ def _announce(core: Core, state: Leader) -> None:
     state.begin_epoch_ms = core.now_ms + interval_ms if uninformed else None
     forget_ms = core.now_ms - core.settings.observer_session_timeout_ms
     for key, progress in list(state.observers.items()):
-        if progress.last_fetch_ms < forget_ms and progress.parked is None:
+        if progress.fetch_ms < forget_ms and progress.parked is None:
             del state.observers[key]

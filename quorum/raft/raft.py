@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft import follower, leader, serving, succession, vote
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.describe import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.log_view import RaftLog
@@ -180,6 +181,10 @@ class Raft:
         else:
             times = [state.deadline_ms, *state.retry_ms.values()]
         return min((each for each in times if each is not None), default=None)
+
+    def describe(self) -> QuorumDescription | None:
+        """As of the last input; None when this node does not lead."""
+        return describe(self._core)
 
     @property
     def role(self) -> Role:

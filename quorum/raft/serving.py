@@ -30,7 +30,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         _refuse(core, token, ErrorCode.REQUEST_TIMED_OUT)
         return
     answer_parked(core, progress, ErrorCode.NONE)
-    progress.last_fetch_ms = core.now_ms
+    progress.fetch_ms = core.now_ms
     if progress.is_voter:
         _contact(core, state, progress)
     diverging = diverging_epoch(core, request.offset, request.last_fetched_epoch)

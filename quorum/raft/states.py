@@ -88,7 +88,7 @@ class Progress:
     key: ReplicaKey
     is_voter: bool
     end_offset: int = NO_OFFSET  # a voter has flushed all below; only grows within an epoch
-    last_fetch_ms: int = NO_NODE
+    fetch_ms: int = NO_NODE
     previous_fetch_ms: int = NO_NODE
     last_fetch_log_end: int = 0  # the leader's log end at the fetch before
     caught_up_ms: int = NO_NODE

@@ -1,0 +1,62 @@
+"""What DescribeQuorum tells: the leader's view of every replica. Times are wall times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.states import Leader, Progress
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDescription:
+    replica: ReplicaKey
+    log_end_offset: int  # UNKNOWN before its first fetch in this epoch, as are the times
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]
+
+
+def describe(core: Core) -> QuorumDescription | None:
+    """None when this node does not lead."""
+    state = core.state
+    if not isinstance(state, Leader):
+        return None
+    me = ReplicaDescription(
+        replica=core.me,
+        log_end_offset=core.log.end_offset,
+        last_fetch_ms=core.wall_ms,
+        last_caught_up_ms=core.wall_ms,
+    )
+    voters = [me, *(_replica(core, each) for each in state.voters.values())]
+    observers = [_replica(core, each) for each in state.observers.values()]
+    return QuorumDescription(
+        leader_id=core.me.id,
+        epoch=core.epoch,
+        high_watermark=core.high_watermark,
+        voters=tuple(sorted(voters, key=lambda each: each.replica)),
+        observers=tuple(sorted(observers, key=lambda each: each.replica)),
+    )
+
+
+def _replica(core: Core, progress: Progress) -> ReplicaDescription:
+    def wall_ms(time_ms: int) -> int:
+        return UNKNOWN if time_ms == UNKNOWN else time_ms + core.wall_offset_ms
+
+    return ReplicaDescription(
+        replica=progress.key,
+        log_end_offset=progress.end_offset,
+        last_fetch_ms=wall_ms(progress.fetch_ms),
+        last_caught_up_ms=wall_ms(progress.caught_up_ms),
+    )
