@@ -1,0 +1,48 @@
+"""Produce and Fetch by hand, for the paths where every record passes.
+
+The same bytes as the declared schemas give (the tests compare them), but flat: one tuple per
+partition instead of a tree, and record batches are never copied: they are memoryviews of the
+request on the way in, and parts of their own on the way out.
+"""
+
+from quorate.quorum.rpc.kafka.hot.fetch_request import (
+    REPLICA_FETCH_VERSION,
+    FetchPartition,
+    FetchRequest,
+    build_fetch_request,
+    parse_fetch_request,
+)
+from quorate.quorum.rpc.kafka.hot.fetch_response import (
+    FetchedPartition,
+    FetchResponse,
+    build_fetch_response,
+    parse_fetch_response,
+)
+from quorate.quorum.rpc.kafka.hot.primitives import NodeEndpoint
+from quorate.quorum.rpc.kafka.hot.produce import (
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    RecordError,
+    build_produce_response,
+    parse_produce_request,
+)
+
+__all__ = [
+    "REPLICA_FETCH_VERSION",
+    "FetchPartition",
+    "FetchRequest",
+    "FetchResponse",
+    "FetchedPartition",
+    "NodeEndpoint",
+    "ProducePartition",
+    "ProduceRequest",
+    "ProducedPartition",
+    "RecordError",
+    "build_fetch_request",
+    "build_fetch_response",
+    "build_produce_response",
+    "parse_fetch_request",
+    "parse_fetch_response",
+    "parse_produce_request",
+]
