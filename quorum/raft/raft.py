@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft import follower, leader, serving, succession, vote
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.describe import QuorumDescription, describe
+from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.log_view import RaftLog
