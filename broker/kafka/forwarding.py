@@ -37,7 +37,7 @@ def forwarding_handler(forwarder: Forwarder) -> Callable[[RequestContext, memory
                 api = APIS[context.api_key]
                 request = decode(api.request, context.version, body)
                 text = "the active controller could not be asked, or its answer was lost"
-                failure = FAILURES[context.api_key](request, ErrorCode(response.error), text)
+                failure = FAILURES[context.api_key](request, ErrorCode.of(response.error), text)
                 context.respond(failure)
 
         envelope = EnvelopeRequest(

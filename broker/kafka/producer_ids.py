@@ -85,7 +85,7 @@ class ProducerIds:
             self._serve()
             return
         if response is not None:
-            logger.warning("no producer ids: %s", ErrorCode(response.error).name)
+            logger.warning("no producer ids: %s", ErrorCode.of(response.error).name)
         waiting, self._waiting = self._waiting, deque()
         for context in waiting:  # retriable: the client asks again
             context.respond(failure(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))

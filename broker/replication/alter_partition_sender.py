@@ -95,7 +95,7 @@ class AlterPartitionSender:
                 logger.warning(
                     "AlterPartition for %d partitions answered %s; sending it again",
                     len(sent),
-                    ErrorCode(response.error).name,
+                    ErrorCode.of(response.error).name,
                 )
             self._schedule(RETRY_MS)
             return

@@ -178,7 +178,7 @@ class BrokerLifecycle:
             self._next(0)
             return
         if response is not None and response.error not in RETRIED_REGISTRATION:
-            code = ErrorCode(response.error).name
+            code = ErrorCode.of(response.error).name
             self._on_failed(RegistrationRefused(f"{code}: {response.message}"))
             return
         if self._clock.now_ms() >= self._give_up_ms:
@@ -198,7 +198,7 @@ class BrokerLifecycle:
             return
         if response is None or response.error != ErrorCode.NONE:
             if response is not None and response.error != ErrorCode.NOT_CONTROLLER:
-                logger.warning("heartbeat answered %s", ErrorCode(response.error).name)
+                logger.warning("heartbeat answered %s", ErrorCode.of(response.error).name)
             self._retry()
             return
         self._failures = 0

@@ -206,6 +206,11 @@ class Log:
             return self._active.read(offset, max_bytes, end)
         return self._segment_of(offset).read(offset, max_bytes, end)
 
+    @property
+    def max_timestamp_ms(self) -> int:
+        """Of all records; -1 when there are none."""
+        return max(segment.max_timestamp_ms for segment in self._segments)
+
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not before `timestamp_ms`."""
         for segment in self._segments:

@@ -1,0 +1,162 @@
+"""ListOffsets (2) and OffsetForLeaderEpoch (23): where a log starts, ends, was at a time, left an
+epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.broker.replication.hosted import Hosted
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+CONSUMER = -1
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+NO_TIMESTAMP = -1
+
+Found = tuple[int, int, int]  # timestamp, offset, leader epoch
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsHandler:
+    replicas: Replicas
+    topics: TopicDirectory
+
+    def list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+        context.respond(
+            ListOffsetsResponse(
+                topics=tuple(
+                    ListOffsetsTopicResponse(
+                        name=topic.name,
+                        partitions=tuple(
+                            self._list(topic.name, each, request.replica_id, context.version)
+                            for each in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        )
+
+    def _list(
+        self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
+    ) -> ListOffsetsPartitionResponse:
+        hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
+        find = LOOKUPS.get(wanted.timestamp, at_time)
+        if hosted is not None and not error:
+            leading = hosted.partition.leadership
+            assert leading is not None
+            behind = hosted.partition.high_watermark < leading.epoch_start_offset
+            if replica_id == CONSUMER and wanted.timestamp == LATEST and behind:
+                # The high watermark of the last leader may have been greater (KIP-207).
+                error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
+        if hosted is None or error:
+            return ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index, error_code=error
+            )
+        found = find(hosted, wanted.timestamp, replica_id)
+        timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index,
+            error_code=ErrorCode.NONE,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=epoch,
+        )
+
+    def epoch_end_offsets(
+        self, context: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> None:
+        context.respond(
+            OffsetForLeaderEpochResponse(
+                topics=tuple(
+                    OffsetForLeaderTopicResult(
+                        topic=topic.topic,
+                        partitions=tuple(
+                            self._epoch_end(topic.topic, each) for each in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        )
+
+    def _epoch_end(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        hosted, error = self._leader(topic, wanted.partition, wanted.current_leader_epoch)
+        if hosted is None or error:
+            return EpochEndOffset(partition=wanted.partition, error_code=error)
+        found = hosted.log.epochs.end_offset_for(wanted.leader_epoch)
+        return EpochEndOffset(
+            partition=wanted.partition,
+            error_code=ErrorCode.NONE,
+            leader_epoch=-1 if found is None else found.epoch,
+            end_offset=-1 if found is None else found.offset,
+        )
+
+    def _leader(
+        self, topic: str, partition: int, current_leader_epoch: int
+    ) -> tuple[Hosted | None, ErrorCode]:
+        topic_id = self.topics.topic_id(topic, ZERO_UUID)
+        if topic_id is None:
+            return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        hosted = self.replicas.hosted((topic_id, partition))
+        if hosted is None:
+            known = self.topics.leader((topic_id, partition)) is not None
+            return None, ErrorCode.NOT_LEADER_OR_FOLLOWER if known else MISSING
+        return hosted, hosted.partition.leader_error(current_leader_epoch)
+
+
+LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
+MISSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def latest(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+    consumer = replica_id == CONSUMER
+    offset = hosted.partition.high_watermark if consumer else hosted.log.end_offset
+    return NO_TIMESTAMP, offset, hosted.partition.leader_epoch
+
+
+def earliest(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+    offset = hosted.log.start_offset
+    return NO_TIMESTAMP, offset, hosted.log.epochs.epoch_at(offset)
+
+
+def at_max_timestamp(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+    return at_time(hosted, hosted.log.max_timestamp_ms, replica_id)
+
+
+def nowhere(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+    """There is no tiered storage."""
+    return None
+
+
+def at_time(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+    found = hosted.log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= hosted.partition.high_watermark:
+        return None
+    return found.timestamp_ms, found.offset, found.leader_epoch
+
+
+LOOKUPS: dict[int, Callable[[Hosted, int, int], Found | None]] = {
+    LATEST: latest,
+    EARLIEST: earliest,
+    MAX_TIMESTAMP: at_max_timestamp,
+    EARLIEST_LOCAL: earliest,
+    LATEST_TIERED: nowhere,
+}
