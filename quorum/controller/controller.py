@@ -86,6 +86,7 @@ class Controller:
         """Another image altogether: a snapshot, or the committed one after a lost leadership."""
         self._context.image = image
         self._context.index = PartitionIndex.of(image)
+        self._context.hints.keep_only(image.brokers)
         return Result(effects=self._follow_all(image))
 
     def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
@@ -191,13 +192,15 @@ class Controller:
     # ---------------------------------------------------------------------------------------- hints
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
-        """A connection from `host` has proved to be this broker's."""
+        """A connection from `host` has proved to be this broker's. Told in every role: a standby
+        that takes over then knows who is there."""
         session = self._session(broker_id, broker_epoch)
         if session is not None:
             session.connection_lost = False
         return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
+        """The last connection of this broker is gone, and what it sent has been handled."""
         session = self._session(broker_id, broker_epoch)
         if session is not None:
             session.connection_lost = True

@@ -20,7 +20,7 @@ image and written to the log like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from quorate.quorum.controller.result import ProbeBroker
@@ -75,6 +75,10 @@ class Hints:
             if watched.address not in watched.answered:
                 return self._probe(broker_id, watched)
         return ()
+
+    def keep_only(self, broker_ids: Container[int]) -> None:
+        for broker_id in [each for each in self._watched if each not in broker_ids]:
+            del self._watched[broker_id]
 
     def activate(self, brokers: Iterable[Broker], *, delay_ms: int, hold_until_ms: int) -> Probes:
         """`hold_until_ms`: brokers fenced under the old controller may have been so by a hint."""

@@ -9,8 +9,8 @@ shrinks (KAFKA-15021); nothing changed means no record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from quorate.quorum.controller.directories import default_directory
 from quorate.quorum.controller.elections import Acceptable, Election, elect
@@ -20,13 +20,11 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import (
     NO_LEADER_CHANGE,
-    NO_RECOVERY_CHANGE,
     RECOVERING,
     PartitionChangeRecord,
 )
 
 Ids = tuple[int, ...]
-T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,28 +82,23 @@ def partition_change(
             isr, recovery, cause = (leader,), RECOVERING, Cause.UNCLEAN_ELECTION
     elif any(replica not in target.replicas for replica in partition.replicas):
         leader = partition.leader  # only to raise the leader epoch: a replica leaves
-    record = PartitionChangeRecord(
-        topic_id=key[0],
-        partition_id=key[1],
-        leader=leader,
-        isr=if_changed(isr, partition.isr),
-        replicas=if_changed(target.replicas, partition.replicas),
-        removing_replicas=if_changed(target.removing, partition.removing),
-        adding_replicas=if_changed(target.adding, partition.adding),
-        directories=if_changed(
-            directories_of(image, partition, target.replicas), partition.directories
-        ),
-        leader_recovery_state=(
-            NO_RECOVERY_CHANGE if recovery == partition.leader_recovery_state else recovery
-        ),
-    )
-    if record == PartitionChangeRecord(topic_id=key[0], partition_id=key[1]):
+    directories = directories_of(image, partition, target.replicas)
+    changed: dict[str, Any] = {
+        name: new
+        for name, new, old in (
+            ("leader", leader, NO_LEADER_CHANGE),
+            ("isr", isr, partition.isr),
+            ("replicas", target.replicas, partition.replicas),
+            ("removing_replicas", target.removing, partition.removing),
+            ("adding_replicas", target.adding, partition.adding),
+            ("directories", directories, partition.directories),
+            ("leader_recovery_state", recovery, partition.leader_recovery_state),
+        )
+        if new != old
+    }
+    if not changed:
         return None
-    return replace(record, cause=cause)
-
-
-def if_changed(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...] | None:
-    return None if new == old else new
+    return PartitionChangeRecord(topic_id=key[0], partition_id=key[1], cause=cause, **changed)
 
 
 def directories_of(image: MetadataImage, partition: Partition, replicas: Ids) -> tuple[Uuid, ...]:

@@ -76,7 +76,6 @@ class Sessions:
             self._leave_deadlines(session)
             self._deadlines.add((deadline_ms, session.broker_id))
         session.deadline_ms = deadline_ms
-        session.connection_lost = False
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
         session = self._by_broker.get(broker_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from quorate.config.key import ConfigError
 from quorate.config.topic_keys import TOPIC_KEYS, validate_topic_configs
@@ -43,6 +44,7 @@ def described_configs(
     for name, key in TOPIC_KEYS.items():
         if key.internal:
             continue
+        value: str | None
         if name in overrides:
             value, source = overrides[name], TOPIC_CONFIG
         elif name in cluster:
@@ -50,6 +52,12 @@ def described_configs(
         else:
             default = static.get(name, key.default)
             source = DEFAULT_CONFIG if default == key.default else STATIC_BROKER_CONFIG
-            value = key.format(default)  # type: ignore[assignment]
-        described.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
+            value = key.format(default)
+        described.append(described_config(name, value, source))
     return tuple(described)
+
+
+@lru_cache(maxsize=1024)
+def described_config(name: str, value: str | None, source: int) -> CreatableTopicConfigs:
+    """Nearly every topic has nearly the same."""
+    return CreatableTopicConfigs(name=name, value=value, config_source=source)

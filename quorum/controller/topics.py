@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from quorate.quorum.controller.assignments import manual_topic, new_partition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.placement import place, usable_brokers
-from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.result import (
+    MAX_RECORDS_PER_USER_OP,
+    RequestRefused,
+    Result,
+    TooManyRecords,
+    check_room,
+)
 from quorate.quorum.controller.topic_configs import (
     check_topic_configs,
     described_configs,
@@ -19,6 +25,7 @@ from quorate.quorum.controller.topic_configs import (
 from quorate.quorum.controller.topic_names import check_new_name
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, TopicRecord
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.topics import (
@@ -171,35 +178,51 @@ def failed(name: str, refused: RequestRefused) -> CreatableTopicResult:
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
     """By name or by id; the older versions have names only."""
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    if len(asked) > MAX_RECORDS_PER_USER_OP:
+        return Result(response=DeleteTopicsResponse(responses=tuple(map(not_deleted, asked))))
     removed: dict[Uuid, MetadataRecord] = {}
     responses = []
     for state in asked:
-        result = delete_topic(context, state, already=removed)
-        if result.error_code == ErrorCode.NONE:
-            removed[result.topic_id] = RemoveTopicRecord(topic_id=result.topic_id)
-        responses.append(result)
+        topic_id, name, error, message = state.topic_id, state.name, ErrorCode.NONE, None
+        try:
+            topic = topic_to_delete(context, state)
+            topic_id, name = topic.id, topic.name
+            if topic_id in removed:
+                raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic.")
+            removed[topic_id] = RemoveTopicRecord(topic_id=topic_id)
+        except RequestRefused as refused:
+            error, message = refused.error, refused.message
+        responses.append(
+            DeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=error, error_message=message
+            )
+        )
     return Result(tuple(removed.values()), DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def delete_topic(
-    context: Context, state: DeleteTopicState, already: dict[Uuid, MetadataRecord]
-) -> DeletableTopicResult:
-    by_id = state.topic_id != ZERO_UUID
-    topic_id = state.topic_id if by_id else context.image.topic_id(state.name or "")
-    topic = context.image.topics.get(topic_id)
-    error, message = ErrorCode.NONE, None
-    if by_id and state.name is not None:
-        error, message = ErrorCode.INVALID_REQUEST, "Topic name and topic id can not both be set."
-    elif not by_id and state.name is None:
-        error, message = ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
-    elif topic is None:
-        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        message = "This server does not host this topic" + (" ID." if by_id else "-partition.")
-    elif topic_id in already:
-        error, message = ErrorCode.INVALID_REQUEST, "Duplicate topic in one request."
+def not_deleted(state: DeleteTopicState) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=topic.name if topic is not None else state.name,
-        topic_id=topic_id,
-        error_code=error,
-        error_message=message,
+        name=state.name,
+        topic_id=state.topic_id,
+        error_code=ErrorCode.POLICY_VIOLATION,
+        error_message=f"At most {MAX_RECORDS_PER_USER_OP} topics can be deleted at once.",
     )
+
+
+def topic_to_delete(context: Context, state: DeleteTopicState) -> Topic:
+    image, by_id = context.image, state.topic_id != ZERO_UUID
+    if by_id and state.name is not None:
+        raise RequestRefused(
+            ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
+    if not by_id and state.name is None:
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    topic = image.topics.get(state.topic_id) if by_id else image.topic(state.name or "")
+    if topic is None and by_id:
+        raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    if topic is None:
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+        )
+    return topic
