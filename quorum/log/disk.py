@@ -139,6 +139,10 @@ class OsDisk:
         self._worker: threading.Thread | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
+    @property
+    def open_files(self) -> int:
+        return len(self._open_files)
+
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         file = OsFile(self, path, flags)

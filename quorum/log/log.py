@@ -380,8 +380,12 @@ class Log:
             for position, header, intact in recovery.scan(segment):
                 if header is None or not intact or header.base_offset != offset:
                     reason = f"no valid batch of offset {offset}"
-                    raise CorruptLog(segment.path, position, offset, reason)
-                offset = header.next_offset
+                elif header.leader_epoch != self.epochs.epoch_at(offset):
+                    reason = f"leader epoch {header.leader_epoch} is not the one of that offset"
+                else:
+                    offset = header.next_offset
+                    continue
+                raise CorruptLog(segment.path, position, offset, reason)
 
     def rename_for_deletion(self, unique: str) -> str:
         """The directory is `<topic>-<partition>.<unique>-delete` from now on, durably; where it is.

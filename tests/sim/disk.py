@@ -1,0 +1,421 @@
+"""An in-memory Disk that forgets: what a crash leaves is what was synced, and any part of the rest.
+
+A file is its bytes now, its bytes as last synced, and the writes in between. `crash()` makes the
+disk that a node finds after power comes back: of the unsynced writes all, none, a prefix, or any
+of their 512-byte sectors; of the unsynced names of a directory likewise. A sector itself is old
+or new, never mixed.
+
+Faults: `before` is called with every operation and may raise (EIO, ENOSPC); `capacity_bytes`
+fills up, after a partial write; `flip` damages stored bytes. A failed sync leaves its writes
+readable and never durable, also not by a later sync that succeeds. `die_at` ends the machine in
+the middle of its nth operation.
+
+Everything is decided by the random handed in; nothing is ever iterated in hash order.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from quorate.quorum.seams import Buffer, Random
+
+T = TypeVar("T")
+
+SECTOR_BYTES = 512
+
+Before = Callable[[str, str], None]
+"""(operation, path); operations are open pread pwrite truncate sync rename remove sync_dir ..."""
+
+
+class PowerCut(BaseException):
+    """The machine is gone: nothing of the node that ran on this disk runs on."""
+
+
+@dataclass(slots=True)
+class Write:
+    offset: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Truncate:
+    size: int
+
+
+@dataclass(slots=True)
+class Inode:
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    unsynced: list[Write | Truncate] = field(default_factory=list)
+
+    def change(self, change: Write | Truncate) -> None:
+        apply(self.data, change)
+        self.unsynced.append(change)
+
+    def sync(self) -> None:
+        for change in self.unsynced:
+            apply(self.durable, change)
+        self.unsynced.clear()
+
+    def after_crash(self, random: Random) -> Inode:
+        survivors = list(surviving(self.unsynced, random))
+        content = bytearray(self.durable)
+        for change in survivors:
+            apply(content, change)
+        return Inode(bytearray(content), content)
+
+
+@dataclass(slots=True)
+class Directory:
+    names: dict[str, Node] = field(default_factory=dict)
+    durable: dict[str, Node] = field(default_factory=dict)
+    unsynced: list[dict[str, Node | None]] = field(default_factory=list)
+
+    def change(self, names: dict[str, Node | None]) -> None:
+        rename_all(self.names, names)
+        self.unsynced.append(names)
+
+    def sync(self) -> None:
+        for names in self.unsynced:
+            rename_all(self.durable, names)
+        self.unsynced.clear()
+
+    def after_crash(self, random: Random) -> Directory:
+        kept = dict(self.durable)
+        for names in subset(self.unsynced, random):
+            rename_all(kept, names)
+        after = {name: kept[name].after_crash(random) for name in sorted(kept)}
+        return Directory(dict(after), after)
+
+
+Node = Inode | Directory
+
+
+def apply(content: bytearray, change: Write | Truncate) -> None:
+    size = change.size if isinstance(change, Truncate) else change.offset
+    if len(content) < size:
+        content += bytes(size - len(content))
+    if isinstance(change, Truncate):
+        del content[size:]
+    else:
+        content[size : size + len(change.data)] = change.data
+
+
+def rename_all(names: dict[str, Node], changes: dict[str, Node | None]) -> None:
+    for name, node in changes.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+def subset(changes: list[T], random: Random) -> list[T]:
+    """All, none, a prefix or any of them, in their order."""
+    how = random.randrange(0, 4)
+    if how == 0:
+        return []
+    if how == 1:
+        return changes
+    if how == 2:
+        return changes[: random.randrange(0, len(changes) + 1)]
+    return [change for change in changes if random.getrandbits(1)]
+
+
+def surviving(changes: list[Write | Truncate], random: Random) -> Iterator[Write | Truncate]:
+    """Like `subset`, but by the sector, as if the disk had written them in any order."""
+    how = random.randrange(0, 4)
+    whole = {0: 0, 1: len(changes), 2: random.randrange(0, len(changes) + 1), 3: 0}[how]
+    yield from changes[:whole]
+    if how < 2:
+        return
+    for change in changes[whole : whole + 1] if how == 2 else changes:
+        if isinstance(change, Truncate):
+            if random.getrandbits(1):
+                yield change
+            continue
+        start = 0
+        while start < len(change.data):
+            end = start + SECTOR_BYTES - (change.offset + start) % SECTOR_BYTES
+            if random.getrandbits(1):
+                yield Write(change.offset + start, change.data[start:end])
+            start = end
+
+
+class SimFile:
+    def __init__(self, disk: SimDisk, path: str, inode: Inode, writable: bool) -> None:
+        self.path = path
+        self._writable = writable
+        self._disk = disk
+        self._inode = inode
+
+    def pread(self, size: int, offset: int) -> bytes:
+        self._disk.called("pread", self.path)
+        return bytes(memoryview(self._inode.data)[offset : offset + size])
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        if not self._writable:
+            raise OSError(errno.EBADF, "Bad file descriptor", self.path)
+        write = Write(offset, bytes(data))
+        self._disk.called("pwrite", self.path, lambda: self._inode.change(write))
+        room = self._disk.room_bytes()
+        growth = offset + len(write.data) - len(self._inode.data)
+        if room is not None and growth > room:
+            written = max(0, len(write.data) - (growth - room))
+            self._inode.change(Write(offset, write.data[:written]))
+            raise OSError(errno.ENOSPC, "No space left on device", self.path)
+        self._inode.change(write)
+
+    def truncate(self, size: int) -> None:
+        cut = Truncate(size)
+        self._disk.called("truncate", self.path, lambda: self._inode.change(cut))
+        self._inode.change(cut)
+
+    def sync(self) -> None:
+        try:
+            self._disk.called("sync", self.path)
+        except OSError:
+            self._inode.unsynced.clear()  # the kernel calls those pages clean now
+            raise
+        self._inode.sync()
+
+    def size(self) -> int:
+        self._disk.called("size", self.path)
+        return len(self._inode.data)
+
+    def close(self) -> None:
+        pass
+
+
+class SimLock:
+    def __init__(self, held: dict[str, None], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.pop(self._path, None)
+
+
+class SimDisk:
+    """`later(callback)` calls back from the event loop after a time of its choice; by default
+    nothing that is submitted ever runs."""
+
+    def __init__(
+        self,
+        random: Random,
+        later: Callable[[Callable[[], None]], None] = lambda callback: None,
+        root: Directory | None = None,
+    ) -> None:
+        self.calls = 0
+        self.die_at: int | None = None
+        self.dead = False
+        self.before: Before = lambda operation, path: None
+        self.capacity_bytes: int | None = None
+        self._random = random
+        self._later = later
+        self._root = root or Directory()
+        self._locks: dict[str, None] = {}
+        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]]
+        self._jobs = deque()
+
+    # -- faults ----------------------------------------------------------------------------------
+
+    def crash(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
+        """The disk after a power cut; this one is dead from now on."""
+        self.dead = True
+        self._jobs.clear()
+        root = self._root.after_crash(self._random)
+        return SimDisk(self._random, later or self._later, root)
+
+    def restart(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
+        """The disk after the process died alone: all that was written is still there, unsynced."""
+        self.dead = True
+        self._jobs.clear()
+        return SimDisk(self._random, later or self._later, self._root)
+
+    def flip(self, path: str, position: int, mask: int = 0x01) -> None:
+        """Damage one stored byte, as it is read from now on and after any crash."""
+        inode = self._inode(path)
+        for content in (inode.data, inode.durable):
+            if position < len(content):
+                content[position] ^= mask
+
+    def content(self, path: str) -> bytes:
+        return bytes(self._inode(path).data)
+
+    def room_bytes(self) -> int | None:
+        if self.capacity_bytes is None:
+            return None
+        return max(0, self.capacity_bytes - used_bytes(self._root))
+
+    def called(
+        self, operation: str, path: str, half_done: Callable[[], None] = lambda: None
+    ) -> None:
+        """Every operation starts here; `half_done` is what a power cut in its midst may leave."""
+        if self.dead:
+            raise PowerCut
+        self.calls += 1
+        if self.calls == self.die_at:
+            if self._random.getrandbits(1):
+                half_done()
+            self.dead = True
+            raise PowerCut
+        self.before(operation, path)
+
+    # -- the seam --------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimFile:
+        self.called("open", path)
+        parent, name = self._parent(path)
+        node = parent.names.get(name)
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+            node = Inode()
+            parent.change({name: node})
+        return SimFile(self, path, node, writable)
+
+    def exists(self, path: str) -> bool:
+        self.called("exists", path)
+        return self._find(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        self.called("is_dir", path)
+        return isinstance(self._find(path), Directory)
+
+    def list(self, path: str) -> list[str]:
+        self.called("list", path)
+        return sorted(self._directory(path).names)
+
+    def make_dir(self, path: str) -> None:
+        parent, name = self._parent(path)
+        if name in parent.names:
+            raise FileExistsError(errno.EEXIST, "File exists", path)
+        self.called("make_dir", path, lambda: parent.change({name: Directory()}))
+        parent.change({name: Directory()})
+
+    def make_dirs(self, path: str) -> None:
+        self.called("make_dirs", path)
+        directory = self._root
+        for name in path.strip("/").split("/"):
+            node = directory.names.get(name)
+            if node is None:
+                node = Directory()
+                directory.change({name: node})
+                directory.sync()
+            if not isinstance(node, Directory):
+                raise FileExistsError(errno.EEXIST, "File exists", path)
+            directory = node
+
+    def rename(self, source: str, target: str) -> None:
+        old, old_name = self._parent(source)
+        new, new_name = self._parent(target)
+        node = old.names.get(old_name)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+
+        def both() -> None:
+            if old is new:
+                old.change({old_name: None, new_name: node})
+            else:
+                new.change({new_name: node})
+                old.change({old_name: None})
+
+        self.called("rename", source, both)
+        both()
+
+    def remove(self, path: str) -> None:
+        parent, name = self._parent(path)
+        if not isinstance(parent.names.get(name), Inode):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        self.called("remove", path, lambda: parent.change({name: None}))
+        parent.change({name: None})
+
+    def remove_tree(self, path: str) -> None:
+        directory = self._directory(path)
+        for name in sorted(directory.names):
+            child = f"{path}/{name}"
+            if isinstance(directory.names[name], Directory):
+                self.remove_tree(child)
+            else:
+                self.remove(child)
+        self.called("remove_tree", path)
+        parent, own_name = self._parent(path)
+        parent.change({own_name: None})
+
+    def sync_dir(self, path: str) -> None:
+        directory = self._directory(path)
+        self.called("sync_dir", path)
+        directory.sync()
+
+    def lock(self, path: str) -> SimLock:
+        self.open(path, create=True)
+        if path in self._locks:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable", path)
+        self._locks[path] = None
+        return SimLock(self._locks, path)
+
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Some time passes before the work, and some between it and its answer."""
+        self._jobs.append((work, done))
+        if len(self._jobs) == 1:
+            self._later(self._work)
+
+    def _work(self) -> None:
+        if self.dead:
+            return
+        work, done = self._jobs[0]
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+
+        def answer() -> None:
+            if self.dead:
+                return
+            self._jobs.popleft()
+            if self._jobs:
+                self._later(self._work)
+            done(result, error)
+
+        self._later(answer)
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    def _find(self, path: str) -> Node | None:
+        node: Node = self._root
+        for name in path.strip("/").split("/") if path != "/" else ():
+            child = node.names.get(name) if isinstance(node, Directory) else None
+            if child is None:
+                return None
+            node = child
+        return node
+
+    def _directory(self, path: str) -> Directory:
+        node = self._find(path)
+        if not isinstance(node, Directory):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return node
+
+    def _inode(self, path: str) -> Inode:
+        node = self._find(path)
+        assert isinstance(node, Inode), path
+        return node
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        head, _, name = path.rpartition("/")
+        return self._directory(head or "/"), name
+
+
+def used_bytes(node: Node) -> int:
+    if isinstance(node, Inode):
+        return len(node.data)
+    return sum(used_bytes(child) for child in node.names.values())
