@@ -1,0 +1,242 @@
+"""Pipelined requests and responses over one link, both ways.
+
+Everything that is sent in one loop iteration leaves as one frame. `done` is called exactly once
+for each request, never inside `request`, with the response or an RpcFailure that says whether the
+other end can have acted on it. There is no task and no future per request; one timer sweeps all
+timeouts.
+
+A response that comes after its request timed out is dropped. Requests reach their handlers in the
+order in which they were sent; responses come in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.messages import (
+    BY_CLASS,
+    BY_NUMBER,
+    FRAME_HEADER_BYTES,
+    MAX_MESSAGES_PER_FRAME,
+    Message,
+    Unsupported,
+    frame_header,
+    packed,
+    rows_of,
+)
+from quorate.quorum.seams import Clock, Link, ProtocolError, Timer
+
+logger = logging.getLogger(__name__)
+
+
+class FailureKind(enum.Enum):
+    NOT_SENT = "not sent"  # provably: it never left this node
+    UNSUPPORTED = "unsupported"  # provably not carried out: the other end said so
+    LOST = "lost"  # the link closed: unknown outcome
+    TIMED_OUT = "timed out"  # unknown outcome
+
+
+class RpcFailure(Exception):
+    """No response. `outcome_unknown`: the other end may have acted on the request."""
+
+    def __init__(self, kind: FailureKind, reason: str) -> None:
+        super().__init__(f"{kind.value}: {reason}")
+        self.kind = kind
+        self.outcome_unknown = kind in (FailureKind.LOST, FailureKind.TIMED_OUT)
+
+
+Done = Callable[[Any], None]  # with a response of the request's RPC, or an RpcFailure
+Reply = Callable[[Message], None]
+Handler = Callable[[Peer, Any, Reply], None]
+Handlers = Mapping[type, Handler]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSettings:
+    max_frame_bytes: int = 32 * 1024 * 1024
+    max_outstanding: int = 100_000  # requests without a response
+    max_pending_bytes: int = 128 * 1024 * 1024  # queued for a peer that does not read
+
+
+@dataclass(slots=True)
+class _Outstanding:
+    deadline_ms: int
+    response: int  # kind
+    done: Done
+
+
+class Channel:
+    def __init__(
+        self,
+        link: Link,
+        peer: Peer,
+        clock: Clock,
+        handlers: Handlers,
+        settings: ChannelSettings,
+        on_closed: Callable[[Channel], None],
+    ) -> None:
+        self.peer = peer
+        self.closed = False
+        self._link = link
+        self._clock = clock
+        self._handlers = handlers
+        self._settings = settings
+        self._on_closed = on_closed
+        self._next_id = 0
+        self._outstanding: dict[int, _Outstanding] = {}
+        self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
+        self._sweep: Timer | None = None
+        self._sweep_at_ms = 0
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._outstanding)
+
+    def request(self, message: Message, timeout_ms: int, done: Done) -> None:
+        if refusal := self._refusal():
+            return self._fail_soon(done, refusal)
+        correlation_id = self._next_id
+        data = packed(message, correlation_id)
+        if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
+            name = type(message).__name__
+            return self._fail_soon(done, f"{name} of {len(data)} bytes is larger than a frame")
+        self._next_id += 1
+        deadline_ms = self._clock.now_ms() + timeout_ms
+        response = BY_CLASS[type(message)].number + 1
+        self._outstanding[correlation_id] = _Outstanding(deadline_ms, response, done)
+        if self._sweep is None or deadline_ms < self._sweep_at_ms:
+            self._sweep_at(deadline_ms)
+        self._enqueue(data, correlation_id)
+        return None
+
+    async def call(self, message: Message, timeout_ms: int) -> Any:
+        """For cold paths: the response, or raises the RpcFailure."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def done(result: object) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.request(message, timeout_ms, done)
+        result = await future
+        if isinstance(result, RpcFailure):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Send what is queued, then close."""
+        self._flush()
+        self._link.close()
+
+    def abort(self) -> None:
+        self._link.abort()
+
+    def on_frame(self, frame: memoryview) -> None:
+        for row in rows_of(frame):
+            kind = BY_NUMBER.get(row[0])
+            if row[0] & 1:
+                self._respond(row)
+            elif kind is None or (handler := self._handlers.get(kind.cls)) is None:
+                name = kind.cls.__name__ if kind else f"request kind {row[0]}"
+                self._reply(row[1], row[0] + 1, Unsupported(reason=f"{name} is not served here"))
+            else:
+                handler(self.peer, kind.read(row), partial(self._reply, row[1], row[0] + 1))
+            if self.closed:
+                return
+
+    def on_closed(self, error: Exception | None) -> None:
+        self.closed = True
+        unsent = {correlation_id for _, correlation_id in self._queue}
+        self._queue.clear()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        outstanding, self._outstanding = self._outstanding, {}
+        reason = f"the link to {self.peer} closed" + (f": {error}" if error else "")
+        for correlation_id, request in outstanding.items():
+            kind = FailureKind.NOT_SENT if correlation_id in unsent else FailureKind.LOST
+            request.done(RpcFailure(kind, reason))
+        self._on_closed(self)
+
+    def _refusal(self) -> str:
+        if self.closed or self._link.closed:
+            return f"the link to {self.peer} is closed"
+        if len(self._outstanding) >= self._settings.max_outstanding:
+            return f"{len(self._outstanding)} requests to {self.peer} are without a response"
+        if self._link.pending_bytes > self._settings.max_pending_bytes:
+            return f"{self.peer} does not read: {self._link.pending_bytes} bytes wait for it"
+        return ""
+
+    def _fail_soon(self, done: Done, reason: str) -> None:
+        self._clock.call_soon(partial(done, RpcFailure(FailureKind.NOT_SENT, reason)))
+
+    def _reply(self, correlation_id: int, kind: int, message: Message) -> None:
+        if self.closed:
+            return None
+        name = type(message).__name__
+        assert BY_CLASS[type(message)].number == kind or isinstance(message, Unsupported), name
+        data = packed(message, correlation_id)
+        if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
+            logger.error("%s to %s is larger than a frame: %d bytes", name, self.peer, len(data))
+            return self._link.abort()  # the requester must not wait for its timeout
+        if self._link.pending_bytes > self._settings.max_pending_bytes:
+            logger.warning("closing the link to %s, which does not read its responses", self.peer)
+            return self._link.abort()
+        return self._enqueue(data, None)
+
+    def _respond(self, row: list[Any]) -> None:
+        request = self._outstanding.pop(row[1], None)
+        if request is None:
+            return
+        kind = BY_NUMBER.get(row[0])
+        if kind is None or (kind.number != request.response and kind.cls is not Unsupported):
+            self._outstanding[row[1]] = request  # fails with the link
+            raise ProtocolError(f"response of kind {row[0]} to a request of {request.response - 1}")
+        response = kind.read(row)
+        if kind.cls is Unsupported:
+            response = RpcFailure(FailureKind.UNSUPPORTED, response.reason)
+        request.done(response)
+
+    def _enqueue(self, data: bytes, correlation_id: int | None) -> None:
+        if not self._queue:
+            self._clock.call_soon(self._flush)
+        self._queue.append((data, correlation_id))
+
+    def _flush(self) -> None:
+        """One frame of all that is queued; more only when it would be too large."""
+        if not self._queue or self.closed:
+            return
+        queue, self._queue = self._queue, []
+        parts: list[bytes] = []
+        room = self._settings.max_frame_bytes - FRAME_HEADER_BYTES
+        for data, _ in queue:
+            if len(data) > room or len(parts) == MAX_MESSAGES_PER_FRAME:
+                self._link.send(frame_header(len(parts)), *parts)
+                parts, room = [], self._settings.max_frame_bytes - FRAME_HEADER_BYTES
+            parts.append(data)
+            room -= len(data)
+        self._link.send(frame_header(len(parts)), *parts)
+
+    def _sweep_at(self, deadline_ms: int) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._sweep_at_ms = deadline_ms
+        delay_ms = max(1, deadline_ms - self._clock.now_ms())
+        self._sweep = self._clock.call_later(delay_ms, self._time_out)
+
+    def _time_out(self) -> None:
+        self._sweep = None
+        now_ms = self._clock.now_ms()
+        expired = [i for i, r in self._outstanding.items() if r.deadline_ms <= now_ms]
+        requests = [self._outstanding.pop(correlation_id) for correlation_id in expired]
+        if self._outstanding:
+            self._sweep_at(min(r.deadline_ms for r in self._outstanding.values()))
+        failure = RpcFailure(FailureKind.TIMED_OUT, f"no response from {self.peer}")
+        for request in requests:
+            request.done(failure)

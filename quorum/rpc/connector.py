@@ -1,0 +1,182 @@
+"""Keeps one channel to a peer: connects, shakes hands, comes back after a loss.
+
+The first attempt after a loss is made at once: whether it is refused tells a dead process from a
+silent one (a hint, see raft and controller). Later ones back off exponentially, with jitter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.channel import Channel
+from quorate.quorum.rpc.greeting import ClientGreeting, HandshakeRefused, NodeSettings, RefusalLog
+from quorate.quorum.seams import (
+    Address,
+    Link,
+    PeerRefused,
+    Random,
+    Timer,
+    Transport,
+    TransportError,
+    Wire,
+)
+
+
+class ConnectorEvents(Protocol):
+    def on_up(self, channel: Channel) -> None:
+        """Before anything arrives through the channel."""
+
+    def on_down(self, channel: Channel) -> None:
+        """The channel of the last `on_up` is gone; its requests have failed before."""
+
+    def on_refused(self) -> None:
+        """The peer's host is up and nothing listens there; told after every such attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSettings:
+    node: NodeSettings
+    connect_timeout_ms: int = 2000
+    backoff_ms: int = 20
+    max_backoff_ms: int = 1000
+    jitter: float = 0.2
+
+
+class Connector:
+    """Runs from `start` to `close`; `channel` is None while the peer is not reached."""
+
+    def __init__(
+        self,
+        address: Address,
+        transport: Transport,
+        random: Random,
+        settings: ConnectorSettings,
+        events: ConnectorEvents,
+        *,
+        expected_id: int = NO_NODE,
+    ) -> None:
+        self.address = address
+        self.channel: Channel | None = None
+        self._transport = transport
+        self._random = random
+        self._settings = settings
+        self._events = events
+        self._expected_id = expected_id
+        self._refusals = RefusalLog()
+        self._closed = False
+        self._failures = 0
+        self._up_since_ms = 0
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._link: Link | None = None
+
+    def start(self) -> None:
+        self._attempt()
+
+    def retry_now(self) -> None:
+        """A sign of life from the peer ends the backoff."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._attempt()
+
+    def close(self) -> None:
+        """The channel, if any, is aborted: its requests fail, and `on_down` comes."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        if self._link is not None:
+            self._link.abort()
+
+    def _attempt(self) -> None:
+        self._timer = None
+        if not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            await self._transport.connect(
+                self.address,
+                Wire.NODE,
+                self._accept,
+                max_frame_bytes=self._settings.node.channel.max_frame_bytes,
+                timeout_ms=self._settings.connect_timeout_ms,
+            )
+        except PeerRefused:
+            self._back_off()
+            self._events.on_refused()
+        except TransportError:
+            self._back_off()
+
+    def _accept(self, link: Link) -> ClientGreeting:
+        self._link = link
+        greeting = ClientGreeting(
+            link, self._settings.node, self._up, self._down, self._greeting_failed
+        )
+        greeting.start(self._expected_id)
+        return greeting
+
+    def _up(self, channel: Channel) -> None:
+        self.channel = channel
+        self._up_since_ms = self._settings.node.clock.now_ms()
+        self._events.on_up(channel)
+
+    def _down(self, channel: Channel) -> None:
+        self.channel = self._link = None
+        up_ms = self._settings.node.clock.now_ms() - self._up_since_ms
+        if self._failures == 0 or up_ms > self._settings.max_backoff_ms:
+            self._failures = 1  # unless it goes on like this, the next attempt is made at once
+            self._attempt()
+        else:
+            self._back_off()
+        self._events.on_down(channel)
+
+    def _greeting_failed(self, error: Exception) -> None:
+        self._link = None
+        if isinstance(error, HandshakeRefused):
+            self._refusals.say(str(self.address), str(error))
+        self._back_off()
+
+    def _back_off(self) -> None:
+        if self._closed:
+            return
+        settings = self._settings
+        backoff_ms = min(settings.max_backoff_ms, settings.backoff_ms << min(self._failures, 16))
+        delay_ms = backoff_ms * (1 + settings.jitter * (2 * self._random.random() - 1))
+        self._failures += 1
+        self._timer = settings.node.clock.call_later(delay_ms, self._attempt)
+
+
+class Evidence(enum.Enum):
+    """What a probe found out about a peer's port."""
+
+    ALIVE = "alive"
+    REFUSED = "refused"  # the host is up, the process is not
+    UNREACHABLE = "unreachable"  # nothing is known
+
+
+async def probe(transport: Transport, address: Address, timeout_ms: int) -> Evidence:
+    """Connect once and leave without a word."""
+    try:
+        link = await transport.connect(
+            address, Wire.NODE, _Mute, max_frame_bytes=1024, timeout_ms=timeout_ms
+        )
+    except PeerRefused:
+        return Evidence.REFUSED
+    except TransportError:
+        return Evidence.UNREACHABLE
+    link.close()
+    return Evidence.ALIVE
+
+
+class _Mute:
+    def __init__(self, link: Link) -> None: ...
+
+    def on_frame(self, frame: memoryview) -> None: ...
+
+    def on_closed(self, error: Exception | None) -> None: ...

@@ -1,0 +1,38 @@
+"""How a transport hands frames, and the end, to a LinkHandler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from quorate.quorum.seams import Link, LinkHandler, ProtocolError
+
+logger = logging.getLogger(__name__)
+
+
+def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
+    """What the handler raised, if it did: the link is then aborted already. A ProtocolError is
+    the peer's fault; anything else is a bug and goes to the loop's exception handler, where the
+    node stops."""
+    try:
+        handler.on_frame(frame)
+    except ProtocolError as error:
+        logger.warning("closing the link to %s: %s", link.peer, error)
+        link.abort()
+        return error
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"handling a frame from {link.peer} failed", "exception": error}
+        )
+        link.abort()
+        return error
+    return None
+
+
+def deliver_end(link: Link, handler: LinkHandler, error: Exception | None) -> None:
+    try:
+        handler.on_closed(error)
+    except Exception as failure:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"handling the end of {link.peer} failed", "exception": failure}
+        )

@@ -1,0 +1,146 @@
+"""The handshake over a fresh link, seen from either end; afterwards the link belongs to a Channel.
+
+Exactly one of `on_channel` and `on_failure` is called, in time: a peer that says nothing is cut
+off.
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
+from quorate.quorum.rpc.handshake import Hello, HelloReply, Peer, refusal_of
+from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
+from quorate.quorum.seams import Clock, Link, LinkHandler
+
+logger = logging.getLogger(__name__)
+MAX_REMEMBERED_REFUSALS = 100
+
+
+class HandshakeRefused(Exception):
+    """One of the two ends does not talk to the other; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """What every node-to-node link of a node has in common."""
+
+    clock: Clock
+    hello: Callable[[], Hello]  # asked anew for each link: the generation may have changed
+    handlers: Handlers
+    channel: ChannelSettings = ChannelSettings()
+    handshake_timeout_ms: int = 2000
+
+
+@dataclass(slots=True)
+class RefusalLog:
+    """Says each refusal once, however often the peer comes back."""
+
+    said: dict[str, None] = field(default_factory=dict)
+
+    def say(self, where: str, reason: str) -> None:
+        line = f"{where}: {reason}"
+        if line in self.said:
+            return
+        if len(self.said) >= MAX_REMEMBERED_REFUSALS:
+            self.said.clear()
+        self.said[line] = None
+        logger.warning("handshake refused, %s", line)
+
+
+class Greeting(abc.ABC):
+    """LinkHandler of a link from its first frame on."""
+
+    def __init__(
+        self,
+        link: Link,
+        settings: NodeSettings,
+        on_channel: Callable[[Channel], None],
+        on_closed: Callable[[Channel], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._link = link
+        self._settings = settings
+        self._on_channel = on_channel
+        self._on_channel_closed = on_closed
+        self._on_failure = on_failure
+        self._channel: LinkHandler | None = None
+        self._failure: Exception | None = None
+        self._timer = settings.clock.call_later(settings.handshake_timeout_ms, self._too_late)
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._channel is not None:
+            self._channel.on_frame(frame)
+        elif self._failure is None:
+            self._greet(frame)
+
+    def on_closed(self, error: Exception | None) -> None:
+        if self._channel is not None:
+            self._channel.on_closed(error)
+            return
+        self._timer.cancel()
+        reason = f"the link to {self._link.peer} closed during the handshake"
+        self._on_failure(self._failure or error or ConnectionResetError(reason))
+
+    @abc.abstractmethod
+    def _greet(self, frame: memoryview) -> None:
+        """The first frame."""
+
+    def _established(self, hello: Hello) -> None:
+        self._timer.cancel()
+        settings = self._settings
+        channel = Channel(
+            self._link,
+            Peer(hello, self._link.peer),
+            settings.clock,
+            settings.handlers,
+            settings.channel,
+            self._on_channel_closed,
+        )
+        self._channel = channel
+        self._on_channel(channel)
+
+    def _refused(self, reason: str) -> None:
+        self._failure = HandshakeRefused(reason)
+        self._link.close()
+
+    def _too_late(self) -> None:
+        timeout_ms = self._settings.handshake_timeout_ms
+        self._failure = TimeoutError(f"{self._link.peer} said nothing for {timeout_ms} ms")
+        self._link.abort()
+
+    def _send(self, message: Message) -> None:
+        self._link.send(frame_header(1), packed(message, 0))
+
+
+class ServerGreeting(Greeting):
+    def _greet(self, frame: memoryview) -> None:
+        theirs: Hello = sole_message(frame, Hello)
+        mine = self._settings.hello()
+        if reason := refusal_of(mine, theirs):
+            self._send(HelloReply(hello=None, refusal=reason))
+            self._refused(reason)
+        else:
+            self._send(HelloReply(hello=mine))
+            self._established(theirs)
+
+
+class ClientGreeting(Greeting):
+    expected_id = NO_NODE
+
+    def start(self, expected_id: int) -> None:
+        self.expected_id = expected_id
+        self._send(self._settings.hello())
+
+    def _greet(self, frame: memoryview) -> None:
+        reply: HelloReply = sole_message(frame, HelloReply)
+        if reply.hello is None:
+            return self._refused(f"{self._link.peer} refuses: {reply.refusal}")
+        mine = self._settings.hello()
+        if reason := refusal_of(mine, reply.hello, expected_id=self.expected_id):
+            return self._refused(reason)
+        return self._established(reply.hello)

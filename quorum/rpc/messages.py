@@ -1,0 +1,130 @@
+"""The table of node-to-node messages, and frames of them.
+
+A frame is a msgpack array of messages; a message is `[kind, correlation id, field, field, ...]`.
+The kind of a request is twice its RPC's number, that of its response one more. Numbers are never
+reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import msgpack  # type: ignore[import-untyped]
+
+from quorate.quorum.controller import messages as controller
+from quorate.quorum.raft import messages as raft
+from quorate.quorum.rpc.handshake import Hello, HelloReply, VersionRange
+from quorate.quorum.rpc.rows import reader, writer
+from quorate.quorum.seams import Buffer, ProtocolError
+
+MAX_MESSAGES_PER_FRAME = 4096
+MAX_ARRAY_ELEMENTS = 100_000
+HEAD = 2  # kind and correlation id
+ARRAY_32 = b"\xdd"  # msgpack's array with a four-byte length
+
+
+class Message(Protocol):
+    """Any dataclass of the table."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """Answer to a request that this node does not serve: it was provably not carried out."""
+
+    reason: str
+
+
+class Rpc(NamedTuple):
+    number: int
+    request: type | None
+    response: type
+    min_version: int = 0
+    max_version: int = 0
+
+
+RPCS = (
+    Rpc(0, Hello, HelloReply),
+    Rpc(1, None, Unsupported),
+    Rpc(2, raft.VoteRequest, raft.VoteResponse),
+    Rpc(3, raft.BeginQuorumEpochRequest, raft.BeginQuorumEpochResponse),
+    Rpc(4, raft.EndQuorumEpochRequest, raft.EndQuorumEpochResponse),
+    Rpc(5, raft.FetchRequest, raft.FetchResponse),
+    Rpc(10, controller.BrokerRegistrationRequest, controller.BrokerRegistrationResponse),
+    Rpc(11, controller.BrokerHeartbeatRequest, controller.BrokerHeartbeatResponse),
+    Rpc(12, controller.AlterPartitionRequest, controller.AlterPartitionResponse),
+    Rpc(13, controller.AllocateProducerIdsRequest, controller.AllocateProducerIdsResponse),
+    Rpc(14, controller.EnvelopeRequest, controller.EnvelopeResponse),
+)
+
+VERSIONS = tuple(
+    VersionRange(rpc=rpc.number, minimum=rpc.min_version, maximum=rpc.max_version) for rpc in RPCS
+)
+
+
+class Kind(NamedTuple):
+    number: int
+    cls: type
+    write: Callable[[int, int, Any], Sequence[Any]]
+    read: Callable[[Sequence[Any]], Any]
+
+    @property
+    def is_response(self) -> bool:
+        return bool(self.number & 1)
+
+
+def _kinds() -> list[Kind]:
+    numbered = [(2 * rpc.number, rpc.request) for rpc in RPCS if rpc.request is not None]
+    numbered += [(2 * rpc.number + 1, rpc.response) for rpc in RPCS]
+    return [Kind(number, cls, writer(cls, HEAD), reader(cls, HEAD)) for number, cls in numbered]
+
+
+_KINDS = _kinds()
+BY_NUMBER = {kind.number: kind for kind in _KINDS}
+BY_CLASS = {kind.cls: kind for kind in _KINDS}
+_pack = msgpack.Packer().pack  # keeps its buffer; one thread, the event loop's, packs
+
+
+def packed(message: Message, correlation_id: int) -> bytes:
+    kind = BY_CLASS[type(message)]
+    data: bytes = _pack(kind.write(kind.number, correlation_id, message))
+    return data
+
+
+def frame_header(messages: int) -> bytes:
+    """What stands in a frame before the messages."""
+    return ARRAY_32 + messages.to_bytes(4, "big")
+
+
+FRAME_HEADER_BYTES = len(frame_header(0))
+
+
+def rows_of(frame: Buffer) -> list[list[Any]]:
+    """The messages of a frame, each checked to start with kind and correlation id, not yet
+    decoded."""
+    try:
+        rows = msgpack.unpackb(
+            frame, max_array_len=MAX_ARRAY_ELEMENTS, max_map_len=0, max_ext_len=0, use_list=True
+        )
+    except (ValueError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"not a frame of messages: {error}") from None
+    if type(rows) is not list or len(rows) > MAX_MESSAGES_PER_FRAME:
+        raise ProtocolError(f"not an array of at most {MAX_MESSAGES_PER_FRAME} messages")
+    for row in rows:
+        if type(row) is not list or len(row) < HEAD or type(row[0]) is not int:
+            raise ProtocolError("a message must be an array that starts with its kind")
+        if type(row[1]) is not int:
+            raise ProtocolError("a message's correlation id must be an integer")
+    return rows
+
+
+def sole_message(frame: Buffer, expected: type) -> Any:
+    """The one message that a frame of the handshake holds."""
+    rows = rows_of(frame)
+    kind = BY_NUMBER.get(rows[0][0]) if len(rows) == 1 else None
+    if kind is None or kind.cls is not expected:
+        raise ProtocolError(f"expected a {expected.__name__} alone in its frame")
+    return kind.read(rows[0])

@@ -1,0 +1,176 @@
+"""The Transport of real networks: TCP, with both wires behind one listening port.
+
+The first four bytes of a connection tell the wires apart: `GET ` is HTTP, with the WebSockets of
+nodes among it; anything else is the size of a Kafka frame (those letters would be one of 1.2 GB).
+Runs on asyncio and on uvloop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from quorate.quorum.rpc.http import HttpHandler, Routes
+from quorate.quorum.rpc.kafka_frames import KafkaLink, address_of
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Link,
+    Listener,
+    PeerRefused,
+    PeerUnreachable,
+    Wire,
+)
+
+if TYPE_CHECKING:
+    from quorate.quorum.rpc.websocket import HttpSide
+
+logger = logging.getLogger(__name__)
+HTTP_PREFIX = b"GET "
+BACKLOG = 1024
+MAX_CONNECTIONS = 16_384  # per listener
+
+
+class AioTransport:
+    """`http` may be filled after listening has begun."""
+
+    def __init__(self, http: dict[str, HttpHandler] | None = None) -> None:
+        self.http: dict[str, HttpHandler] = {} if http is None else http
+
+    async def listen(
+        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+    ) -> Listener:
+        loop = asyncio.get_running_loop()
+        listener = AioListener(accept, self.http, max_frame_bytes)
+        host = address.host or None
+        if address.port == 0:  # one port, though a name may have several addresses
+            found = await loop.getaddrinfo(
+                host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            host = str(found[0][4][0])
+        server = await loop.create_server(
+            lambda: _Sniffer(listener), host, address.port, backlog=BACKLOG
+        )
+        listener.serve(server, address.host)
+        return listener
+
+    async def connect(
+        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+    ) -> Link:
+        if wire is Wire.NODE:
+            from quorate.quorum.rpc import websocket
+
+            return await websocket.connect(
+                address, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+            )
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                _, link = await loop.create_connection(
+                    lambda: KafkaLink(accept, max_frame_bytes), address.host, address.port
+                )
+        except ConnectionRefusedError as error:
+            raise PeerRefused(f"{address} refuses connections") from error
+        except OSError as error:  # TimeoutError and socket.gaierror are
+            raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
+        return link
+
+
+class AioListener:
+    address: Address
+
+    def __init__(self, accept: Mapping[Wire, Accept], routes: Routes, max_frame_bytes: int) -> None:
+        self.accept = accept
+        self.max_frame_bytes = max_frame_bytes
+        self._routes = routes
+        self._server: asyncio.Server
+        self._open: dict[Link | _Sniffer, None] = {}
+        self._http: HttpSide | None = None
+        self._drained = asyncio.Event()
+
+    def serve(self, server: asyncio.Server, host: str) -> None:
+        self._server = server
+        self.address = Address(host, server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        self._server.close()
+        for connection in list(self._open):
+            connection.abort()
+        if self._open:
+            self._drained.clear()
+            await self._drained.wait()
+        if self._http is not None:
+            await self._http.close()
+
+    def opened(self, connection: Link | _Sniffer) -> None:
+        self._open[connection] = None
+
+    def gone(self, connection: Link | _Sniffer) -> None:
+        del self._open[connection]
+        if not self._open:
+            self._drained.set()
+
+    @property
+    def full(self) -> bool:
+        return len(self._open) >= MAX_CONNECTIONS
+
+    def protocol_for(self, prefix: bytes) -> asyncio.Protocol | None:
+        """None when nothing here speaks what the connection starts with."""
+        if prefix == HTTP_PREFIX:
+            if self._http is None:
+                from quorate.quorum.rpc.websocket import HttpSide
+
+                self._http = HttpSide(
+                    self.accept.get(Wire.NODE),
+                    self._routes,
+                    self.max_frame_bytes,
+                    self.opened,
+                    self.gone,
+                )
+            return self._http.protocol()
+        accept = self.accept.get(Wire.KAFKA)
+        if accept is None:
+            return None
+        link = KafkaLink(accept, self.max_frame_bytes, self.gone)
+        self.opened(link)
+        return link
+
+
+class _Sniffer(asyncio.Protocol):
+    """Reads the first bytes of a connection, then leaves it to the protocol that they call for."""
+
+    def __init__(self, listener: AioListener) -> None:
+        self._listener = listener
+        self._transport: asyncio.Transport
+        self._input = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        if self._listener.full:
+            logger.warning("closing the link to %s: too many", address_of(transport))
+            transport.abort()
+        self._listener.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._listener.gone(self)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._input += data
+        if len(self._input) < len(HTTP_PREFIX):
+            return
+        protocol = self._listener.protocol_for(self._input[: len(HTTP_PREFIX)])
+        if protocol is None:
+            address = address_of(self._transport)
+            logger.warning("closing the link to %s: it does not speak HTTP", address)
+            self._transport.abort()
+            return
+        self._listener.gone(self)
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        protocol.data_received(self._input)

@@ -1,0 +1,220 @@
+"""Links over aiohttp WebSockets, and plain HTTP, on a listening port of ours.
+
+One binary message is one frame. Frames are written without a task: an uncompressed frame is
+written before aiohttp's coroutine first waits (for a slow peer; ours is `pending_bytes`), so it
+is run by hand that far. Reading is one task per link.
+
+Imported when the first node link or HTTP request appears: aiohttp is large.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import aiohttp
+from aiohttp import WSMsgType, web
+
+from quorate.quorum.rpc.delivery import deliver, deliver_end
+from quorate.quorum.rpc.http import Routes
+from quorate.quorum.rpc.kafka_frames import address_of
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Buffer,
+    Link,
+    LinkHandler,
+    PeerRefused,
+    PeerUnreachable,
+    ProtocolError,
+    joined,
+)
+
+logger = logging.getLogger(__name__)
+RPC_PATH = "/rpc"
+CLOSE_TIMEOUT_S = 0.1  # for the peer's half of a WebSocket's closing, after a protocol error
+GOING_AWAY = (1001).to_bytes(2, "big")
+
+WebSocket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+
+
+class WebSocketLink:
+    def __init__(self, socket: WebSocket, transport: asyncio.Transport) -> None:
+        self.peer = address_of(transport)
+        self.closed = False
+        self._socket = socket
+        self._transport = transport
+        self._reading = asyncio.Event()
+        self._reading.set()
+        self.reader: asyncio.Task[None] | None = None  # owned: a loop refers to its tasks weakly
+
+    def send(self, *parts: Buffer) -> None:
+        if not self.closed:
+            self._write(self._socket.send_bytes(joined(parts)))
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        self._reading.clear()
+
+    def resume_reading(self) -> None:
+        self._reading.set()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._write(self._socket.send_frame(GOING_AWAY, WSMsgType.CLOSE))
+            self._end()
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._end()
+        self._transport.abort()
+
+    async def read(self, handler: LinkHandler) -> None:
+        """Until the link is closed, by either end."""
+        error: Exception | None = None
+        try:
+            while not self.closed:
+                message = await self._socket.receive()
+                if not self._reading.is_set():
+                    await self._reading.wait()
+                error = self._take(message, handler) or error
+        finally:
+            self.abort()
+            deliver_end(self, handler, error)
+
+    def _take(self, message: aiohttp.WSMessage, handler: LinkHandler) -> Exception | None:
+        """Why the link ends with this message, if it does so abnormally."""
+        if self.closed:
+            return None
+        if message.type is WSMsgType.BINARY:
+            return deliver(self, handler, memoryview(message.data))
+        self._end()
+        if message.type is WSMsgType.TEXT:
+            error = ProtocolError("a text message; frames are binary")
+        elif isinstance(message.data, aiohttp.WebSocketError):
+            error = ProtocolError(str(message.data))
+        else:
+            return message.data if isinstance(message.data, Exception) else None
+        logger.warning("closing the link to %s: %s", self.peer, error)
+        return error
+
+    def _end(self) -> None:
+        self.closed = True
+        self._reading.set()
+
+    def _write(self, sending: Coroutine[Any, Any, None]) -> None:
+        try:
+            sending.send(None)
+        except (StopIteration, ConnectionResetError):
+            return
+        sending.close()  # it waits for the peer to read, after the write
+
+
+class HttpSide:
+    """Makes the protocols of connections that start with `GET `."""
+
+    def __init__(
+        self,
+        accept: Accept | None,
+        routes: Routes,
+        max_frame_bytes: int,
+        on_link: Callable[[Link], None],
+        on_gone: Callable[[Link], None],
+    ) -> None:
+        self._accept = accept
+        self._routes = routes
+        self._max_frame_bytes = max_frame_bytes
+        self._on_link = on_link
+        self._on_gone = on_gone
+        self._server = web.Server(self._serve, access_log=None)
+
+    def protocol(self) -> asyncio.Protocol:
+        return self._server()
+
+    async def close(self) -> None:
+        await self._server.shutdown(CLOSE_TIMEOUT_S)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == RPC_PATH and self._accept is not None:
+            return await self._serve_link(request, self._accept)
+        handler = self._routes.get(request.path)
+        if handler is None:
+            logger.warning("no %s here, asked for by %s", request.path, request.remote)
+            return web.Response(status=404, text=f"no {request.path} here\n")
+        response = handler(dict(request.query))
+        return web.Response(
+            body=response.body,
+            status=response.status,
+            headers={"Content-Type": response.content_type},
+        )
+
+    async def _serve_link(self, request: web.BaseRequest, accept: Accept) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            timeout=CLOSE_TIMEOUT_S,
+            autoclose=False,
+            compress=False,
+            max_msg_size=self._max_frame_bytes + 1,  # aiohttp's limit is exclusive
+        )
+        await socket.prepare(request)
+        if request.transport is None:
+            return socket
+        link = WebSocketLink(socket, request.transport)
+        self._on_link(link)
+        try:
+            await link.read(accept(link))
+        finally:
+            self._on_gone(link)
+        return socket
+
+
+class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
+    """Keeps its transport, which aiohttp shows to servers only."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, reader: Any, writer: Any, *args: Any, **options: Any) -> None:
+        super().__init__(reader, writer, *args, **options)
+        self.transport = writer.transport
+
+
+async def connect(
+    address: Address, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+) -> Link:
+    session = aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
+    )
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            socket = await session.ws_connect(
+                f"http://{host}:{address.port}{RPC_PATH}",
+                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S),
+                autoclose=False,
+                compress=0,
+                max_msg_size=max_frame_bytes + 1,
+            )
+    except BaseException as error:
+        await session.close()
+        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
+            error.os_error, ConnectionRefusedError
+        ):
+            raise PeerRefused(f"{address} refuses connections") from error
+        if isinstance(error, aiohttp.ClientError | OSError):
+            raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
+        raise
+    assert isinstance(socket, _ClientWebSocket)
+    link = WebSocketLink(socket, socket.transport)
+    link.reader = asyncio.get_running_loop().create_task(_read(link, accept(link), session))
+    return link
+
+
+async def _read(link: WebSocketLink, handler: LinkHandler, session: aiohttp.ClientSession) -> None:
+    try:
+        await link.read(handler)
+    finally:
+        await session.close()
