@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.rpc.kafka.codec import encode
 from quorate.quorum.rpc.kafka.wire import wire
 
 _KEY = struct.Struct(">hh")
-_INT16_INT32 = struct.Struct(">hi")
-_INT32 = struct.Struct(">i")
-_NO_TAGS = b"\0"
+LEADER_CHANGE_VERSION = 1
 
 
 class ControlType(enum.IntEnum):
@@ -92,13 +92,18 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def leader_change(
-    leader_id: int, voters: tuple[ReplicaKey, ...], granting: tuple[ReplicaKey, ...]
+    leader_id: int, voters: Iterable[ReplicaKey], granting: Iterable[ReplicaKey]
 ) -> bytes:
-    """A LeaderChangeMessage, version 1."""
+    return encode(
+        LeaderChangeMessage(
+            version=LEADER_CHANGE_VERSION,
+            leader_id=leader_id,
+            voters=tuple(map(_voter, voters)),
+            granting_voters=tuple(map(_voter, granting)),
+        ),
+        LEADER_CHANGE_VERSION,
+    )
 
-    def keys(replicas: tuple[ReplicaKey, ...]) -> bytes:
-        parts = [bytes([len(replicas) + 1])]
-        parts += [_INT32.pack(key.id) + key.directory_id + _NO_TAGS for key in replicas]
-        return b"".join(parts)
 
-    return _INT16_INT32.pack(1, leader_id) + keys(voters) + keys(granting) + _NO_TAGS
+def _voter(replica: ReplicaKey) -> LeaderChangeVoter:
+    return LeaderChangeVoter(voter_id=replica.id, voter_directory_id=replica.directory_id)
