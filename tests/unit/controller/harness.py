@@ -174,16 +174,14 @@ class Driver:
         assert isinstance(result, CreatableTopicResult)
         return result
 
-    def propose_isr(
-        self, name: str, isr: tuple[int, ...], *, partition_id: int = 0, **changes: Any
-    ) -> IsrChangeResult:
-        """What the partition's leader asks for; `changes` replace fields of the IsrChange."""
+    def propose_isr(self, name: str, isr: tuple[int, ...], /, **changes: Any) -> IsrChangeResult:
+        """What the leader of partition 0 asks for; `changes` replace fields of the IsrChange."""
         topic_id = self.image.topic_id(name)
-        partition = self.partition(name, partition_id)
+        partition = self.partition(name)
         sender = changes.pop("sender", partition.leader)
         fields: dict[str, Any] = {
             "topic_id": topic_id,
-            "partition_id": partition_id,
+            "partition_id": 0,
             "leader_epoch": partition.leader_epoch,
             "partition_epoch": partition.partition_epoch,
             "isr": tuple((broker_id, -1) for broker_id in isr),

@@ -6,7 +6,11 @@ import pytest
 
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest
 from quorate.quorum.controller.sessions import NEVER_MS
-from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, NoOpRecord
+from quorate.quorum.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+)
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.controller.harness import SESSION_MS, Driver
 
@@ -32,8 +36,11 @@ def in_state(now: str, *, leads: bool) -> Driver:
     if now == SHUTTING_DOWN:
         driver.heartbeat(1, want_shut_down=True)
         if leads:
-            # A partition that is given to it although it shuts down cannot be: force the case.
-            driver.controller._context.index.led_by[1][(driver.image.topic_id("led"), 0)] = None
+            # No rule gives it leadership back, so a record has to.
+            topic_id = driver.image.topic_id("led")
+            driver.append(
+                [PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1, isr=(1, 2))]
+            )
     return driver
 
 
@@ -114,9 +121,7 @@ def test_unfencing_requires_replay_past_the_fence() -> None:
     assert not driver.heartbeat(1, offset=fence).fenced
 
 
-def test_after_a_takeover_a_fenced_broker_catches_up_with_what_the_new_controller_began_with() -> (
-    None
-):
+def test_after_a_takeover_a_fenced_broker_catches_up_to_where_the_new_controller_began() -> None:
     driver = Driver()
     epoch = driver.register(1)
     driver.append([NoOpRecord()])
