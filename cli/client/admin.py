@@ -26,6 +26,7 @@ R = TypeVar("R", bound=Message)
 RETRY_DELAY_S = 0.1
 CONNECT_TIMEOUT_S = 5.0
 DEFAULT_TIMEOUT_S = 30.0
+BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
 # Answered before anything was done, and over soon.
 PASSING = frozenset(
     {
@@ -46,6 +47,7 @@ class AdminSettings:
     servers: tuple[tuple[str, int], ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
     client_id: str = "quorate-cli"
+    controllers: bool = False
 
 
 class Admin:
@@ -59,6 +61,11 @@ class Admin:
     def timeout_ms(self) -> int:
         return int(self._settings.timeout_s * 1000)
 
+    @property
+    def endpoint_type(self) -> int:
+        """What DescribeCluster calls the kind of node that is asked."""
+        return CONTROLLER_ENDPOINT if self._settings.controllers else BROKER_ENDPOINT
+
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
@@ -71,7 +78,7 @@ class Admin:
         errors: Callable[[R], Iterable[int]] = lambda _: (),
     ) -> R:
         """Read something from any node; sent again, elsewhere too, until the deadline."""
-        return self._until(lambda: self._any_connection(), request, response, errors, again=True)
+        return self._until(request, response, errors, again=True)
 
     def change(
         self,
@@ -80,7 +87,7 @@ class Admin:
         errors: Callable[[R], Iterable[int]] = lambda _: (),
     ) -> R:
         """Change something through any node; sent again only if it was provably not carried out."""
-        return self._until(lambda: self._any_connection(), request, response, errors, again=False)
+        return self._until(request, response, errors, again=False)
 
     def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
         """Read something from one broker; raises ConnectionLost, for the caller to look again."""
@@ -104,7 +111,6 @@ class Admin:
 
     def _until(
         self,
-        connect: Callable[[], Connection],
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]],
@@ -113,7 +119,7 @@ class Admin:
     ) -> R:
         deadline = time.monotonic() + self._settings.timeout_s
         while True:
-            connection = connect()
+            connection = self._any_connection()
             left_s = max(0.1, deadline - time.monotonic())
             try:
                 answer = connection.call(request, response, left_s)

@@ -85,7 +85,10 @@ def admin_settings(
     if timeout_s is None:
         timeout_s = float(client.get("default.api.timeout.ms", "30000")) / 1000
     return AdminSettings(
-        servers=servers, timeout_s=timeout_s, client_id=client.get("client.id", "quorate-cli")
+        servers=servers,
+        timeout_s=timeout_s,
+        client_id=client.get("client.id", "quorate-cli"),
+        controllers=bool(bootstrap_controller),
     )
 
 

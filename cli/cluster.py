@@ -1,0 +1,52 @@
+"""`quorate cluster`: kafka-cluster's cluster-id."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.quorum.rpc.kafka.schemas.cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+
+@click.group()
+def cluster() -> None:
+    """The cluster as a whole."""
+
+
+@cluster.command("cluster-id")
+@cluster_options(controllers=True)
+@format_option
+def cluster_id(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    output: str,
+) -> None:
+    """Print the cluster's id."""
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        found = describe_cluster(admin).cluster_id
+    click.echo(json.dumps({"cluster_id": found}) if output == "json" else f"Cluster ID: {found}")
+
+
+def describe_cluster(admin: Admin, *, fenced: bool = False) -> DescribeClusterResponse:
+    """Asked of brokers or controllers, whichever `admin` talks to; `fenced` brokers if it can."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False,
+        endpoint_type=admin.endpoint_type,
+        include_fenced_brokers=fenced,
+    )
+    answer = admin.ask(request, DescribeClusterResponse, lambda answer: [answer.error_code])
+    check(answer.error_code, answer.error_message)
+    return answer

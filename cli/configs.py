@@ -1,0 +1,271 @@
+"""`quorate configs`: kafka-configs for topics and brokers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.errors import NotReachable, Refused
+from quorate.cli.topic_view import topic_names
+from quorate.config import properties
+from quorate.config.key import ConfigError
+from quorate.quorum.rpc.kafka.schemas import configs as schemas
+
+SET, DELETE = 0, 1
+SOURCES = {
+    0: "UNKNOWN",
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+# Commas and equal signs inside [] belong to the value.
+OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    resource_type: int
+    dynamic_source: int
+    default_source: int | None = None
+
+
+ENTITY_TYPES = {"topics": EntityType(2, 1), "brokers": EntityType(4, 2, 3)}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """`name` "" is the default of all brokers."""
+
+    kind: str
+    name: str
+
+    @property
+    def type(self) -> EntityType:
+        return ENTITY_TYPES[self.kind]
+
+    @property
+    def one(self) -> str:
+        return self.kind[:-1]
+
+
+@click.command()
+@cluster_options(controllers=True)
+@click.option("--describe", "do_describe", is_flag=True, help="List configs.")
+@click.option("--alter", "do_alter", is_flag=True, help="Change configs.")
+@click.option("--all", "everything", is_flag=True, help="With --describe: static and defaults too.")
+@click.option("--entity-type", type=click.Choice(sorted(ENTITY_TYPES)), help="What is configured.")
+@click.option("--entity-name", help="Name of the topic, id of the broker.")
+@click.option("--entity-default", is_flag=True, help="The default of all brokers.")
+@click.option("--topic", help="Short for --entity-type topics --entity-name.")
+@click.option("--broker", help="Short for --entity-type brokers --entity-name.")
+@click.option("--broker-defaults", is_flag=True, help="Short for the default of all brokers.")
+@click.option("--add-config", metavar="K=V,K=[V1,V2]", help="With --alter.")
+@click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--delete-config", multiple=True, metavar="K,K", help="With --alter.")
+@format_option
+def configs(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    do_describe: bool,
+    do_alter: bool,
+    everything: bool,
+    entity_type: str | None,
+    entity_name: str | None,
+    entity_default: bool,
+    topic: str | None,
+    broker: str | None,
+    broker_defaults: bool,
+    add_config: str | None,
+    add_config_file: str | None,
+    delete_config: tuple[str, ...],
+    output: str,
+) -> None:
+    """Describe and alter the configs of topics and brokers."""
+    if do_describe == do_alter:
+        raise click.UsageError("Command must include exactly one action: --describe, --alter")
+    entity = entity_of(entity_type, entity_name, entity_default, topic, broker, broker_defaults)
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        if do_describe:
+            kind = entity if isinstance(entity, str) else entity.kind
+            entities = all_entities(admin, kind) if isinstance(entity, str) else [entity]
+            describe(admin, entities, everything, output)
+            return
+        if isinstance(entity, str):
+            raise click.UsageError("An entity name must be specified with --alter")
+        added = parse_added(add_config, add_config_file)
+        deleted = [name.strip() for each in delete_config for name in each.split(",")]
+        alter(admin, entity, added, deleted)
+
+
+def entity_of(
+    entity_type: str | None,
+    entity_name: str | None,
+    entity_default: bool,
+    topic: str | None,
+    broker: str | None,
+    broker_defaults: bool,
+) -> Entity | str:
+    """One entity, or the name of a type whose entities are all meant."""
+    if topic is not None:
+        return Entity("topics", topic)
+    if broker is not None or broker_defaults:
+        return Entity("brokers", broker or "")
+    if entity_type is None:
+        raise click.UsageError("At least one of --entity-type, --topic, --broker is required")
+    if entity_default:
+        if entity_type != "brokers":
+            raise click.UsageError("--entity-default goes with --entity-type brokers")
+        return Entity(entity_type, "")
+    if entity_name is None:
+        return entity_type
+    if entity_type == "brokers" and entity_name and not entity_name.isdigit():
+        raise click.UsageError(
+            "The entity name for brokers must be a valid integer broker id, found: " + entity_name
+        )
+    return Entity(entity_type, entity_name)
+
+
+def all_entities(admin: Admin, kind: str) -> list[Entity]:
+    if kind == "topics":
+        return [Entity(kind, name) for name in sorted(topic_names(admin))]
+    ids = sorted(node.node_id for node in admin.metadata(()).brokers)
+    return [*(Entity(kind, str(each)) for each in ids), Entity(kind, "")]
+
+
+def describe(admin: Admin, entities: Sequence[Entity], everything: bool, output: str) -> None:
+    found = {}
+    for entity in entities:
+        entries = entries_of(admin, entity, everything)
+        found[entity.name] = {entry.name: entry.value for entry in entries}
+        if output == "json":
+            continue
+        if entity.name:
+            click.echo(
+                f"{'All' if everything else 'Dynamic'} configs for {entity.one} {entity.name} are:"
+            )
+        else:
+            click.echo(f"Default configs for {entity.kind} in the cluster are:")
+        for entry in entries:
+            click.echo(entry_line(entry))
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+
+
+def entry_line(entry: schemas.DescribeConfigsResourceResult) -> str:
+    synonyms = ", ".join(
+        f"{SOURCES.get(each.source, 'UNKNOWN')}:{each.name}={null_text(each.value)}"
+        for each in entry.synonyms
+    )
+    sensitive = "true" if entry.is_sensitive else "false"
+    return f"  {entry.name}={null_text(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def null_text(value: str | None) -> str:
+    return "null" if value is None else value
+
+
+def entries_of(
+    admin: Admin, entity: Entity, everything: bool
+) -> list[schemas.DescribeConfigsResourceResult]:
+    resource = schemas.DescribeConfigsResource(
+        resource_type=entity.type.resource_type,
+        resource_name=entity.name,
+        configuration_keys=None,
+    )
+    request = schemas.DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+    answer = ask(admin, entity, request)
+    (result,) = answer.results
+    check(result.error_code, result.error_message, f"{entity.one} {entity.name}")
+    source = entity.type.dynamic_source if entity.name else entity.type.default_source
+    return sorted(
+        (each for each in result.configs if everything or each.config_source == source),
+        key=lambda each: each.name,
+    )
+
+
+def ask(
+    admin: Admin, entity: Entity, request: schemas.DescribeConfigsRequest
+) -> schemas.DescribeConfigsResponse:
+    """Only a broker itself knows what its file says."""
+    if entity.kind != "brokers" or not entity.name or admin.endpoint_type != 1:
+        return admin.ask(request, schemas.DescribeConfigsResponse)
+    try:
+        return admin.ask_node(int(entity.name), request, schemas.DescribeConfigsResponse)
+    except ConnectionLost as error:
+        raise NotReachable(str(error)) from None
+
+
+def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence[str]) -> None:
+    if not added and not deleted:
+        raise click.UsageError(
+            "At least one of --add-config, --add-config-file, --delete-config must be specified "
+            "with --alter"
+        )
+    known = {entry.name for entry in entries_of(admin, entity, False)} if deleted else set()
+    missing = [name for name in deleted if name not in known]
+    if missing:
+        raise Refused(f"Invalid config(s): {','.join(missing)}")
+    changes = [
+        *(
+            schemas.IncrementalAlterableConfig(name=name, config_operation=SET, value=value)
+            for name, value in added.items()
+        ),
+        *(
+            schemas.IncrementalAlterableConfig(name=name, config_operation=DELETE, value=None)
+            for name in deleted
+        ),
+    ]
+    resource = schemas.IncrementalAlterConfigsResource(
+        resource_type=entity.type.resource_type,
+        resource_name=entity.name,
+        configs=tuple(changes),
+    )
+    answer = admin.change(
+        schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False),
+        schemas.IncrementalAlterConfigsResponse,
+        lambda answer: [each.error_code for each in answer.responses],
+    )
+    for result in answer.responses:
+        check(result.error_code, result.error_message)
+    if entity.name:
+        click.echo(f"Completed updating config for {entity.one} {entity.name}.")
+    else:
+        click.echo(f"Completed updating default config for {entity.kind} in the cluster.")
+
+
+def parse_added(text: str | None, file: str | None) -> dict[str, str]:
+    added: dict[str, str] = {}
+    if file is not None:
+        try:
+            entries = properties.parse(Path(file).read_text(), file)
+        except ConfigError as error:
+            raise Refused(str(error)) from None
+        added.update((entry.name, entry.value) for entry in entries)
+    for item in re.split("," + OUTSIDE_BRACKETS, text) if text else ():
+        pair = re.split(r"\s*=\s*" + OUTSIDE_BRACKETS, item)
+        if len(pair) != 2:
+            raise click.UsageError(
+                'Invalid entity config: all configs to be added must be in the format "key=val".'
+            )
+        added[pair[0].strip()] = re.sub(r"[\[\]]", "", pair[1]).strip()
+    return added

@@ -1,0 +1,259 @@
+"""What is in a segment, a snapshot or an index, as values and as kafka-dump-log's lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quorate.quorum.log.batch import (
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+    records_of,
+)
+from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
+from quorate.quorum.metadata.json_form import json_form
+from quorate.quorum.raft import control
+from quorate.quorum.rpc.kafka.codec import decode
+
+DELETE_HORIZON = 0x40
+MAX_INT = 2**31
+CONTROL_KEY = struct.Struct(">hh")
+OFFSET_ENTRY = struct.Struct(">ii")
+TIME_ENTRY = struct.Struct(">qi")
+SNAPSHOT_NAME = re.compile(r"^(\d{20})-(\d{10})\.checkpoint")
+MARKERS = {0: "ABORT", 1: "COMMIT"}
+
+# How Kafka's tool names a control record, and what it is declared as.
+CONTROL_MESSAGES: dict[int, tuple[str, type]] = {
+    control.ControlType.LEADER_CHANGE: ("LeaderChange:", control.LeaderChangeMessage),
+    control.ControlType.SNAPSHOT_HEADER: ("SnapshotHeader", control.SnapshotHeaderRecord),
+    control.ControlType.SNAPSHOT_FOOTER: ("SnapshotFooter", control.SnapshotFooterRecord),
+    control.ControlType.KRAFT_VERSION: ("KRaftVersion", control.KRaftVersionRecord),
+    control.ControlType.KRAFT_VOTERS: ("KRaftVoters", control.VotersRecord),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """`data`: payloads too; `deep`: a line per record; `metadata`: payloads are metadata
+    records."""
+
+    data: bool = False
+    deep: bool = False
+    metadata: bool = False
+    skip_record_metadata: bool = False
+    max_bytes: int = MAX_INT - 1
+
+
+def log_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Every whole batch, also one whose checksum fails; stops at a cut-off tail."""
+    position = 0
+    while position < len(content):
+        try:
+            header = read_header(content, position)
+        except CorruptBatch:
+            return
+        if position + header.size_bytes > len(content):
+            return
+        yield position, header
+        position += header.size_bytes
+
+
+def head_line(name: str) -> str:
+    if name.endswith(".log"):
+        return f"Log starting offset: {int(name.split('.')[0])}"
+    match = SNAPSHOT_NAME.match(name)
+    if match is None:
+        return "KRaft bootstrap snapshot"
+    return f"Snapshot end offset: {int(match[1])}, epoch: {int(match[2])}"
+
+
+def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[str]:
+    yield head_line(name)
+    content = content[: options.max_bytes]
+    end = 0
+    for position, header in log_batches(content):
+        yield batch_line(position, header, checksum_is_valid(content, position, header))
+        end = position + header.size_bytes
+        if options.deep or options.data:
+            for record in records_of(content, position, header):
+                yield record_line(header, record, options)
+    if end < len(content) and options.max_bytes == MAX_INT - 1:
+        yield f"Found {len(content) - end} invalid bytes at the end of {name}"
+
+
+def batch_line(position: int, header: BatchHeader, valid: bool) -> str:
+    last_sequence = sequence(header, header.last_offset_delta)
+    horizon = (
+        f"OptionalLong[{header.base_timestamp_ms}]"
+        if header.attributes & DELETE_HORIZON
+        else "OptionalLong.empty"
+    )
+    fields = {
+        "baseOffset": header.base_offset,
+        "lastOffset": header.last_offset,
+        "count": header.record_count,
+        "baseSequence": header.base_sequence,
+        "lastSequence": last_sequence,
+        "producerId": header.producer_id,
+        "producerEpoch": header.producer_epoch,
+        "partitionLeaderEpoch": header.leader_epoch,
+        "isTransactional": flag(header.is_transactional),
+        "isControl": flag(header.is_control),
+        "deleteHorizonMs": horizon,
+        "position": position,
+        time_type(header): header.max_timestamp_ms,
+        "size": header.size_bytes,
+        "magic": header.magic,
+        "compresscodec": codec_name(header.codec),
+        "crc": header.crc,
+        "isvalid": flag(valid),
+    }
+    return " ".join(f"{name}: {value}" for name, value in fields.items())
+
+
+def codec_name(codec: int) -> str:
+    return Codec(codec).name.lower() if codec in set(Codec) else f"unknown({codec})"
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def time_type(header: BatchHeader) -> str:
+    return "LogAppendTime" if header.is_log_append_time else "CreateTime"
+
+
+def sequence(header: BatchHeader, delta: int) -> int:
+    """Sequences wrap from 2^31 - 1 to 0."""
+    return -1 if header.base_sequence < 0 else (header.base_sequence + delta) % MAX_INT
+
+
+def record_line(header: BatchHeader, record: Record, options: DumpOptions) -> str:
+    parts = ["|"]
+    if not options.skip_record_metadata:
+        names = ",".join(name for name, _ in record.headers)
+        parts.append(
+            f"offset: {record.offset} {time_type(header)}: {record.timestamp_ms} "
+            f"keySize: {size(record.key)} valueSize: {size(record.value)} "
+            f"sequence: {sequence(header, record.offset - header.base_offset)} "
+            f"headerKeys: [{names}]"
+        )
+        if header.is_control:
+            parts.append(control_text(record))
+    if options.data and not header.is_control:
+        if record.key is not None:
+            parts.append(f"key: {text(record.key)}")
+        if record.value is not None:
+            payload = metadata_json(record) if options.metadata else text(record.value)
+            parts.append(f"payload: {payload}")
+    return " ".join(parts)
+
+
+def size(value: object) -> int:
+    return -1 if value is None else len(value)  # type: ignore[arg-type]
+
+
+def text(value: object) -> str:
+    return bytes(value).decode("utf-8", "replace")  # type: ignore[call-overload, no-any-return]
+
+
+def control_text(record: Record) -> str:
+    assert record.key is not None
+    _, kind = CONTROL_KEY.unpack_from(record.key)
+    if kind in MARKERS and record.value is not None:
+        (coordinator_epoch,) = struct.unpack_from(">xxi", record.value)
+        return f"endTxnMarker: {MARKERS[kind]} coordinatorEpoch: {coordinator_epoch}"
+    known = CONTROL_MESSAGES.get(kind)
+    if known is None or record.value is None:
+        return f"controlType: UNKNOWN({kind})"
+    label, message = known
+    (version,) = struct.unpack_from(">h", record.value)
+    return f"{label} {compact(json_form(decode(message, version, record.value), version))}"
+
+
+def metadata_json(record: Record) -> str:
+    return compact(metadata_value(record))
+
+
+def metadata_value(record: Record) -> object:
+    assert record.value is not None
+    try:
+        message, version = decode_versioned(record.value)
+    except MetadataError as error:
+        return f"Error at {record.offset}, skipping. {error}"
+    return {
+        "type": TYPE_NAMES[type(message)],
+        "version": version,
+        "data": json_form(message, version),
+    }
+
+
+def compact(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, object]]:
+    """One JSON object per record, with its batch's epoch."""
+    for position, header in log_batches(content[: options.max_bytes]):
+        for record in records_of(content, position, header):
+            row: dict[str, object] = {
+                "offset": record.offset,
+                "epoch": header.leader_epoch,
+                "timestamp": record.timestamp_ms,
+                "producer_id": header.producer_id,
+                "sequence": sequence(header, record.offset - header.base_offset),
+                "control": header.is_control,
+            }
+            if header.is_control:
+                row["value"] = control_text(record)
+            elif options.metadata:
+                row["value"] = metadata_value(record)
+            else:
+                row["key"] = None if record.key is None else text(record.key)
+                row["value"] = None if record.value is None else text(record.value)
+            yield row
+
+
+def offset_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
+    """(offset, position); preallocated zeros end the index."""
+    for number, (delta, position) in enumerate(OFFSET_ENTRY.iter_unpack(whole(content, 8))):
+        if number and delta == 0:
+            return
+        yield base_offset + delta, position
+
+
+def time_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
+    """(timestamp, offset)."""
+    for number, (timestamp, delta) in enumerate(TIME_ENTRY.iter_unpack(whole(content, 12))):
+        if number and delta == 0:
+            return
+        yield timestamp, base_offset + delta
+
+
+def whole(content: bytes, entry_bytes: int) -> bytes:
+    return content[: len(content) // entry_bytes * entry_bytes]
+
+
+def index_mismatches(
+    entries: list[tuple[int, int]], log: memoryview
+) -> Iterator[tuple[int, int | None]]:
+    """(offset of the index, last offset of the batch there) where the two differ."""
+    for offset, position in entries:
+        try:
+            header = read_header(log, position)
+        except CorruptBatch:
+            yield offset, None
+            continue
+        if header.last_offset != offset:
+            yield offset, header.last_offset

@@ -1,0 +1,105 @@
+"""`quorate dump-log`: kafka-dump-log's options and lines; `--format json` gives one object per
+record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from quorate.cli import dump_lines
+from quorate.cli.client.options import format_option
+from quorate.cli.errors import Refused
+from quorate.quorum.log.errors import LogError
+
+
+@click.command("dump-log")
+@click.option("--files", required=True, metavar="FILE,...", help="Segments, snapshots, indexes.")
+@click.option("--print-data-log", is_flag=True, help="Keys and payloads too.")
+@click.option("--deep-iteration", is_flag=True, help="A line per record.")
+@click.option("--cluster-metadata-decoder", is_flag=True, help="Payloads are metadata records.")
+@click.option("--skip-record-metadata", is_flag=True, help="Payloads only.")
+@click.option("--verify-index-only", is_flag=True, help="Compare indexes with their log.")
+@click.option("--index-sanity-check", is_flag=True, help="Check that indexes are whole.")
+@click.option("--max-bytes", type=int, default=dump_lines.MAX_INT - 1, help="Of each log.")
+@click.option("--max-message-size", type=int, hidden=True)
+@format_option
+def dump_log(
+    files: str,
+    print_data_log: bool,
+    deep_iteration: bool,
+    cluster_metadata_decoder: bool,
+    skip_record_metadata: bool,
+    verify_index_only: bool,
+    index_sanity_check: bool,
+    max_bytes: int,
+    max_message_size: int | None,
+    output: str,
+) -> None:
+    """Print what is in log segments, snapshots and indexes."""
+    options = dump_lines.DumpOptions(
+        data=print_data_log or cluster_metadata_decoder or skip_record_metadata,
+        deep=deep_iteration,
+        metadata=cluster_metadata_decoder,
+        skip_record_metadata=skip_record_metadata,
+        max_bytes=max_bytes,
+    )
+    faults = 0
+    for name in files.split(","):
+        path = Path(name)
+        try:
+            if path.suffix in (".log", ".checkpoint"):
+                dump_records(path, options, output)
+            elif path.suffix in (".index", ".timeindex"):
+                faults += dump_index(path, verify_index_only, index_sanity_check)
+            else:
+                click.echo(f"Ignoring unknown file {path}", err=True)
+        except (OSError, LogError) as error:
+            raise Refused(str(error)) from None
+    if faults:
+        raise SystemExit(1)
+
+
+def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> None:
+    content = memoryview(path.read_bytes())
+    if output == "json":
+        for row in dump_lines.log_rows(content, options):
+            click.echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+        return
+    click.echo(f"Dumping {path}")
+    for line in dump_lines.log_lines(path.name, content, options):
+        click.echo(line)
+
+
+def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
+    """Number of entries that contradict the log (offset index only)."""
+    click.echo(f"Dumping {path}")
+    content = path.read_bytes()
+    base_offset = int(path.name.split(".")[0])
+    timed = path.suffix == ".timeindex"
+    entry_bytes = dump_lines.TIME_ENTRY.size if timed else dump_lines.OFFSET_ENTRY.size
+    if not content and not timed:
+        click.echo(f"{path} is empty.")
+        return 0
+    if sanity_only:
+        if len(content) % entry_bytes:
+            raise Refused(f"{path}: {len(content)} bytes must be a multiple of {entry_bytes}")
+        click.echo(f"{path} passed sanity check.")
+        return 0
+    if timed:
+        for timestamp, offset in dump_lines.time_index(content, base_offset):
+            if not verify_only:
+                click.echo(f"timestamp: {timestamp} offset: {offset}")
+        return 0
+    entries = list(dump_lines.offset_index(content, base_offset))
+    if not verify_only:
+        for offset, position in entries:
+            click.echo(f"offset: {offset} position: {position}")
+    log = memoryview(path.with_suffix(".log").read_bytes())
+    faults = list(dump_lines.index_mismatches(entries, log))
+    if faults:
+        click.echo(f"Mismatches in :{path.absolute()}", err=True)
+    for offset, last_offset in faults:
+        click.echo(f"  Index offset: {offset}, log offset: {last_offset}", err=True)
+    return len(faults)
