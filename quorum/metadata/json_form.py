@@ -17,36 +17,30 @@ from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.rpc.kafka.wire import Wired
 
 Show = Callable[[Any], Any]
+_NEVER_OMITTED = object()
 
 
 def json_form(message: object, version: int) -> dict[str, Any]:
     """Of any message declared with `wire()`; what comes out is made for `json.dumps`."""
-    cls: Any = type(message)
-    always, tagged = _plan(cls, version)
-    shown = {name: show(get(message)) for name, get, show in always}
-    for name, get, show, default in tagged:
+    shown = {}
+    for name, get, show, omitted in _plan(type(message), version):
         value = get(message)
-        if value != default:
+        if value != omitted:
             shown[name] = show(value)
     return shown
 
 
 @cache
-def _plan(
-    cls: Any, version: int
-) -> tuple[list[tuple[str, Show, Show]], list[tuple[str, Show, Show, Any]]]:
-    always: list[tuple[str, Show, Show]] = []
-    tagged: list[tuple[str, Show, Show, Any]] = []
+def _plan(cls: Any, version: int) -> list[tuple[str, Show, Show, object]]:
+    """(name, getter, converter, the value that is left out) per field, in Kafka's order."""
+    plan: list[tuple[str, Show, Show, object]] = []
     for field in dataclasses.fields(cls):
         wired: Wired = field.metadata["wire"]
-        if not includes(wired.versions, version):
-            continue
-        name, get, show = camel_case(field.name), attrgetter(field.name), _show(wired, version)
-        if includes(wired.tagged, version):
-            tagged.append((name, get, show, field.default))
-        else:
-            always.append((name, get, show))
-    return always, tagged
+        if includes(wired.versions, version):
+            omitted = field.default if includes(wired.tagged, version) else _NEVER_OMITTED
+            show = _show(wired, version)
+            plan.append((camel_case(field.name), attrgetter(field.name), show, omitted))
+    return plan
 
 
 def _show(wired: Wired, version: int) -> Show:
