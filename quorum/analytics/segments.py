@@ -1,0 +1,174 @@
+"""A metadata log's files, cut into slices that are read independently of each other.
+
+A batch belongs to the slice in which its first byte lies. A slice that begins inside of a file
+finds its first batch by itself: the first place where a whole batch with a right CRC-32C begins. So
+planning only lists names and sizes, however large the log.
+
+The log may be live: its size is taken once, and the last segment may end in a batch that is not
+whole (still being written, or torn by a crash and never acknowledged): what stands before it is
+what there is. A bad batch anywhere else is damage, and an error. What is read may reach beyond the
+high watermark: an uncommitted tail can still be replaced by other records.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
+from quorate.quorum.log.errors import CorruptBatch
+
+PARTITION_DIR = f"{METADATA_TOPIC}-0"
+SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+SLICE_BYTES = 8 << 20
+READ_AHEAD_BYTES = 1 << 16
+MAGIC_BYTE, MAGIC_AT = b"\x02", 16
+
+
+class NoMetadataLog(Exception):
+    """The directory given holds no metadata log."""
+
+
+class DamagedLog(Exception):
+    """A batch that is not at the log's end cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotId:
+    """`end_offset` is exclusive: the snapshot holds everything below it."""
+
+    end_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    path: str
+    start: int
+    end: int
+    size_bytes: int  # of the file, when the slices were planned
+    may_be_torn: bool = False
+    snapshot: SnapshotId | None = None
+
+
+def metadata_dir(directory: str) -> Path:
+    """`directory` is the metadata partition's own, or a node's log directory that holds it."""
+    given = Path(directory.removeprefix("file:"))
+    for each in (given / PARTITION_DIR, given):
+        if each.is_dir() and any(SEGMENT_NAME.fullmatch(name) for name in os.listdir(each)):
+            return each
+    raise NoMetadataLog(
+        f"{given} holds no metadata log: give a node's log directory (the one that contains "
+        f"{PARTITION_DIR}) or that {PARTITION_DIR} directory itself"
+    )
+
+
+def log_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
+    segments = _named(directory, SEGMENT_NAME)
+    return [
+        Slice(str(path), start, min(start + slice_bytes, size), size, path == segments[-1])
+        for path in segments
+        for size in [path.stat().st_size]
+        for start in range(0, size, slice_bytes)
+    ]
+
+
+def snapshot_slices(directory: Path, *, only_base: bool) -> list[Slice]:
+    """`only_base`: the snapshot at which a log begins whose older segments were deleted."""
+    found = []
+    for path in _named(directory, SNAPSHOT_NAME):
+        end_offset, epoch = (int(part) for part in path.stem.split("-"))
+        size = path.stat().st_size
+        if not only_base or 0 < end_offset == log_start_offset(directory):
+            found.append(Slice(str(path), 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
+    return found
+
+
+def log_start_offset(directory: Path) -> int:
+    """A segment is named by its first offset."""
+    return int(_named(directory, SEGMENT_NAME)[0].stem)
+
+
+def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
+    return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
+
+
+def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Every batch that begins in the slice, checked."""
+    with open(piece.path, "rb") as file:
+        window = _Window(file, piece)
+        position = piece.start if piece.start == 0 else window.next_batch(piece.start, piece.end)
+        while position < piece.end:
+            header = window.batch_at(position)
+            if header is None:
+                window.refuse_unless_torn(position)
+                return
+            yield header, window.bytes_of(position, header)
+            position += header.size_bytes
+
+
+class _Window:
+    """The bytes of a slice, and of as much behind it as its last batch needs."""
+
+    def __init__(self, file: BinaryIO, piece: Slice) -> None:
+        self._file = file
+        self._piece = piece
+        file.seek(piece.start)
+        self._data = file.read(piece.end - piece.start)
+        self._complete = False
+
+    def batch_at(self, position: int) -> BatchHeader | None:
+        """None when no whole batch with a right checksum begins there."""
+        start = self._piece.start
+        self._reach(position + HEADER_BYTES)
+        try:
+            header = read_header(self._data, position - start)
+        except CorruptBatch:
+            return None
+        if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
+            return None
+        if position + header.size_bytes > self._piece.size_bytes:
+            return None
+        self._reach(position + header.size_bytes)
+        if position - start + header.size_bytes > len(self._data):
+            return None
+        return header if checksum_is_valid(self._data, position - start, header) else None
+
+    def bytes_of(self, position: int, header: BatchHeader) -> memoryview:
+        first = position - self._piece.start
+        return memoryview(self._data)[first : first + header.size_bytes]
+
+    def next_batch(self, position: int, end: int) -> int:
+        """Where the first batch at or after `position` begins, or `end`."""
+        start = self._piece.start
+        self._reach(end + MAGIC_AT)
+        while True:
+            magic = self._data.find(MAGIC_BYTE, position - start + MAGIC_AT)
+            position = magic + start - MAGIC_AT
+            if magic < 0 or position >= end:
+                return end
+            if self.batch_at(position) is not None:
+                return position
+            position += 1
+
+    def refuse_unless_torn(self, position: int) -> None:
+        size = self._piece.size_bytes
+        if self._piece.may_be_torn and self.next_batch(position + 1, size) == size:
+            return
+        raise DamagedLog(
+            f"{self._piece.path}: the batch at byte {position} is damaged, and it is not the torn "
+            "end of the log: read the copy of another node, or restore this one from it"
+        )
+
+    def _reach(self, end: int) -> None:
+        missing = min(end, self._piece.size_bytes) - self._piece.start - len(self._data)
+        if missing > 0 and not self._complete:
+            more = self._file.read(max(missing, READ_AHEAD_BYTES))
+            self._complete = len(more) < missing
+            self._data += more
