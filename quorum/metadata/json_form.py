@@ -22,8 +22,9 @@ _NEVER_OMITTED = object()
 
 def json_form(message: object, version: int) -> dict[str, Any]:
     """Of any message declared with `wire()`; what comes out is made for `json.dumps`."""
+    cls: Any = type(message)
     shown = {}
-    for name, get, show, omitted in _plan(type(message), version):
+    for name, get, show, omitted in _plan(cls, version):
         value = get(message)
         if value != omitted:
             shown[name] = show(value)
