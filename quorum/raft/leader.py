@@ -21,7 +21,7 @@ from quorate.quorum.raft.messages import (
     BeginQuorumEpochResponse,
 )
 from quorate.quorum.raft.serving import answer_data, expire, release
-from quorate.quorum.raft.states import Leader, Progress, ResignedLeader
+from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
@@ -65,7 +65,7 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
     """Voters that wait get it before it is durable here: all flush at the same time."""
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
-    state.tail = (base_offset, core.log.end_offset, batch)
+    state.tail = Tail(base_offset, core.log.end_offset, batch)
     answer_data(core, state)
     core.flush()
 

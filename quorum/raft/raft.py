@@ -60,6 +60,13 @@ RESPONSES: dict[type[Request], Callable[..., None]] = {
 }
 
 
+def earliest(first_ms: int | None, *others_ms: int | None) -> int | None:
+    for each in others_ms:
+        if each is not None and (first_ms is None or each < first_ms):
+            first_ms = each
+    return first_ms
+
+
 class Raft:
     def __init__(
         self,
@@ -175,12 +182,10 @@ class Raft:
         if self._core.stopped:
             return None
         if isinstance(state, Leader):
-            times = [state.check_quorum_ms, state.begin_epoch_ms, state.parked_ms]
-        elif isinstance(state, Unattached | Follower):
-            times = [state.deadline_ms, follower.fetch_ms(self._core, state)]
-        else:
-            times = [state.deadline_ms, *state.retry_ms.values()]
-        return min((each for each in times if each is not None), default=None)
+            return earliest(state.check_quorum_ms, state.begin_epoch_ms, state.parked_ms)
+        if isinstance(state, Unattached | Follower):
+            return earliest(state.deadline_ms, follower.fetch_ms(self._core, state))
+        return min((state.deadline_ms, *state.retry_ms.values()))
 
     def describe(self) -> QuorumDescription | None:
         """As of the last input; None when this node does not lead."""

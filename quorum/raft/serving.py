@@ -12,7 +12,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.effects import Refused
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
-from quorate.quorum.raft.states import Leader, Parked, Progress, State
+from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
 from quorate.quorum.raft.voters import majority_offset
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
@@ -117,10 +117,7 @@ def answer_parked(core: Core, progress: Progress, error: ErrorCode) -> None:
         _refuse(core, parked.token, error)
         return
     end = core.log.end_offset if progress.is_voter else core.high_watermark
-    records: Buffer = b""
-    if parked.offset < end:
-        records = _read(core, parked.offset, parked.max_bytes, end)
-    core.reply(parked.token, _response(core, ErrorCode.NONE, records=records))
+    core.reply(parked.token, _slice(core, parked.offset, parked.max_bytes, end))
 
 
 def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
@@ -138,10 +135,10 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
 def _refusal(core: Core, request: FetchRequest) -> ErrorCode:
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    if request.epoch < core.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if request.epoch > core.epoch:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    epoch = core.election.epoch
+    if request.epoch != epoch:
+        stale = request.epoch < epoch
+        return ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH
     if not isinstance(core.state, Leader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if request.offset < 0 or request.last_fetched_epoch < 0 or request.replica.id < 0:
@@ -192,16 +189,21 @@ def _is_ready(core: Core, progress: Progress, parked: Parked) -> bool:
     )
 
 
-def _read(core: Core, offset: int, max_bytes: int, end: int) -> Buffer:
-    """Replicas mostly ask for the same slice at once, so the last one is kept."""
+def _slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
+    """The records from `offset` to `end`. Replicas mostly ask for the same at once, so the last
+    slice is kept, and with the same high watermark the very answer."""
     state = core.state
     assert isinstance(state, Leader)
+    if offset >= end:
+        return _response(core, ErrorCode.NONE)
     tail = state.tail
-    if tail is not None and tail[0] == offset and tail[1] == end and len(tail[2]) <= max_bytes:
-        return tail[2]
-    records = core.log.read(offset, max_bytes, end=end)
-    state.tail = (offset, end, records)
-    return records
+    if tail is None or tail.offset != offset or tail.end != end or len(tail.records) > max_bytes:
+        records = core.log.read(offset, max_bytes, end=end)
+        tail = state.tail = Tail(offset, end, records)
+    answer = tail.answer
+    if answer is None or answer.high_watermark != core.high_watermark:
+        answer = tail.answer = _response(core, ErrorCode.NONE, records=tail.records)
+    return answer
 
 
 def _response(

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from quorate.quorum.ids import NO_NODE, ReplicaKey
 from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.messages import FetchResponse
 from quorate.quorum.raft.voters import NO_OFFSET
 from quorate.quorum.seams import Buffer
 
@@ -96,6 +97,16 @@ class Progress:
     parked: Parked | None = None
 
 
+@dataclass(slots=True)
+class Tail:
+    """The slice of the log that was appended or served last, and the answer that carried it."""
+
+    offset: int
+    end: int
+    records: Buffer
+    answer: FetchResponse | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Leader:
     role: ClassVar[Role] = Role.LEADER
@@ -106,7 +117,7 @@ class Leader:
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
     fetched: set[int] = field(default_factory=set)
     parked_ms: int | None = None  # no parked fetch ends before this
-    tail: tuple[int, int, Buffer] | None = None  # the last slice served: offset, end, bytes
+    tail: Tail | None = None
 
 
 @dataclass(slots=True, kw_only=True)
