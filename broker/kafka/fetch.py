@@ -13,17 +13,16 @@ from dataclasses import dataclass
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.replication.fetches import Fetch
-from quorate.broker.replication.reading import (
-    CONSUMER,
-    DEBUGGING_CONSUMER,
-    FetchedPartition,
-    FetchPartition,
-)
-from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.rpc.kafka import hot
+from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import (
+    FetchedPartition,
+    build_fetch_response,
+    parse_fetch_request,
+)
 from quorate.quorum.rpc.kafka.server import RequestContext
 
+CONSUMER = -1
 NO_SESSION = 0
 FULL_FETCHES = (0, -1)  # session epochs: begin a session, and end it
 TOP_LEVEL_ERROR_SINCE = 7
@@ -38,79 +37,30 @@ class FetchHandler:
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
         """Raw: the body after the header."""
-        request = hot.parse_fetch_request(body, context.version)
+        request = parse_fetch_request(body, context.version)
         if request.replica_id not in (CONSUMER, DEBUGGING_CONSUMER):
             self._refuse(context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
         if request.session_id != NO_SESSION or request.session_epoch not in FULL_FETCHES:
             self._refuse(context, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return
-        results: list[hot.FetchedPartition | None] = [None] * len(request.partitions)
-        wanted: list[FetchPartition] = []
-        places: list[int] = []
-        for place, each in enumerate(request.partitions):
-            topic_id = self.topics.topic_id(each.topic, each.topic_id)
-            if topic_id is None:
-                results[place] = missing(each, self.topics.missing(each.topic_id))
-                continue
-            places.append(place)
-            wanted.append(
-                FetchPartition(
-                    (topic_id, each.partition),
-                    each.fetch_offset,
-                    each.max_bytes,
-                    each.current_leader_epoch,
-                    each.last_fetched_epoch,
-                )
-            )
-
-        def done(fetched: Sequence[FetchedPartition]) -> None:
-            for place, result in zip(places, fetched, strict=True):
-                results[place] = answer(request.partitions[place], result)
-            self._respond(context, [each for each in results if each is not None])
-
-        if not wanted and request.partitions:
-            done(())
-            return
         fetch = Fetch(
-            partitions=wanted,
+            partitions=request.partitions,
             replica_id=request.replica_id,
-            max_wait_ms=0 if len(wanted) < len(request.partitions) else request.max_wait_ms,
+            max_wait_ms=request.max_wait_ms,
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, self.max_bytes),
         )
-        self.replicas.fetch(fetch, done)
+        self.replicas.fetch(fetch, lambda results: self._respond(context, results))
 
-    def _respond(self, context: RequestContext, results: Sequence[hot.FetchedPartition]) -> None:
+    def _respond(self, context: RequestContext, results: Sequence[FetchedPartition]) -> None:
         leaders = [each.leader for each in results if each.leader is not None]
         endpoints = self.topics.endpoints(leaders) if leaders else ()
-        context.respond_raw(
-            *hot.build_fetch_response(context.version, results, endpoints=endpoints)
-        )
+        context.respond_raw(*build_fetch_response(context.version, results, endpoints=endpoints))
 
     def _refuse(self, context: RequestContext, error: ErrorCode) -> None:
         if context.version < TOP_LEVEL_ERROR_SINCE:
             context.connection.refuse(f"Fetch refused: {error.name}")
             context.no_response()
         else:
-            context.respond_raw(*hot.build_fetch_response(context.version, (), error=error))
-
-
-def answer(wanted: hot.FetchPartition, result: FetchedPartition) -> hot.FetchedPartition:
-    """Without transactions the last stable offset is the high watermark."""
-    return hot.FetchedPartition(
-        wanted.topic,
-        wanted.topic_id,
-        wanted.partition,
-        result.error,
-        result.high_watermark,
-        result.high_watermark,
-        result.start_offset,
-        result.records,
-        result.diverging,
-        (result.leader_id, result.leader_epoch) if result.leader_epoch >= 0 else None,
-    )
-
-
-def missing(wanted: hot.FetchPartition, error: ErrorCode) -> hot.FetchedPartition:
-    return hot.FetchedPartition(wanted.topic, wanted.topic_id or ZERO_UUID, wanted.partition, error)
+            context.respond_raw(*build_fetch_response(context.version, (), error=error))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -36,7 +36,6 @@ Found = tuple[int, int, int]  # timestamp, offset, leader epoch
 @dataclass(frozen=True, slots=True)
 class OffsetsHandler:
     replicas: Replicas
-    topics: TopicDirectory
 
     def list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> None:
         context.respond(
@@ -112,18 +111,14 @@ class OffsetsHandler:
     def _leader(
         self, topic: str, partition: int, current_leader_epoch: int
     ) -> tuple[Hosted | None, ErrorCode]:
-        topic_id = self.topics.topic_id(topic, ZERO_UUID)
-        if topic_id is None:
-            return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        hosted = self.replicas.hosted((topic_id, partition))
+        registry = self.replicas.registry
+        hosted = registry.find(topic, ZERO_UUID, partition)
         if hosted is None:
-            known = self.topics.leader((topic_id, partition)) is not None
-            return None, ErrorCode.NOT_LEADER_OR_FOLLOWER if known else MISSING
+            return None, registry.why_missing(topic, ZERO_UUID, partition)
         return hosted, hosted.partition.leader_error(current_leader_epoch)
 
 
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
-MISSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def latest(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:

@@ -1,0 +1,77 @@
+"""The client port of one listener: which handler serves which API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quorate.broker.kafka.auto_create import AutoCreation
+from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
+from quorate.broker.kafka.fetch import FetchHandler
+from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwarding_handler
+from quorate.broker.kafka.metadata import MetadataHandler
+from quorate.broker.kafka.offsets import OffsetsHandler
+from quorate.broker.kafka.produce import ProduceHandler
+from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
+from quorate.quorum.seams import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the handlers stand on."""
+
+    config: NodeConfig
+    clock: Clock
+    cluster_id: str
+    image: Callable[[], MetadataImage]
+    replicas: Replicas
+    forwarder: Forwarder
+    producer_ids: ProducerIds
+
+
+def client_port(services: Services, listener: str) -> KafkaServer:
+    config, image = services.config, services.image
+    topics = TopicDirectory(image, listener)
+    creation = AutoCreation(services.forwarder)
+    metadata = MetadataHandler(
+        cluster_id=services.cluster_id,
+        listener=listener,
+        image=image,
+        auto_create=creation.create if config["auto.create.topics.enable"] else None,
+    )
+    cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
+    offsets = OffsetsHandler(services.replicas)
+    handlers: dict[int, Callable[[RequestContext, Any], None]] = {
+        ApiKey.METADATA: metadata.handle,
+        ApiKey.LIST_OFFSETS: offsets.list_offsets,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,
+        ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
+        ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(node=config, image=image).handle,
+        ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: cluster.describe_topic_partitions,
+    }
+    raw: dict[int, Callable[[RequestContext, memoryview], None]] = {
+        ApiKey.PRODUCE: ProduceHandler(services.replicas, topics).handle,
+        ApiKey.FETCH: FetchHandler(services.replicas, topics, config["fetch.max.bytes"]).handle,
+    }
+    for key in FORWARDED_API_KEYS:
+        raw[key] = forwarding_handler(services.forwarder)
+
+    def features() -> Features:
+        now = image()
+        return Features(
+            supported=SUPPORTED_FEATURES, finalized=dict(now.features), epoch=now.last.offset
+        )
+
+    api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
+    handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, features).handle
+    settings = ServerSettings(max_connections=config["max.connections"])
+    return KafkaServer(handlers, services.clock, raw_handlers=raw, settings=settings)
