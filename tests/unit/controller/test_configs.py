@@ -1,0 +1,214 @@
+"""IncrementalAlterConfigs and AlterConfigs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from quorate.quorum.metadata.records import ConfigRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from tests.unit.controller.harness import Driver
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+Operation = tuple[str, int, str | None]
+
+
+def resource(
+    resource_type: int, name: str, *operations: Operation
+) -> IncrementalAlterConfigsResource:
+    return IncrementalAlterConfigsResource(
+        resource_type=resource_type,
+        resource_name=name,
+        configs=tuple(
+            IncrementalAlterableConfig(name=key, config_operation=code, value=value)
+            for key, code, value in operations
+        ),
+    )
+
+
+def alter(
+    driver: Driver, *resources: IncrementalAlterConfigsResource, validate_only: bool = False
+) -> list[Any]:
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    return list(driver.handle(request).responses)
+
+
+def alter_topic(driver: Driver, *operations: Operation) -> int:
+    (response,) = alter(driver, resource(TOPIC_RESOURCE, "t", *operations))
+    assert bool(response.error_message) == bool(response.error_code)
+    assert (response.resource_type, response.resource_name) == (TOPIC_RESOURCE, "t")
+    return int(response.error_code)
+
+
+def with_topic() -> Driver:
+    driver = Driver()
+    driver.start(1)
+    driver.create("t", (1,))
+    return driver
+
+
+def test_set_and_delete() -> None:
+    driver = with_topic()
+    operations = [("retention.ms", SET, "1000"), ("segment.ms", SET, "7")]
+    assert alter_topic(driver, *operations) == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {"retention.ms": "1000", "segment.ms": "7"}
+    assert alter_topic(driver, ("retention.ms", DELETE, None)) == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {"segment.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "after"),
+    [
+        (None, (APPEND, "compact"), "delete,compact"),  # to the default
+        ("compact", (APPEND, "delete,compact"), "compact,delete"),
+        ("compact,delete", (SUBTRACT, "delete"), "compact"),
+        ("compact", (SUBTRACT, "delete"), "compact"),
+    ],
+)
+def test_append_and_subtract(before: str | None, operation: tuple[int, str], after: str) -> None:
+    driver = with_topic()
+    if before is not None:
+        alter_topic(driver, ("cleanup.policy", SET, before))
+    assert alter_topic(driver, ("cleanup.policy", *operation)) == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {"cleanup.policy": after}
+
+
+@pytest.mark.parametrize(
+    ("operations", "error"),
+    [
+        ([("no.such.config", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([("cleanup.policy", SUBTRACT, "delete")], ErrorCode.INVALID_CONFIG),  # nothing is left
+        ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", 9, "1")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST),
+        (
+            [("min.compaction.lag.ms", SET, "9"), ("max.compaction.lag.ms", SET, "8")],
+            ErrorCode.INVALID_CONFIG,
+        ),
+    ],
+)
+def test_topic_configs_that_are_refused(operations: list[Operation], error: ErrorCode) -> None:
+    driver = with_topic()
+    length = len(driver.log)
+    assert alter_topic(driver, *operations) == error
+    assert len(driver.log) == length
+
+
+def test_a_key_is_checked_together_with_those_that_are_set() -> None:
+    driver = with_topic()
+    alter_topic(driver, ("max.compaction.lag.ms", SET, "100"))
+    assert alter_topic(driver, ("min.compaction.lag.ms", SET, "101")) == ErrorCode.INVALID_CONFIG
+    assert alter_topic(driver, ("min.compaction.lag.ms", SET, "100")) == ErrorCode.NONE
+
+
+def test_a_topics_unchanged_value_is_not_written() -> None:
+    driver = with_topic()
+    alter_topic(driver, ("retention.ms", SET, "1000"))
+    length = len(driver.log)
+    operations = [("retention.ms", SET, "1000"), ("segment.ms", DELETE, None)]
+    assert alter_topic(driver, *operations) == ErrorCode.NONE
+    assert len(driver.log) == length
+
+
+def test_kafka_14136_a_brokers_value_is_always_written() -> None:
+    driver = with_topic()
+    change = resource(BROKER_RESOURCE, "1", ("log.cleaner.threads", SET, "2"))
+    for _ in range(2):
+        length = len(driver.log)
+        assert alter(driver, change)[0].error_code == ErrorCode.NONE
+        assert isinstance(driver.log[length], ConfigRecord)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "error"),
+    [
+        ("", "unclean.leader.election.enable", "true", ErrorCode.NONE),
+        ("1", "a.plugins.own", "x", ErrorCode.NONE),
+        ("2", "log.cleaner.threads", "2", ErrorCode.BROKER_ID_NOT_REGISTERED),
+        ("one", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
+        ("-1", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
+        ("1", "log.dirs", "/x", ErrorCode.INVALID_REQUEST),
+        ("1", "unclean.leader.election.enable", "perhaps", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_broker_configs(name: str, key: str, value: str, error: ErrorCode) -> None:
+    driver = with_topic()
+    (response,) = alter(driver, resource(BROKER_RESOURCE, name, (key, SET, value)))
+    assert response.error_code == error
+    written = driver.image.config(BROKER_RESOURCE, name)
+    assert written == ({key: value} if error == ErrorCode.NONE else {})
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "error"),
+    [
+        (TOPIC_RESOURCE, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (8, "1", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_unknown_resources(resource_type: int, name: str, error: ErrorCode) -> None:
+    driver = with_topic()
+    (response,) = alter(driver, resource(resource_type, name, ("retention.ms", SET, "1")))
+    assert response.error_code == error
+
+
+def test_each_resource_stands_alone_and_a_double_one_fails() -> None:
+    driver = with_topic()
+    good = resource(TOPIC_RESOURCE, "t", ("retention.ms", SET, "1"))
+    bad = resource(TOPIC_RESOURCE, "nope", ("retention.ms", SET, "1"))
+    errors = [response.error_code for response in alter(driver, good, bad)]
+    assert errors == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    errors = [response.error_code for response in alter(driver, good, good)]
+    assert errors == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_validate_only_writes_nothing() -> None:
+    driver = with_topic()
+    change = resource(TOPIC_RESOURCE, "t", ("retention.ms", SET, "1"))
+    assert alter(driver, change, validate_only=True)[0].error_code == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {}
+
+
+def test_too_many_records_fail_the_whole_request() -> None:
+    driver = with_topic()
+    many: list[Operation] = [(f"own.{index}", SET, "") for index in range(MAX_RECORDS_PER_USER_OP)]
+    small = resource(TOPIC_RESOURCE, "t", ("retention.ms", SET, "1"))
+    errors = [r.error_code for r in alter(driver, small, resource(BROKER_RESOURCE, "1", *many))]
+    assert errors == [ErrorCode.POLICY_VIOLATION] * 2
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {}
+
+
+def replace_all(driver: Driver, configs: dict[str, str | None]) -> int:
+    wanted = tuple(AlterableConfig(name=key, value=value) for key, value in configs.items())
+    request = AlterConfigsRequest(
+        resources=(
+            AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name="t", configs=wanted),
+        ),
+        validate_only=False,
+    )
+    return int(driver.handle(request).responses[0].error_code)
+
+
+def test_the_legacy_api_replaces_all_configs() -> None:
+    driver = with_topic()
+    alter_topic(driver, ("retention.ms", SET, "1"), ("segment.ms", SET, "2"))
+    assert replace_all(driver, {"segment.ms": "3", "flush.ms": "4"}) == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {"segment.ms": "3", "flush.ms": "4"}
+    assert replace_all(driver, {"segment.ms": None}) == ErrorCode.INVALID_REQUEST
+    assert replace_all(driver, {}) == ErrorCode.NONE
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {}

@@ -1,0 +1,96 @@
+"""The striped replica placer: hard limits and balance, for any cluster."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate.quorum.controller.placement import UsableBroker, place
+from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+BUDGET = settings(max_examples=60, deadline=None, derandomize=True)
+RACKS = st.sampled_from([None, "a", "b", "c"])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[UsableBroker]:
+    shape = draw(st.lists(st.tuples(RACKS, st.booleans()), min_size=1, max_size=12))
+    brokers = [UsableBroker(index, rack, fenced) for index, (rack, fenced) in enumerate(shape)]
+    return [*brokers, UsableBroker(len(brokers), draw(RACKS), fenced=False)]
+
+
+@BUDGET
+@given(clusters(), st.data(), st.integers(0, 2**32))
+def test_no_broker_twice_and_an_unfenced_leader(
+    brokers: list[UsableBroker], data: st.DataObject, seed: int
+) -> None:
+    factor = data.draw(st.integers(1, len(brokers)))
+    placed = place(brokers, 40, factor, random.Random(seed))
+    unfenced = {broker.id for broker in brokers if not broker.fenced}
+    assert len(placed) == 40
+    for replicas in placed:
+        assert len(set(replicas)) == len(replicas) == factor
+        assert replicas[0] in unfenced
+
+
+@BUDGET
+@given(clusters(), st.data(), st.integers(0, 2**32))
+def test_each_rack_has_its_share_of_every_partition(
+    brokers: list[UsableBroker], data: st.DataObject, seed: int
+) -> None:
+    """When every rack can give its share, no rack has two replicas more than another."""
+    brokers = [UsableBroker(broker.id, broker.rack, fenced=False) for broker in brokers]
+    sizes = Counter(broker.rack for broker in brokers)
+    factor = data.draw(st.integers(1, len(sizes) * min(sizes.values())))
+    rack_of = {broker.id: broker.rack for broker in brokers}
+    for replicas in place(brokers, 20, factor, random.Random(seed)):
+        used = Counter(dict.fromkeys(sizes, 0))
+        used.update(rack_of[replica] for replica in replicas)
+        assert max(used.values()) - min(used.values()) <= 1
+
+
+@BUDGET
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32))
+def test_equal_brokers_get_equally_many_replicas_and_leaders(
+    count: int, factor: int, seed: int
+) -> None:
+    factor = min(factor, count)
+    brokers = [UsableBroker(index, None, fenced=False) for index in range(count)]
+    placed = place(brokers, 3 * count, factor, random.Random(seed))
+    replicas = Counter(replica for each in placed for replica in each)
+    leaders = Counter(each[0] for each in placed)
+    assert set(replicas.values()) == {3 * factor}
+    assert set(leaders.values()) == {3}
+
+
+def test_fenced_brokers_come_last() -> None:
+    brokers = [UsableBroker(index, None, fenced=index >= 3) for index in range(6)]
+    for replicas in place(brokers, 30, 4, random.Random(1)):
+        assert set(replicas[:3]) == {0, 1, 2}
+        assert replicas[3] >= 3
+
+
+def test_a_rack_whose_brokers_are_used_up_is_skipped() -> None:
+    """Also after the lists were shuffled, when a fenced list has not been used for long."""
+    brokers = [
+        UsableBroker(0, "a", fenced=False),
+        UsableBroker(1, "a", fenced=False),
+        UsableBroker(2, "b", fenced=True),
+    ]
+    for replicas in place(brokers, 100, 3, random.Random(3)):
+        assert sorted(replicas) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fenced", "factor"), [([False, False], 3), ([True, True], 1), ([], 1), ([False], 0)]
+)
+def test_what_cannot_be_placed(fenced: list[bool], factor: int) -> None:
+    brokers = [UsableBroker(index, None, each) for index, each in enumerate(fenced)]
+    with pytest.raises(RequestRefused) as refused:
+        place(brokers, 1, factor, random.Random(1))
+    assert refused.value.error == ErrorCode.INVALID_REPLICATION_FACTOR
