@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from quorate.quorum.rpc.kafka.apis import Api
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.layout import layout
 from quorate.quorum.rpc.kafka.wire import Message
 
 
 def failed_response(
-    response: type[Message], error: ErrorCode, message: str | None
+    api: Api, version: int, error: ErrorCode, message: str | None
 ) -> Message | None:
-    """None when the API has no top-level error code. All other fields are empty."""
-    values: dict[str, Any] = dict(layout(response, 0, True).defaults)
-    if "error_code" not in values:
+    """None when that version has no top-level error code. All other fields are empty."""
+    response = api.response
+    plan = layout(response, version, version >= api.flexible_since)
+    if all(field.name != "error_code" for field in plan.plain):
         return None
+    values: dict[str, Any] = dict(plan.defaults)
     values["error_code"] = int(error)
     if "error_message" in values:
         values["error_message"] = message if message is not None else error.message

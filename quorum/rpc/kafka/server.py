@@ -102,7 +102,7 @@ class RequestContext:
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
         """The request as a whole failed. Without a place for that in the response the connection
         is closed, with a log line."""
-        response = failed_response(APIS[self.api_key].response, error, message)
+        response = failed_response(APIS[self.api_key], self.version, error, message)
         if response is not None:
             self.respond(response)
         else:

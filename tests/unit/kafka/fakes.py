@@ -1,0 +1,98 @@
+"""A link, a clock and a transport in memory, for one end at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from quorate.quorum.seams import Accept, Address, Buffer, Link, Listener, Timer, Wire, joined
+
+
+@dataclass
+class FakeTimer:
+    due_ms: float
+    callback: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class FakeClock:
+    time_ms: int = 1000
+    timers: list[FakeTimer] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def wall_ms(self) -> int:
+        return self.time_ms
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        timer = FakeTimer(self.time_ms + delay_ms, callback)
+        self.timers.append(timer)
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.call_later(0, callback)
+
+    def advance(self, delay_ms: int) -> None:
+        self.time_ms += delay_ms
+        due = [each for each in self.timers if each.due_ms <= self.time_ms]
+        self.timers = [each for each in self.timers if each.due_ms > self.time_ms]
+        for timer in due:
+            if not timer.cancelled:
+                timer.callback()
+
+    @property
+    def waiting(self) -> int:
+        return sum(not each.cancelled for each in self.timers)
+
+
+@dataclass
+class FakeLink:
+    """Remembers what was sent; `undrained` bytes are pending as if the peer did not read."""
+
+    peer: Address = Address("10.0.0.1", 5000)
+    sent: list[bytes] = field(default_factory=list)
+    closed: bool = False
+    aborted: bool = False
+    paused: bool = False
+    pending_bytes: int = 0
+
+    def send(self, *parts: Buffer) -> None:
+        if not self.closed:
+            self.sent.append(joined(parts))
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+
+@dataclass
+class FakeTransport:
+    """Connects to `link`."""
+
+    link: FakeLink
+
+    async def listen(
+        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+    ) -> Listener:
+        raise AssertionError("clients do not listen")
+
+    async def connect(
+        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+    ) -> Link:
+        assert wire is Wire.KAFKA
+        self.link.peer = address
+        accept(self.link)
+        return self.link
