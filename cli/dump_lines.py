@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import (
     BatchHeader,
     checksum_is_valid,
@@ -53,20 +54,6 @@ class DumpOptions:
     max_bytes: int = MAX_INT - 1
 
 
-def log_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Every whole batch, also one whose checksum fails; stops at a cut-off tail."""
-    position = 0
-    while position < len(content):
-        try:
-            header = read_header(content, position)
-        except CorruptBatch:
-            return
-        if position + header.size_bytes > len(content):
-            return
-        yield position, header
-        position += header.size_bytes
-
-
 def head_line(name: str) -> str:
     if name.endswith(".log"):
         return f"Log starting offset: {int(name.split('.')[0])}"
@@ -80,7 +67,7 @@ def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[
     yield head_line(name)
     content = content[: options.max_bytes]
     end = 0
-    for position, header in log_batches(content):
+    for position, header in whole_batches(content):
         yield batch_line(position, header, checksum_is_valid(content, position, header))
         end = position + header.size_bytes
         if options.deep or options.data:
@@ -205,7 +192,7 @@ def compact(value: object) -> str:
 
 def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, object]]:
     """One JSON object per record, with its batch's epoch."""
-    for position, header in log_batches(content[: options.max_bytes]):
+    for position, header in whole_batches(content[: options.max_bytes]):
         for record in records_of(content, position, header):
             row: dict[str, object] = {
                 "offset": record.offset,

@@ -98,13 +98,17 @@ class Admin:
         connection = self._connect(self._nodes[node_id])
         return connection.call(request, response, self._settings.timeout_s)
 
-    def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
-        """Of the topics named, of all (None), or of brokers only (empty)."""
+    def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> MetadataResponse:
+        """Of the topics named, of all (None), or of brokers only (empty). `create` those missing,
+        where the cluster allows it."""
         names = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
-        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
         answer = self.ask(request, MetadataResponse)
         self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
         return answer
+
+    def wait(self, delay_s: float) -> None:
+        time.sleep(delay_s)
 
     def serves(self, api_key: int) -> bool:
         return self._any_connection().serves(api_key, self._settings.timeout_s)

@@ -1,0 +1,120 @@
+"""A blocking consumer without a group: some partitions of one topic, from given offsets on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.batches import whole_batches
+from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.partitions import Partitions
+from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import fetch, list_offsets
+
+EARLIEST, LATEST = -2, -1
+MAX_WAIT_MS = 500
+PARTITION_MAX_BYTES = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    partition: int
+    epoch: int
+    append_time: bool
+    record: Record
+
+
+class Consumer:
+    def __init__(self, admin: Admin, topic: str, partitions: Sequence[int] = ()) -> None:
+        """`partitions` empty: all of them."""
+        self._admin = admin
+        self._partitions = Partitions(admin, topic)
+        self.numbers = list(partitions) or self._partitions.numbers
+        for number in self.numbers:
+            if number not in self._partitions.numbers:
+                check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, f"partition {number}")
+        self._positions: dict[int, int] = {}
+
+    def seek(self, offset: int) -> None:
+        """EARLIEST, LATEST or an offset, for every partition."""
+        for number in self.numbers:
+            self._positions[number] = offset if offset >= 0 else self.offset_of(number, offset)
+
+    def offset_of(self, partition: int, timestamp: int) -> int:
+        """The offset at EARLIEST, LATEST or a timestamp in ms."""
+        asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        topic = list_offsets.ListOffsetsTopic(name=self._partitions.topic, partitions=(asked,))
+        request = list_offsets.ListOffsetsRequest(
+            replica_id=-1, topics=(topic,), timeout_ms=self._admin.timeout_ms
+        )
+        attempts = max(1, self._admin.timeout_ms // MAX_WAIT_MS)
+        for attempt in range(attempts):
+            leader = self._partitions.leader(partition)
+            try:
+                answer = self._admin.ask_node(leader, request, list_offsets.ListOffsetsResponse)
+            except ConnectionLost:
+                self._admin.wait(MAX_WAIT_MS / 1000)
+                self._partitions.refresh()
+                continue
+            (found,) = answer.topics[0].partitions
+            if not ErrorCode.of(found.error_code).retriable or attempt == attempts - 1:
+                check(found.error_code, None, f"partition {partition}")
+                return found.offset
+            self._admin.wait(MAX_WAIT_MS / 1000)
+            self._partitions.refresh()
+        check(ErrorCode.LEADER_NOT_AVAILABLE, None, f"partition {partition}")
+        return -1
+
+    def poll(self) -> Iterator[Consumed]:
+        """What is there now; waits up to MAX_WAIT_MS in all for something to come."""
+        groups = self._partitions.by_leader(self.numbers)
+        if not groups:
+            self._admin.wait(MAX_WAIT_MS / 1000)
+            self._partitions.refresh()
+        for leader, numbers in groups.items():
+            request = self._request(numbers, MAX_WAIT_MS // len(groups))
+            try:
+                answer = self._admin.ask_node(leader, request, fetch.FetchResponse)
+            except ConnectionLost:
+                self._admin.wait(MAX_WAIT_MS / 1000)
+                self._partitions.refresh()
+                continue
+            for topic in answer.responses:
+                for partition in topic.partitions:
+                    yield from self._taken(partition)
+
+    def _request(self, numbers: Sequence[int], max_wait_ms: int) -> fetch.FetchRequest:
+        topic = fetch.FetchTopic(
+            topic=self._partitions.topic,
+            topic_id=self._partitions.topic_id,
+            partitions=tuple(
+                fetch.FetchPartition(
+                    partition=number,
+                    fetch_offset=self._positions[number],
+                    partition_max_bytes=PARTITION_MAX_BYTES,
+                )
+                for number in numbers
+            ),
+        )
+        return fetch.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
+
+    def _taken(self, partition: fetch.PartitionData) -> Iterator[Consumed]:
+        number = partition.partition_index
+        if partition.error_code:
+            if not ErrorCode.of(partition.error_code).retriable:
+                check(partition.error_code, None, f"partition {number}")
+            self._partitions.refresh()
+            return
+        content = memoryview(partition.records or b"")
+        for position, header in whole_batches(content):
+            if not header.is_control:
+                for record in records_of(content, position, header):
+                    if record.offset >= self._positions[number]:
+                        self._positions[number] = record.offset + 1
+                        yield Consumed(
+                            number, header.leader_epoch, header.is_log_append_time, record
+                        )
+            self._positions[number] = max(self._positions[number], header.next_offset)

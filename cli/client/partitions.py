@@ -1,0 +1,50 @@
+"""Who leads which partition of one topic, looked up again when a broker says it does not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
+from quorate.cli.errors import NotReachable
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+
+class Partitions:
+    def __init__(self, admin: Admin, topic: str, *, create: bool = False) -> None:
+        self.topic = topic
+        self.topic_id: Uuid = ZERO_UUID
+        self._admin = admin
+        self._create = create
+        self._leaders: dict[int, int] = {}
+        self.refresh()
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(self._leaders)
+
+    def leader(self, partition: int) -> int:
+        return self._leaders[partition]
+
+    def by_leader(self, partitions: Sequence[int]) -> dict[int, list[int]]:
+        """Partitions per broker; those without a leader are left out."""
+        found: dict[int, list[int]] = {}
+        for partition in partitions:
+            if self._leaders[partition] >= 0:
+                found.setdefault(self._leaders[partition], []).append(partition)
+        return found
+
+    def refresh(self) -> None:
+        """Waits for a topic that is being created."""
+        deadline = time.monotonic() + self._admin.timeout_ms / 1000
+        while True:
+            (topic,) = self._admin.metadata([self.topic], create=self._create).topics
+            if not ErrorCode.of(topic.error_code).retriable or not self._create:
+                check(topic.error_code, None, f"topic {self.topic}")
+                break
+            if time.monotonic() > deadline:
+                raise NotReachable(f"topic {self.topic}: {ErrorCode.of(topic.error_code).name}")
+            time.sleep(RETRY_DELAY_S)
+        self.topic_id = topic.topic_id
+        self._leaders = {each.partition_index: each.leader_id for each in topic.partitions}

@@ -1,0 +1,123 @@
+"""A blocking producer: batches for one topic, idempotent, so that a retry writes nothing twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
+from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.partitions import Partitions
+from quorate.cli.errors import NotReachable
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+KeyValue = tuple[bytes | None, bytes]
+
+MURMUR_SEED = 0x9747B28C
+MASK = 0xFFFFFFFF
+
+
+class Producer:
+    def __init__(
+        self, admin: Admin, topic: str, *, acks: int = -1, codec: Codec = Codec.NONE
+    ) -> None:
+        self._admin = admin
+        self._acks = acks
+        self._codec = codec
+        self._partitions = Partitions(admin, topic, create=True)
+        self._random = random.Random()
+        self._sequences: dict[int, int] = {}
+        answer = admin.ask(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
+            InitProducerIdResponse,
+            lambda answer: [answer.error_code],
+        )
+        check(answer.error_code, None, "producer id")
+        self._producer = answer.producer_id, answer.producer_epoch
+
+    def send(self, records: Sequence[KeyValue]) -> None:
+        """One batch per partition; returns when all of them are acknowledged."""
+        numbers = self._partitions.numbers
+        unkeyed = self._random.choice(numbers)
+        by_partition: dict[int, list[KeyValue]] = {}
+        for key, value in records:
+            number = unkeyed if key is None else numbers[partition_of(key, len(numbers))]
+            by_partition.setdefault(number, []).append((key, value))
+        for partition, chosen in by_partition.items():
+            self._send_batch(partition, chosen)
+
+    def _send_batch(self, partition: int, records: Sequence[KeyValue]) -> None:
+        sequence = self._sequences.get(partition, 0)
+        now_ms = int(time.time() * 1000)
+        batch = build_batch(
+            [Record(n, now_ms, key, value) for n, (key, value) in enumerate(records)],
+            leader_epoch=-1,
+            codec=self._codec,
+            producer_id=self._producer[0],
+            producer_epoch=self._producer[1],
+            base_sequence=sequence,
+        )
+        data = PartitionProduceData(index=partition, records=bytes(batch))
+        topic = TopicProduceData(
+            name=self._partitions.topic,
+            topic_id=self._partitions.topic_id,
+            partition_data=(data,),
+        )
+        request = ProduceRequest(
+            acks=self._acks, timeout_ms=self._admin.timeout_ms, topic_data=(topic,)
+        )
+        self._until_acknowledged(partition, request)
+        self._sequences[partition] = (sequence + len(records)) % 2**31
+
+    def _until_acknowledged(self, partition: int, request: ProduceRequest) -> None:
+        deadline = time.monotonic() + self._admin.timeout_ms / 1000
+        while True:
+            try:
+                leader = self._partitions.leader(partition)
+                answer = self._admin.ask_node(leader, request, ProduceResponse)
+                code = answer.responses[0].partition_responses[0].error_code
+                text = answer.responses[0].partition_responses[0].error_message
+            except ConnectionLost as error:
+                code, text = ErrorCode.NETWORK_EXCEPTION, str(error)
+            if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                return
+            what = f"partition {partition}"
+            if not ErrorCode.of(code).retriable:
+                check(code, text, what)
+            if time.monotonic() > deadline:
+                raise NotReachable(f"{what}: {ErrorCode.of(code).name}: {text or ''}")
+            time.sleep(RETRY_DELAY_S)
+            self._partitions.refresh()
+
+
+def partition_of(key: bytes, count: int) -> int:
+    """Where Kafka's clients put a key."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+def murmur2(data: bytes) -> int:
+    multiplier = 0x5BD1E995
+    hashed = (MURMUR_SEED ^ len(data)) & MASK
+    whole = len(data) // 4 * 4
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * multiplier & MASK
+        word = (word ^ word >> 24) * multiplier & MASK
+        hashed = (hashed * multiplier & MASK) ^ word
+    if len(data) > whole:
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * multiplier & MASK
+    hashed = (hashed ^ hashed >> 13) * multiplier & MASK
+    return hashed ^ hashed >> 15

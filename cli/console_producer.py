@@ -1,0 +1,73 @@
+"""`quorate console-producer`: every line of standard input becomes a record."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.errors import Refused
+
+READ_BYTES = 65_536
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
+
+
+@click.command("console-producer")
+@cluster_options()
+@click.option("--topic", required=True)
+@click.option("--property", "properties", multiple=True, metavar="K=V", help="parse.key=true, ...")
+@click.option("--reader-property", "reader_properties", multiple=True, metavar="K=V")
+@click.option(
+    "--request-required-acks", "acks", type=click.Choice(["1", "-1", "all"]), default="-1"
+)
+@click.option("--compression-codec", "codec", type=click.Choice(CODECS), default="none")
+def console_producer(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    topic: str,
+    properties: tuple[str, ...],
+    reader_properties: tuple[str, ...],
+    acks: str,
+    codec: str,
+) -> None:
+    """Send the lines of standard input to a topic.
+
+    With --property parse.key=true a line is KEY, a tab (key.separator), VALUE.
+    """
+    from quorate.cli.client.producer import Producer
+    from quorate.quorum.log.compression import Codec
+
+    told = dict(each.partition("=")[::2] for each in (*properties, *reader_properties))
+    separator = told.get("key.separator", "\t").encode()
+    keyed = told.get("parse.key", "false").lower() == "true"
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        producer = Producer(admin, topic, acks=ACKS[acks], codec=Codec[codec.upper()])
+        for lines in chunks(sys.stdin.fileno()):
+            producer.send([parse_line(line, separator if keyed else None) for line in lines])
+
+
+def chunks(descriptor: int) -> Iterator[list[bytes]]:
+    """Whole lines as they come: a batch per read, so that typing is sent at once."""
+    rest = b""
+    while data := os.read(descriptor, READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+def parse_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        raise Refused(f"No key separator found on line {line.decode('utf-8', 'replace')!r}")
+    return key, value
