@@ -172,7 +172,7 @@ class Partition:
         wall_ms: int,
         internal: bool = False,
     ) -> Appended:
-        """One client batch; `data` is patched in place and belongs to the log afterwards."""
+        """One client batch; `data` is patched in place. KafkaError, or CorruptBatch of the log."""
         leadership = self._leading()
         if required_acks == ACKS_ALL and leadership.under_min_isr:
             raise KafkaError(
@@ -273,6 +273,19 @@ class Partition:
         if self.leadership is not None:
             self.leadership.maybe_shrink(self.log.end_offset, now_ms)
 
+    def check_joining(self) -> None:
+        """Propose a follower again whose eligibility may have changed since it last fetched."""
+        leadership = self.leadership
+        if leadership is None or len(leadership.isr.committed) > len(leadership.replicas):
+            return
+        for replica in leadership.replicas.values():
+            leadership.maybe_expand(replica, self.high_watermark)
+
+    def follower_seen(self, replica_id: int, at_ms: int) -> None:
+        """The follower asked for more at `at_ms`, having all there was; see `sessions.py`."""
+        if self.leadership is not None and replica_id in self.leadership.replicas:
+            self.leadership.replicas[replica_id].seen_caught_up(at_ms)
+
     def isr_answered(self, change: IsrChange, result: IsrChangeResult, now_ms: int) -> None:
         if self.leadership is not None:
             self.leadership.answered(change, result)
@@ -293,7 +306,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a leader appends no fetched data")
         accepted = 0
         idempotent = []
-        for position, header in batches(data):
+        for position, header in batches(data, verify=False):  # the log checks the CRCs
             if header.leader_epoch > self.leader_epoch:
                 break
             accepted = position + header.size_bytes

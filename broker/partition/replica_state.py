@@ -54,6 +54,10 @@ class ReplicaState:
         if leader_end_offset > self._leader_end_at_fetch:
             self._leader_end_at_fetch = leader_end_offset
 
+    def seen_caught_up(self, at_ms: int) -> None:
+        if self.last_caught_up_ms is None or self.last_caught_up_ms < at_ms:
+            self.last_caught_up_ms = at_ms
+
     def reset_for_epoch(
         self, *, new_leader: bool, in_isr: bool, leader_end_offset: int, now_ms: int
     ) -> None:

@@ -7,36 +7,18 @@ by NOT_ENOUGH_REPLICAS(_AFTER_APPEND) where min.insync.replicas is not met, or b
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from quorate.broker.partition.partition import ACKS_ALL, NO_TIMESTAMP
+from quorate.broker.partition.partition import ACKS_ALL
 from quorate.broker.replication.delayed import Deadlines
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.registry import Registry
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
 
-logger = logging.getLogger("quorate.broker.replication")
-
-
-class Append(NamedTuple):
-    """One client batch for one partition. A read-only `data` is copied, a writable one kept."""
-
-    key: Key
-    data: memoryview | bytearray
-
-
-class AppendResult(NamedTuple):
-    error: int
-    base_offset: int = -1
-    append_time_ms: int = NO_TIMESTAMP
-    start_offset: int = -1
-    message: str | None = None
-
-
-Done = Callable[[Sequence[AppendResult]], None]
+Done = Callable[[Sequence[ProducedPartition]], None]
 
 
 class Appends:
@@ -44,28 +26,30 @@ class Appends:
         self,
         clock: Clock,
         deadlines: Deadlines,
-        hosted: Callable[[Key], Hosted | None],
+        registry: Registry,
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         self._clock = clock
         self._deadlines = deadlines
-        self._hosted = hosted
+        self._registry = registry
         self._on_disk_failure = on_disk_failure
 
     def append(
         self,
-        appends: Sequence[Append],
+        appends: Sequence[ProducePartition],
         acks: int,
         timeout_ms: int,
         done: Done,
         *,
         internal: bool = False,
     ) -> None:
-        """`internal`: the broker's own coordinators, which may write control batches."""
+        """The results are in the order of `appends`, one batch each; batches are patched in place
+        where their buffer is writable and copied else. `internal`: the broker's own coordinators,
+        which may write control batches."""
         if acks not in (-1, 0, 1):
-            done([AppendResult(ErrorCode.INVALID_REQUIRED_ACKS)] * len(appends))
+            done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
-        results: list[AppendResult] = []
+        results: list[ProducedPartition] = []
         waits: list[tuple[int, Hosted, int]] = []
         for index, each in enumerate(appends):
             results.append(self._append(each, acks, internal, waits, index))
@@ -85,19 +69,20 @@ class Appends:
 
     def _append(
         self,
-        each: Append,
+        each: ProducePartition,
         acks: int,
         internal: bool,
         waits: list[tuple[int, Hosted, int]],
         index: int,
-    ) -> AppendResult:
-        hosted = self._hosted(each.key)
+    ) -> ProducedPartition:
+        topic, topic_id, partition_id, records = each
+        hosted = self._registry.find(topic, topic_id, partition_id)
         if hosted is None:
-            return AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return failed(each, self._registry.why_missing(topic, topic_id, partition_id))
         partition = hosted.partition
-        data = each.data
-        if type(data) is memoryview and data.readonly:
-            data = bytearray(data)
+        if records is None:
+            records = memoryview(b"")
+        data = bytearray(records) if records.readonly else records
         end_offset = hosted.log.end_offset
         try:
             appended = partition.append_as_leader(
@@ -108,23 +93,41 @@ class Appends:
                 internal=internal,
             )
         except KafkaError as error:
-            return AppendResult(error.code, message=error.message)
+            return failed(each, error.code, error.message, hosted)
         except CorruptBatch as error:
-            return AppendResult(ErrorCode.CORRUPT_MESSAGE, message=str(error))
+            return failed(each, ErrorCode.CORRUPT_MESSAGE, str(error))
         except OSError as error:
             self._on_disk_failure(error)
-            return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, message=str(error))
+            return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         if hosted.log.end_offset != end_offset:
             hosted.appended()
         hosted.settle()
         if acks == ACKS_ALL:
             waits.append((index, hosted, appended.end_offset))
-        return AppendResult(
-            ErrorCode.NONE,
+        return ProducedPartition(
+            topic,
+            topic_id,
+            partition_id,
+            0,
             appended.base_offset,
             appended.append_time_ms,
             hosted.log.start_offset,
         )
+
+
+def failed(
+    each: ProducePartition,
+    error: ErrorCode,
+    message: str | None = None,
+    hosted: Hosted | None = None,
+) -> ProducedPartition:
+    """With the newer leader where that explains the error (KIP-951)."""
+    leader = None
+    if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
+    return ProducedPartition(
+        each.topic, each.topic_id, each.partition, error, error_message=message, leader=leader
+    )
 
 
 class DelayedAppend:
@@ -132,7 +135,7 @@ class DelayedAppend:
 
     __slots__ = ("_deadlines", "_done", "_results", "open", "tick")
 
-    def __init__(self, deadlines: Deadlines, results: list[AppendResult], done: Done) -> None:
+    def __init__(self, deadlines: Deadlines, results: list[ProducedPartition], done: Done) -> None:
         self.open: dict[int, None] = {}
         self.tick = 0
         self._deadlines = deadlines

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 
 from quorate.broker.partition.partition import FollowerFetch
 from quorate.broker.replication.delayed import Deadlines, Wakeups
-from quorate.broker.replication.hosted import Hosted, Key
-from quorate.broker.replication.reading import (
-    CONSUMER,
-    FetchedPartition,
-    FetchPartition,
-    failed,
-    header,
-    read,
-)
+from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.reading import failed, fetched, read
+from quorate.broker.replication.registry import Registry
 from quorate.quorum.rpc.kafka.errors import KafkaError
+from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
+from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
 from quorate.quorum.seams import Clock
 
 Done = Callable[[Sequence[FetchedPartition]], None]
@@ -45,14 +41,14 @@ class Fetches:
         clock: Clock,
         deadlines: Deadlines,
         wakeups: Wakeups,
-        hosted: Callable[[Key], Hosted | None],
+        registry: Registry,
         *,
         max_parked: int,
     ) -> None:
         self.parked = 0
         self.deadlines = deadlines
         self.wakeups = wakeups
-        self.hosted = hosted
+        self.registry = registry
         self._clock = clock
         self._max_parked = max_parked
 
@@ -66,7 +62,7 @@ class Fetches:
         ParkedFetch(self, fetch, done)
 
     def read(
-        self, fetch: Fetch, refused: dict[Key, FetchedPartition]
+        self, fetch: Fetch, refused: dict[FetchPartition, FetchedPartition]
     ) -> tuple[list[FetchedPartition], bool]:
         """The results, and whether they should be answered now."""
         results = []
@@ -75,10 +71,10 @@ class Fetches:
         enough = not fetch.partitions
         to_log_end = fetch.replica_id != CONSUMER
         for wanted in fetch.partitions:
-            result = refused.get(wanted.key)
+            result = refused.get(wanted) if refused else None
             if result is None:
                 limit = min(wanted.max_bytes, left_bytes) if read_bytes else wanted.max_bytes
-                result = read(self.hosted(wanted.key), wanted, limit, to_log_end=to_log_end)
+                result = read(self.registry, wanted, limit, to_log_end=to_log_end)
             size = len(result.records)
             # Only the first partition with data may exceed the limit of the whole response.
             if read_bytes and size > left_bytes:
@@ -91,30 +87,30 @@ class Fetches:
             results.append(result)
         return results, enough or read_bytes >= fetch.min_bytes
 
-    def _note_follower(self, fetch: Fetch) -> dict[Key, FetchedPartition]:
+    def _note_follower(self, fetch: Fetch) -> dict[FetchPartition, FetchedPartition]:
         """Tell the partitions what this follower has; what cannot be noted is the result."""
         refused = {}
         for wanted in fetch.partitions:
-            hosted = self.hosted(wanted.key)
-            if hosted is None or hosted.partition.leader_error(wanted.leader_epoch):
+            hosted = self.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
+            if hosted is None or hosted.partition.leader_error(wanted.current_leader_epoch):
                 continue  # the read says so
             try:
                 diverging = hosted.partition.follower_fetched(
                     FollowerFetch(
                         fetch.replica_id,
                         fetch.broker_epoch,
-                        wanted.leader_epoch,
-                        wanted.offset,
+                        wanted.current_leader_epoch,
+                        wanted.fetch_offset,
                         wanted.last_fetched_epoch,
-                        wanted.start_offset,
+                        wanted.log_start_offset,
                     ),
                     self._clock.now_ms(),
                 )
             except KafkaError as error:
-                refused[wanted.key] = failed(wanted.key, error.code, hosted)
+                refused[wanted] = failed(wanted, error.code, hosted)
                 continue
             if diverging is not None:
-                refused[wanted.key] = header(hosted)._replace(diverging=diverging)
+                refused[wanted] = fetched(wanted, hosted, diverging=diverging)
             hosted.settle()
         return refused
 
@@ -130,7 +126,7 @@ class ParkedFetch:
         self._done: Done | None = done
         self._watched: list[Hosted] = []
         for wanted in fetch.partitions:
-            hosted = fetches.hosted(wanted.key)
+            hosted = fetches.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
             if hosted is not None:
                 hosted.watchers[self] = None
                 self._watched.append(hosted)

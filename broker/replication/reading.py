@@ -6,89 +6,71 @@ read to the log end. Errors are answered per partition, never raised.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition
+from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
 from quorate.quorum.seams import Buffer
 
-CONSUMER = -1
 DEBUGGING_CONSUMER = -2
-UNKNOWN_OFFSET = -1
-
-
-class FetchPartition(NamedTuple):
-    """One partition of a Fetch request."""
-
-    key: Key
-    offset: int
-    max_bytes: int
-    leader_epoch: int = -1
-    last_fetched_epoch: int = -1
-    start_offset: int = -1
-
-
-class FetchedPartition(NamedTuple):
-    """One partition of a Fetch response. `records` is empty, never None."""
-
-    key: Key
-    error: int = ErrorCode.NONE
-    high_watermark: int = UNKNOWN_OFFSET
-    start_offset: int = UNKNOWN_OFFSET
-    records: Buffer = b""
-    diverging: EpochOffset | None = None
-    leader_id: int = -1  # set with errors that a newer leader would explain
-    leader_epoch: int = -1
-
 
 _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def failed(key: Key, error: ErrorCode, hosted: Hosted | None = None) -> FetchedPartition:
+def failed(
+    wanted: FetchPartition, error: ErrorCode, hosted: Hosted | None = None
+) -> FetchedPartition:
+    """With the newer leader where that explains the error (KIP-951)."""
+    leader = None
     if hosted is not None and error in _EXPLAINED_BY_LEADER:
-        partition = hosted.partition
-        return FetchedPartition(
-            key, error, leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
-        )
-    return FetchedPartition(key, error)
+        leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
+    return FetchedPartition(wanted.topic, wanted.topic_id, wanted.partition, error, leader=leader)
 
 
-def header(hosted: Hosted) -> FetchedPartition:
-    """What there is to say without records."""
+def fetched(
+    wanted: FetchPartition,
+    hosted: Hosted,
+    records: Buffer = b"",
+    diverging: EpochOffset | None = None,
+) -> FetchedPartition:
+    high_watermark = hosted.partition.high_watermark
     return FetchedPartition(
-        hosted.key,
-        ErrorCode.NONE,
-        hosted.partition.high_watermark,
+        wanted.topic,
+        wanted.topic_id,
+        wanted.partition,
+        0,
+        high_watermark,
+        high_watermark,  # the last stable offset: there are no transactions
         hosted.log.start_offset,
+        records,
+        diverging,
     )
 
 
 def read(
-    hosted: Hosted | None, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
+    registry: Registry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
 ) -> FetchedPartition:
     """At least one batch when `max_bytes` is positive and there is one; none at all otherwise."""
+    hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
     if hosted is None:
-        return failed(wanted.key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))
     partition, log = hosted.partition, hosted.log
-    error = partition.leader_error(wanted.leader_epoch)
+    error = partition.leader_error(wanted.current_leader_epoch)
     if error:
-        return failed(wanted.key, error, hosted)
+        return failed(wanted, error, hosted)
+    offset = wanted.fetch_offset
     try:
-        diverging = partition.diverging(wanted.offset, wanted.last_fetched_epoch)
+        diverging = partition.diverging(offset, wanted.last_fetched_epoch)
         if diverging is not None:
-            return header(hosted)._replace(diverging=diverging)
+            return fetched(wanted, hosted, diverging=diverging)
         end = log.end_offset if to_log_end else partition.high_watermark
-        if wanted.offset >= end or max_bytes <= 0:
-            return header(hosted)
-        records = log.read(wanted.offset, max_bytes, end=end)
+        if offset >= end or max_bytes <= 0:
+            return fetched(wanted, hosted)
+        return fetched(wanted, hosted, log.read(offset, max_bytes, end=end))
     except KafkaError as refused:
-        return failed(wanted.key, refused.code)._replace(
-            high_watermark=partition.high_watermark, start_offset=log.start_offset
-        )
+        return fetched(wanted, hosted)._replace(error=refused.code)
     except OffsetOutOfRange:
-        return failed(wanted.key, ErrorCode.OFFSET_OUT_OF_RANGE)
-    return FetchedPartition(
-        wanted.key, ErrorCode.NONE, partition.high_watermark, log.start_offset, records
-    )
+        return fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)

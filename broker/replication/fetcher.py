@@ -1,0 +1,273 @@
+"""Fetches from one leader all the partitions that this broker follows there: one request at a time.
+
+One incremental session per link (KIP-227): a request names only the partitions whose fetch offset
+moved or whose last answer was an error; the leader answers what has news.
+
+Rules
+- A fetch at an offset says that everything below it is appended here, so a partition is named again
+  only after its append; nothing is ever fetched ahead.
+- An answer counts only for the leader epoch it was asked in.
+- Errors cost one partition its backoff, a lost link all of them; new metadata ends every backoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorate.broker.replication.follower import Followed, Next
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.sessions import FIRST_EPOCH, MAX_SESSION_EPOCH
+from quorate.broker.replication.settings import ReplicationSettings
+from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot.fetch_request import (
+    REPLICA_FETCH_VERSION,
+    FetchRequest,
+    build_fetch_request,
+)
+from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition, parse_fetch_response
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.seams import Address, Seams, Timer, TransportError
+
+RECONNECT_FIRST_MS = 20
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """Who fetches: this broker."""
+
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    truncated: Callable[[Hosted, int], None]
+    on_disk_failure: Callable[[OSError], None]
+
+
+class Fetcher:
+    def __init__(
+        self,
+        seams: Seams,
+        settings: ReplicationSettings,
+        follower: Follower,
+        leader_id: int,
+        address: Address,
+    ) -> None:
+        self.address = address
+        self._seams = seams
+        self._clock = seams.clock
+        self._settings = settings
+        self._follower = follower
+        self._leader_id = leader_id
+        self._followed: dict[Key, Followed] = {}
+        self._named: dict[Key, Followed] = {}  # to be named in the next request
+        self._forgotten: dict[Key, None] = {}
+        self._delayed: dict[Key, Followed] = {}
+        self._client: KafkaClient | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._in_flight = False
+        self._going = False
+        self._session_id = 0
+        self._session_epoch = FIRST_EPOCH
+        self._failures = 0
+        self._retry: Timer | None = None
+        self._backoff: Timer | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def followed(self) -> list[Hosted]:
+        return [each.hosted for each in self._followed.values()]
+
+    # --- what to fetch
+
+    def follow(self, hosted: Hosted) -> None:
+        """From its log end on, in its present leader epoch."""
+        followed = Followed(hosted, hosted.partition.leader_epoch)
+        self._followed[hosted.key] = followed
+        self._delayed.pop(hosted.key, None)
+        self._forgotten.pop(hosted.key, None)
+        self._named[hosted.key] = followed
+        self._go_soon()
+
+    def unfollow(self, key: Key) -> None:
+        if self._followed.pop(key, None) is not None:
+            self._named.pop(key, None)
+            self._delayed.pop(key, None)
+            self._forgotten[key] = None
+
+    def end_backoffs(self) -> None:
+        """New metadata: what failed may work now."""
+        self._named.update(self._delayed)
+        self._delayed.clear()
+        self._failures = 0
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._go_soon()
+
+    def close(self) -> None:
+        self._closed = True
+        for timer in (self._retry, self._backoff):
+            if timer is not None:
+                timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._client is not None:
+            self._client.close()
+
+    # --- one request at a time
+
+    def _go_soon(self) -> None:
+        if not self._going and not self._in_flight and not self._closed:
+            self._going = True
+            self._clock.call_soon(self._go)
+
+    def _go(self) -> None:
+        self._going = False
+        if self._closed or self._in_flight or self._retry is not None or not self._followed:
+            return
+        if self._client is None:
+            if self._connecting is None:
+                self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            return
+        self._in_flight = True
+        self._client.send_raw(
+            APIS[ApiKey.FETCH],
+            REPLICA_FETCH_VERSION,
+            build_fetch_request(self._next_request()),
+            done=self._answered,
+            timeout_ms=self._settings.replica_socket_timeout_ms,
+        )
+
+    def _next_request(self) -> FetchRequest:
+        settings = self._settings
+        if self._session_epoch == FIRST_EPOCH:
+            self._named = {
+                key: each for key, each in self._followed.items() if key not in self._delayed
+            }
+            self._forgotten.clear()
+        max_bytes = settings.replica_fetch_max_bytes
+        request = FetchRequest(
+            self._follower.broker_id,
+            self._follower.broker_epoch(),
+            settings.replica_fetch_wait_max_ms,
+            settings.replica_fetch_min_bytes,
+            settings.replica_fetch_response_max_bytes,
+            0,
+            self._session_id,
+            self._session_epoch,
+            [each.request(key, max_bytes) for key, each in self._named.items()],
+            [("", topic_id, partition_id) for topic_id, partition_id in self._forgotten],
+            "",
+        )
+        self._named.clear()
+        self._forgotten.clear()
+        return request
+
+    def _answered(self, body: memoryview | None, error: ClientError | None) -> None:
+        self._in_flight = False
+        if self._closed:
+            return
+        if body is None:
+            self._lost(str(error))
+            return
+        try:
+            response = parse_fetch_response(body, REPLICA_FETCH_VERSION)
+        except DecodeError as malformed:
+            self._lost(str(malformed))
+            return
+        if response.error:
+            self._restart_session(response.error)
+            return
+        self._failures = 0
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch % MAX_SESSION_EPOCH + 1
+        for result in response.partitions:
+            self._take(result)
+        self._go()
+
+    def _take(self, result: FetchedPartition) -> None:
+        key = (result.topic_id, result.partition)
+        followed = self._followed.get(key)
+        if followed is None or key in self._named:  # asked anew meanwhile, in another epoch
+            return
+        try:
+            following = followed.take(result, self._follower.truncated, self._clock.wall_ms())
+        except OSError as error:
+            self._follower.on_disk_failure(error)
+            return
+        if following is Next.NAME:
+            self._named[key] = followed
+        elif following is Next.BACK_OFF:
+            self._delayed[key] = followed
+            self._watch_backoff()
+
+    def _restart_session(self, error: int) -> None:
+        logger.info(
+            "fetch session with broker %d starts anew: %s",
+            self._leader_id,
+            ErrorCode.of(error).name,
+        )
+        self._session_id, self._session_epoch = 0, FIRST_EPOCH
+        self._retry_later()
+
+    # --- backoffs and the link
+
+    def _watch_backoff(self) -> None:
+        if self._backoff is None:
+            delay_ms = self._settings.replica_fetch_backoff_ms
+            self._backoff = self._clock.call_later(delay_ms, self._backoff_over)
+
+    def _backoff_over(self) -> None:
+        self._backoff = None
+        self._named.update(self._delayed)
+        self._delayed.clear()
+        self._go_soon()
+
+    async def _connect(self) -> None:
+        client_settings = ClientSettings(
+            client_id=f"broker-{self._follower.broker_id}-fetcher",
+            request_timeout_ms=self._settings.replica_socket_timeout_ms,
+            max_frame_bytes=self._settings.max_frame_bytes,
+        )
+        try:
+            client = await KafkaClient.connect(
+                self._seams.transport, self._clock, self.address, client_settings
+            )
+        except TransportError as error:
+            self._connecting = None
+            self._lost(str(error))
+            return
+        self._connecting = None
+        if self._closed:
+            client.close()
+            return
+        self._client = client
+        self._session_id, self._session_epoch = 0, FIRST_EPOCH
+        self._go()
+
+    def _lost(self, reason: str) -> None:
+        if self._failures == 0:
+            logger.info("no fetch from broker %d at %s: %s", self._leader_id, self.address, reason)
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        self._retry_later()
+
+    def _retry_later(self) -> None:
+        delay_ms = min(
+            RECONNECT_FIRST_MS << min(self._failures, 10), self._settings.replica_fetch_backoff_ms
+        )
+        self._failures += 1
+        if self._retry is None and not self._closed:
+            self._retry = self._clock.call_later(delay_ms, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        self._go()

@@ -1,0 +1,115 @@
+"""What a follower does with its leader's answer for one partition.
+
+| answer                               | the follower                                           |
+|--------------------------------------|--------------------------------------------------------|
+| records                              | appends them and asks on from its new end              |
+| diverging epoch                      | truncates by its own epochs and asks again (KIP-279)   |
+| OFFSET_OUT_OF_RANGE                  | begins anew at the leader's log start                  |
+| FENCED_LEADER_EPOCH                  | stops: newer metadata will say whom to follow          |
+| any other error, damaged records     | backs off and asks again                               |
+| records that do not continue its log | stops, and says so: a broken leader must not be copied |
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition
+from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+class Next(enum.Enum):
+    NAME = "ask again at once"
+    WAIT = "the leader tells when there is more"
+    BACK_OFF = "ask again after the backoff"
+    STOP = "until newer metadata"
+
+
+# Errors that say the leader's metadata or ours is behind: expected at every change of leadership.
+_EXPECTED = (
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)
+
+
+class Followed:
+    """One partition followed in one leader epoch."""
+
+    __slots__ = ("hosted", "leader_epoch")
+
+    def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
+        self.hosted = hosted
+        self.leader_epoch = leader_epoch
+
+    def request(self, key: Key, max_bytes: int) -> FetchPartition:
+        log = self.hosted.log
+        return FetchPartition(
+            "",
+            key[0],
+            key[1],
+            log.end_offset,
+            max_bytes,
+            self.leader_epoch,
+            log.last_epoch,
+            log.start_offset,
+        )
+
+    def take(
+        self, result: FetchedPartition, truncated: Callable[[Hosted, int], None], wall_ms: int
+    ) -> Next:
+        hosted, partition = self.hosted, self.hosted.partition
+        if partition.leader_epoch != self.leader_epoch or partition.leadership is not None:
+            return Next.STOP
+        if result.error:
+            return self._failed(result, truncated)
+        if result.diverging is not None:
+            before = hosted.log.end_offset
+            partition.truncate(result.diverging)
+            after = hosted.log.end_offset
+            logger.info("%r truncated from %d to %d", hosted, before, after)
+            if after < before:
+                truncated(hosted, after)
+            return Next.NAME
+        before = hosted.log.end_offset
+        try:
+            if len(result.records):
+                partition.append_as_follower(result.records, wall_ms=wall_ms)
+        except CorruptBatch as error:
+            logger.warning("%r: fetched records are damaged: %s", hosted, error)
+            return Next.BACK_OFF
+        except BrokenChain as error:
+            logger.error("%r is not fetched any more: %s", hosted, error)
+            return Next.STOP
+        partition.leader_high_watermark(result.high_watermark)
+        if result.log_start_offset > hosted.log.start_offset:
+            hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
+        if not len(result.records):
+            return Next.WAIT
+        return Next.NAME if hosted.log.end_offset > before else Next.BACK_OFF
+
+    def _failed(self, result: FetchedPartition, truncated: Callable[[Hosted, int], None]) -> Next:
+        hosted = self.hosted
+        if result.error == ErrorCode.FENCED_LEADER_EPOCH:
+            return Next.STOP
+        if result.error == ErrorCode.OFFSET_OUT_OF_RANGE and result.log_start_offset >= 0:
+            logger.warning(
+                "%r: offset %d is not in the leader's log: beginning anew at its start %d",
+                hosted,
+                hosted.log.end_offset,
+                result.log_start_offset,
+            )
+            hosted.partition.restart_at(result.log_start_offset)
+            truncated(hosted, result.log_start_offset)
+            return Next.NAME
+        if result.error not in _EXPECTED:
+            logger.warning("%r: fetch failed: %s", hosted, ErrorCode.of(result.error).name)
+        return Next.BACK_OFF

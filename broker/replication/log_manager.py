@@ -1,0 +1,311 @@
+"""The log directory of a broker: opens, creates, flushes, checkpoints and deletes partition logs.
+
+Kafka's layout: one directory per partition, three checkpoint files of offsets, one clean shutdown
+file that tells the next start that no log must be read, and under which broker epoch that was.
+
+Durability: a partition is acknowledged from the page caches of its ISR. What is flushed here, every
+flush.offset.checkpoint.interval and at the clean end, only shortens the recovery after a crash. So
+the recovery point never passes what was synced, and it is lowered before anything is appended again
+when a truncation cuts below it. A failed sync is told once and nothing goes on after it (R45).
+
+Directories of other topics are never deleted but set aside as `-stray`; a deleted partition's
+directory is renamed at once and removed later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.replication import producer_snapshots
+from quorate.quorum.ids import Uuid, random_uuid, uuid_to_text
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import (
+    PartitionName,
+    is_deleted_directory,
+    partition_of,
+)
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.seams import Disk, Seams
+
+STRAY_SUFFIX = "-stray"
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """`producers` gives the state if it was ever loaded: it is saved beside the log."""
+
+    log: Log
+    producers: Callable[[], ProducerStates | None]
+
+
+class LogManager:
+    def __init__(
+        self,
+        seams: Seams,
+        log_dir: str,
+        *,
+        file_delete_delay_ms: int,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self.log_dir = log_dir
+        self.previous_broker_epoch = -1
+        """Of the last orderly shutdown; -1 after a crash. Goes into the registration."""
+        self._clock = seams.clock
+        self._disk: Disk = seams.disk
+        self._random = seams.random
+        self._delete_delay_ms = file_delete_delay_ms
+        self._on_failure = on_failure
+        self._clean = False
+        self._found: dict[PartitionName, None] = {}
+        self._open: dict[PartitionName, OpenLog] = {}
+        self._high_watermarks: dict[PartitionName, int] = {}
+        self._recovery_points: dict[PartitionName, int] = {}
+        self._start_offsets: dict[PartitionName, int] = {}
+        self._flushing = False
+        self._closed = False
+        self._close: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Blocks: before the broker serves. Logs are opened later, one by one."""
+        self._disk.make_dirs(self.log_dir)
+        broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.log_dir)
+        self._clean = broker_epoch is not None
+        self.previous_broker_epoch = -1 if broker_epoch is None else broker_epoch
+        self._high_watermarks = self._read(checkpoints.HIGH_WATERMARKS_NAME)
+        self._recovery_points = self._read(checkpoints.RECOVERY_POINTS_NAME)
+        self._start_offsets = self._read(checkpoints.START_OFFSETS_NAME)
+        for directory in self._disk.list(self.log_dir):
+            if is_deleted_directory(directory):
+                self._remove_later(f"{self.log_dir}/{directory}", 0)
+            elif (name := partition_of(directory)) is not None:
+                self._found[name] = None
+
+    def _read(self, checkpoint: str) -> dict[PartitionName, int]:
+        try:
+            return checkpoints.read_offsets(self._disk, self.log_dir, checkpoint)
+        except CorruptCheckpoint as error:
+            # All three only say where to begin: without them more is read and fetched again.
+            logger.warning("%s: going on without it", error)
+            return {}
+
+    # --- one log
+
+    def open(
+        self,
+        name: PartitionName,
+        topic_id: Uuid,
+        settings: LogSettings,
+        producers: Callable[[], ProducerStates | None],
+    ) -> tuple[Log, int]:
+        """The log, made when there is none, and its checkpointed high watermark. Raises
+        CorruptLog."""
+        directory = self._directory(name)
+        existed = self._adopt(name, topic_id)
+        log = Log.open(
+            self._disk,
+            directory,
+            settings,
+            wall_ms=self._clock.wall_ms(),
+            clean=self._clean or not existed,
+            recovery_point=self._recovery_points.get(name, 0) if existed else 0,
+            start_offset=self._start_offsets.get(name, 0) if existed else 0,
+        )
+        if not existed:
+            checkpoints.write_partition_metadata(self._disk, directory, topic_id)
+        elif not self._clean:
+            producer_snapshots.remove_snapshots_above(self._disk, directory, log.end_offset)
+        self._open[name] = OpenLog(log, producers)
+        return log, self._high_watermarks.get(name, 0) if existed else 0
+
+    def _adopt(self, name: PartitionName, topic_id: Uuid) -> bool:
+        """True when a directory of that very topic is there."""
+        if name not in self._found:
+            return False
+        del self._found[name]
+        directory = self._directory(name)
+        found = checkpoints.read_partition_metadata(self._disk, directory)
+        if found == topic_id:
+            return True
+        if found is None:
+            # The file did not survive a crash of the machine; the name says enough.
+            checkpoints.write_partition_metadata(self._disk, directory, topic_id)
+            return True
+        self._set_aside(name)
+        return False
+
+    def set_aside_strays(self) -> None:
+        """After all partitions of the first image are open: what is left is nobody's."""
+        for name in list(self._found):
+            self._set_aside(name)
+            del self._found[name]
+
+    def delete(self, name: PartitionName) -> None:
+        """Rename now, so that the name is free for a new topic; remove it later."""
+        opened = self._open.pop(name, None)
+        self._forget(name)
+        if opened is None:
+            return
+        renamed = opened.log.rename_for_deletion(self._unique())
+        self._remove_later(renamed, self._delete_delay_ms)
+
+    def truncated(self, name: PartitionName, offset: int) -> None:
+        """Called after a truncation, before the next append."""
+        producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
+        if self._recovery_points.get(name, 0) > offset:
+            self._recovery_points[name] = offset
+            self._write_now(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
+
+    def _set_aside(self, name: PartitionName) -> None:
+        suffix = f"-{name.partition}.{self._unique()}{STRAY_SUFFIX}"
+        target = name.topic[: 255 - len(suffix)] + suffix
+        logger.warning(
+            "%s in %s belongs to no replica of this broker: set aside as %s",
+            name,
+            self.log_dir,
+            target,
+        )
+        self._disk.rename(self._directory(name), f"{self.log_dir}/{target}")
+        self._forget(name)
+
+    def _forget(self, name: PartitionName) -> None:
+        for offsets in (self._high_watermarks, self._recovery_points, self._start_offsets):
+            offsets.pop(name, None)
+
+    def _remove_later(self, path: str, delay_ms: int) -> None:
+        def removed(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                logger.warning("%s was not removed: %s; the next start tries again", path, error)
+
+        def remove() -> None:
+            if not self._closed:
+                self._disk.submit(lambda: self._disk.remove_tree(path), removed)
+
+        self._clock.call_later(delay_ms, remove)
+
+    def _directory(self, name: PartitionName) -> str:
+        return f"{self.log_dir}/{name}"
+
+    def _unique(self) -> str:
+        return uuid_to_text(random_uuid(self._random)).replace("-", "_")
+
+    # --- checkpoints, off the loop
+
+    def checkpoint_high_watermarks(self, offsets: Iterable[tuple[PartitionName, int]]) -> None:
+        self._high_watermarks.update(offsets)
+        self._write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
+
+    def checkpoint_flushed(self) -> None:
+        """Flush every log that needs it, one after another so that others get at the disk too, then
+        write how far they are flushed."""
+        if not self._flushing and not self._closed:
+            self._flushing = True
+            self._flush_next(iter(list(self._open.items())))
+
+    def _flush_next(self, remaining: Iterator[tuple[PartitionName, OpenLog]]) -> None:
+        for name, opened in remaining:
+            log = opened.log
+            if log.flushed_offset < log.end_offset and self._open.get(name) is opened:
+                self._flush(name, opened, remaining)
+                return
+        self._flushing = False
+        if self._close is not None:
+            self._close()
+            return
+        self._note_offsets()
+        self._write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
+        self._write(checkpoints.START_OFFSETS_NAME, self._start_offsets)
+
+    def _flush(
+        self,
+        name: PartitionName,
+        opened: OpenLog,
+        remaining: Iterator[tuple[PartitionName, OpenLog]],
+    ) -> None:
+        flush = opened.log.prepare_flush()
+        snapshot = self._snapshot(opened)
+
+        def work() -> None:
+            flush.run()
+            if snapshot is not None:
+                producer_snapshots.write_snapshot(self._disk, opened.log.directory, *snapshot)
+
+        def flushed(_: None, error: BaseException | None) -> None:
+            if self._open.get(name) is opened:  # else it was deleted meanwhile
+                if error is not None:
+                    self._failed(error)
+                    return
+                opened.log.complete_flush(flush)
+            self._flush_next(remaining if self._close is None else iter(()))
+
+        self._disk.submit(work, flushed)
+
+    @staticmethod
+    def _snapshot(opened: OpenLog) -> tuple[int, bytes] | None:
+        states = opened.producers()
+        if not states:
+            return None
+        return opened.log.end_offset, producer_snapshots.encode(states)
+
+    def _note_offsets(self) -> None:
+        for name, opened in self._open.items():
+            self._recovery_points[name] = opened.log.flushed_offset
+            if opened.log.start_offset > 0:
+                self._start_offsets[name] = opened.log.start_offset
+
+    def _write(self, checkpoint: str, offsets: dict[PartitionName, int]) -> None:
+        def written(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                self._failed(error)
+
+        snapshot = dict(offsets)
+        if not self._closed:
+            self._disk.submit(lambda: self._write_now(checkpoint, snapshot), written)
+
+    def _write_now(self, checkpoint: str, offsets: dict[PartitionName, int]) -> None:
+        checkpoints.write_offsets(self._disk, self.log_dir, checkpoint, offsets)
+
+    def _failed(self, error: BaseException) -> None:
+        self._closed = True
+        self._on_failure(error)
+
+    # --- the end
+
+    def close(
+        self,
+        broker_epoch: int,
+        high_watermarks: Iterable[tuple[PartitionName, int]],
+        done: Callable[[BaseException | None], None],
+    ) -> None:
+        """All durable, then the clean shutdown file, last. Nothing may be appended any more."""
+        self._high_watermarks.update(high_watermarks)
+
+        def submit() -> None:
+            self._closed = True
+            self._disk.submit(lambda: self._close_all(broker_epoch), lambda _, error: done(error))
+
+        if self._closed:
+            self._clock.call_soon(lambda: done(None))
+        elif self._flushing:
+            self._close = submit
+        else:
+            submit()
+
+    def _close_all(self, broker_epoch: int) -> None:
+        """Runs in the disk's thread, behind all that was submitted before."""
+        for opened in self._open.values():
+            snapshot = self._snapshot(opened)
+            opened.log.close()
+            if snapshot is not None:
+                producer_snapshots.write_snapshot(self._disk, opened.log.directory, *snapshot)
+        self._note_offsets()
+        self._write_now(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
+        self._write_now(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
+        self._write_now(checkpoints.START_OFFSETS_NAME, self._start_offsets)
+        checkpoints.write_clean_shutdown(self._disk, self.log_dir, broker_epoch)

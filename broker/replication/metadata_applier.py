@@ -1,0 +1,269 @@
+"""Makes the replicas of this broker what the metadata log says: start, lead, follow, stop, delete.
+
+Leadership of partitions that are open is taken over at once, in one go; directories are made and
+removed in the background, a bounded number per loop iteration, partitions to lead first. One that
+waits to be opened is opened as the image is then, so what changed meanwhile costs nothing.
+
+The first image must be one that the broker has caught up with: what it does not name is set aside.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from quorate.broker.partition.partition import Partition
+from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.replication.fetchers import Fetchers
+from quorate.broker.replication.hosted import Hosted, Key, Propose
+from quorate.broker.replication.log_manager import LogManager
+from quorate.broker.replication.producer_snapshots import load_producers
+from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.sessions import ReplicaSessions
+from quorate.broker.replication.settings import TopicSettings
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.metadata import image as images
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.seams import Seams
+
+OPENED_PER_SLICE = 16
+DELETED_PER_SLICE = 4
+
+logger = logging.getLogger("quorate.broker.replication")
+
+TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
+
+
+class Opening:
+    """How a partition comes to be hosted."""
+
+    def __init__(
+        self,
+        seams: Seams,
+        registry: Registry,
+        logs: LogManager,
+        broker_id: int,
+        topic_settings: TopicSettingsOf,
+        propose: Propose,
+    ) -> None:
+        self.topic_settings = topic_settings
+        self._seams = seams
+        self._registry = registry
+        self._logs = logs
+        self._broker_id = broker_id
+        self._propose = propose
+
+    def open(self, key: Key, topic: str) -> Hosted:
+        """Raises LogError or OSError."""
+        settings = self.topic_settings(self._registry.image, topic)
+        opened: list[Partition] = []
+
+        def producers() -> ProducerStates | None:
+            return opened[0].loaded_producers() if opened else None
+
+        name = PartitionName(topic, key[1])
+        log, high_watermark = self._logs.open(name, key[0], settings.log, producers)
+        partition = Partition(
+            *key,
+            self._broker_id,
+            log,
+            settings.partition,
+            brokers=self._broker,
+            load_producers=lambda: load_producers(self._seams.disk, log),
+            high_watermark=high_watermark,
+        )
+        opened.append(partition)
+        return Hosted(key, topic, partition, log, self._seams.clock, self._propose)
+
+    def _broker(self, broker_id: int) -> images.Broker | None:
+        return self._registry.image.brokers.get(broker_id)
+
+
+class MetadataApplier:
+    def __init__(
+        self,
+        seams: Seams,
+        registry: Registry,
+        fetchers: Fetchers,
+        sessions: ReplicaSessions,
+        logs: LogManager,
+        opening: Opening,
+        broker_id: int,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._clock = seams.clock
+        self._registry = registry
+        self._fetchers = fetchers
+        self._sessions = sessions
+        self._logs = logs
+        self._opening = opening
+        self._broker_id = broker_id
+        self._on_failure = on_failure
+        self._to_lead: dict[Key, None] = {}
+        self._to_follow: dict[Key, None] = {}
+        self._to_delete: deque[PartitionName] = deque()
+        self._deleting: set[PartitionName] = set()
+        self._scheduled = False
+        self._first = True
+        self._closed = False
+        self._when_settled: list[Callable[[], None]] = []
+
+    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
+        self._registry.image = image
+        if delta is None:
+            self._apply_all(image)
+        else:
+            self._apply_delta(image, delta)
+        self._sessions.metadata_applied()
+        self._fetchers.metadata_applied()
+        self._schedule()
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        self._when_settled.append(callback)
+        self._schedule()
+
+    def close(self) -> None:
+        self._closed = True
+
+    # --- what changed
+
+    def _apply_delta(self, image: MetadataImage, delta: ImageDelta) -> None:
+        for topic_id, topic in delta.deleted.items():
+            for partition_id in topic.partition_ids():
+                self._remove((topic_id, partition_id))
+        for topic, partition_id, change in delta.partitions():
+            if change.new is not None:
+                self._apply_partition((topic.id, partition_id), change.new)
+            else:
+                self._remove((topic.id, partition_id))
+        if delta.brokers:
+            for hosted in self._registry:
+                hosted.partition.check_joining()
+                hosted.settle()
+        self._configure(image, delta)
+
+    def _apply_all(self, image: MetadataImage) -> None:
+        for hosted in list(self._registry):
+            if image.partition(*hosted.key) is None:
+                self._remove(hosted.key)
+        for topic, partition_id, value in image.all_partitions():
+            self._apply_partition((topic.id, partition_id), value)
+        for hosted in self._registry:
+            self._configure_one(image, hosted)
+
+    def _apply_partition(self, key: Key, value: images.Partition) -> None:
+        if self._broker_id not in value.replicas:
+            self._remove(key)
+            return
+        hosted = self._registry.get(key)
+        if hosted is not None:
+            self._take_role(hosted, value)
+            return
+        leads = value.leader == self._broker_id
+        (self._to_lead if leads else self._to_follow)[key] = None
+        (self._to_follow if leads else self._to_lead).pop(key, None)
+
+    def _take_role(self, hosted: Hosted, value: images.Partition) -> None:
+        partition = hosted.partition
+        if value.leader == self._broker_id:
+            self._fetchers.unfollow(hosted.key)
+            if partition.make_leader(value, self._clock.now_ms()):
+                logger.debug("%r led from epoch %d on", hosted, value.leader_epoch)
+            hosted.changed()
+        else:
+            new_epoch = partition.make_follower(value)
+            if new_epoch:
+                hosted.changed()
+                self._fetchers.follow(hosted)
+
+    def _remove(self, key: Key) -> None:
+        """Gone for everybody now; its directory goes in the background."""
+        self._to_lead.pop(key, None)
+        self._to_follow.pop(key, None)
+        hosted = self._registry.get(key)
+        if hosted is None:
+            return
+        self._fetchers.unfollow(key)
+        self._registry.remove(hosted)
+        hosted.gone = True
+        hosted.changed()
+        name = PartitionName(hosted.topic, key[1])
+        self._to_delete.append(name)
+        self._deleting.add(name)
+
+    def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
+        if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
+            for hosted in self._registry:
+                self._configure_one(image, hosted)
+            return
+        topics = {name for kind, name in delta.configs if kind == TOPIC_RESOURCE}
+        for hosted in self._registry if topics else ():
+            if hosted.topic in topics:
+                self._configure_one(image, hosted)
+
+    def _configure_one(self, image: MetadataImage, hosted: Hosted) -> None:
+        settings = self._opening.topic_settings(image, hosted.topic)
+        hosted.log.settings = settings.log
+        hosted.partition.configure(settings.partition, self._clock.now_ms())
+        hosted.settle()
+
+    # --- in the background
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._closed:
+            self._scheduled = True
+            self._clock.call_soon(self._slice)
+
+    def _slice(self) -> None:
+        self._scheduled = False
+        if self._closed:
+            return
+        try:
+            self._delete_some()
+            self._open_some()
+        except (LogError, OSError) as error:
+            self._on_failure(error)
+            return
+        if self._to_lead or self._to_follow or self._to_delete:
+            self._schedule()
+            return
+        if self._first:
+            self._first = False
+            self._logs.set_aside_strays()
+        callbacks, self._when_settled = self._when_settled, []
+        for callback in callbacks:
+            callback()
+
+    def _delete_some(self) -> None:
+        for _ in range(min(DELETED_PER_SLICE, len(self._to_delete))):
+            name = self._to_delete.popleft()
+            self._deleting.discard(name)
+            self._logs.delete(name)
+
+    def _open_some(self) -> None:
+        opened = False
+        for key in list(self._next_to_open()):
+            self._to_lead.pop(key, None)
+            self._to_follow.pop(key, None)
+            topic = self._registry.image.topics[key[0]]
+            hosted = self._opening.open(key, topic.name)
+            self._registry.add(hosted)
+            self._take_role(hosted, topic.partitions[key[1]])
+            opened = True
+        if opened:
+            self._sessions.metadata_applied()
+
+    def _next_to_open(self) -> Iterator[Key]:
+        """A directory whose name is still taken by a deleted topic waits until that is renamed."""
+        left = OPENED_PER_SLICE
+        for keys in (self._to_lead, self._to_follow):
+            for key in keys:
+                if left == 0:
+                    return
+                name = PartitionName(self._registry.image.topics[key[0]].name, key[1])
+                if not self._deleting or name not in self._deleting:
+                    left -= 1
+                    yield key

@@ -1,0 +1,128 @@
+"""Where a partition's producer state comes from at the start: Kafka's `<offset>.snapshot` files and
+the log behind them.
+
+A snapshot holds each producer's last batch as of an offset, with a CRC. It only shortens the scan:
+a damaged, missing or too new one is passed over.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from crc32c import crc32c
+
+from quorate.broker.partition.producer_state import Producer, ProducerStates, SentBatch
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import BatchHeader, batches
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, offset_of, segment_file
+from quorate.quorum.seams import Disk
+
+_HEAD = struct.Struct(">hIi")  # version, CRC of what follows it, number of producers
+_CRC_FROM = 6
+_PRODUCER = struct.Struct(">qhiqiqiq")
+_VERSION = 1
+_NO_COORDINATOR = -1
+_NO_TRANSACTION = -1
+_SCAN_BYTES = 1 << 20
+_SEQUENCES = 2**31
+
+
+def encode(states: ProducerStates) -> bytes:
+    entries = b"".join(
+        _PRODUCER.pack(
+            producer_id,
+            producer.epoch,
+            last.last_sequence,
+            last.last_offset,
+            last.last_offset - last.first_offset,
+            producer.last_timestamp_ms,
+            _NO_COORDINATOR,
+            _NO_TRANSACTION,
+        )
+        for producer_id, producer in states.producers.items()
+        for last in (producer.batches[-1] if producer.batches else _NO_BATCH,)
+    )
+    count = struct.pack(">i", len(states))
+    return _HEAD.pack(_VERSION, crc32c(count + entries), len(states)) + entries
+
+
+_NO_BATCH = SentBatch(-1, -1, -1, -1, -1)
+
+
+def decode(content: bytes) -> ProducerStates | None:
+    """None when this is no whole snapshot."""
+    if len(content) < _HEAD.size:
+        return None
+    version, crc, count = _HEAD.unpack_from(content)
+    whole = len(content) == _HEAD.size + count * _PRODUCER.size
+    if version != _VERSION or not whole or crc32c(content[_CRC_FROM:]) != crc:
+        return None
+    states = ProducerStates()
+    for index in range(count):
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, _, _ = (
+            _PRODUCER.unpack_from(content, _HEAD.size + index * _PRODUCER.size)
+        )
+        producer = states.producers[producer_id] = Producer(epoch)
+        producer.last_timestamp_ms = timestamp_ms
+        if last_sequence >= 0:
+            first_sequence = (last_sequence - delta) % _SEQUENCES
+            producer.batches.append(
+                SentBatch(
+                    first_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms
+                )
+            )
+    return states
+
+
+def load_producers(disk: Disk, log: Log) -> ProducerStates:
+    """From the newest snapshot that the log still reaches, and the batches after it."""
+    states, offset = ProducerStates(), log.start_offset
+    for snapshot_offset in reversed(_snapshots(disk, log.directory)):
+        if log.start_offset <= snapshot_offset <= log.end_offset:
+            content = checkpoints.read_small(disk, _path(log.directory, snapshot_offset))
+            loaded = decode(content or b"")
+            if loaded is not None:
+                states, offset = loaded, snapshot_offset
+                break
+    states.rebuild(_headers(log, offset))
+    return states
+
+
+def write_snapshot(disk: Disk, directory: str, offset: int, content: bytes) -> None:
+    """Blocks. Older snapshots go when the new one is in place."""
+    checkpoints.replace(disk, _path(directory, offset), content)
+    for older in _snapshots(disk, directory):
+        if older != offset:
+            disk.remove(_path(directory, older))
+
+
+def remove_snapshots_above(disk: Disk, directory: str, end_offset: int) -> None:
+    """What the log grows to from here on is another history, durably."""
+    above = [offset for offset in _snapshots(disk, directory) if offset > end_offset]
+    for offset in above:
+        disk.remove(_path(directory, offset))
+    if above:
+        disk.sync_dir(directory)
+
+
+def _snapshots(disk: Disk, directory: str) -> list[int]:
+    return [
+        offset
+        for name in disk.list(directory)
+        if name.endswith(PRODUCER_SNAPSHOT_SUFFIX) and (offset := offset_of(name)) is not None
+    ]
+
+
+def _path(directory: str, offset: int) -> str:
+    return segment_file(directory, offset, PRODUCER_SNAPSHOT_SUFFIX)
+
+
+def _headers(log: Log, offset: int) -> Iterator[BatchHeader]:
+    while offset < log.end_offset:
+        data = log.read(offset, _SCAN_BYTES)
+        for _, header in batches(data, verify=False):
+            if header.base_offset >= offset:
+                yield header
+                offset = header.next_offset

@@ -1,0 +1,56 @@
+"""The partitions hosted on this broker, by id and by name, and the image that says which exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+        """Acted upon, but for partitions that are still being opened in the background."""
+        self._by_key: dict[Key, Hosted] = {}
+        self._by_name: dict[tuple[str, int], Hosted] = {}
+
+    def __iter__(self) -> Iterator[Hosted]:
+        return iter(self._by_key.values())
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add(self, hosted: Hosted) -> None:
+        self._by_key[hosted.key] = hosted
+        self._by_name[hosted.topic, hosted.key[1]] = hosted
+
+    def remove(self, hosted: Hosted) -> None:
+        del self._by_key[hosted.key]
+        # A topic of the same name may have been created meanwhile.
+        if self._by_name.get((hosted.topic, hosted.key[1])) is hosted:
+            del self._by_name[hosted.topic, hosted.key[1]]
+
+    def get(self, key: Key) -> Hosted | None:
+        return self._by_key.get(key)
+
+    def find(self, topic: str, topic_id: Uuid, partition_id: int) -> Hosted | None:
+        """As requests name partitions: by topic id, or by name when that is zero."""
+        if topic_id != ZERO_UUID:
+            return self._by_key.get((topic_id, partition_id))
+        return self._by_name.get((topic, partition_id))
+
+    def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
+        """What `find` found nothing for: clients look for the leader again, or give up."""
+        image = self.image
+        if topic_id != ZERO_UUID:
+            found, unknown = image.topics.get(topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            found, unknown = image.topic(topic), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if found is None:
+            return unknown
+        if partition_id not in found.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,0 +1,175 @@
+"""All replicas of one broker: what the client port, the node port and the metadata do with them.
+
+This wires the parts and owns their timers; the rules are elsewhere: produce in `appends.py`, fetch
+in `fetches.py` and `sessions.py`, following in `fetcher.py`, metadata in `metadata_applier.py`, the
+directory in `log_manager.py`, and what one replica may do in `broker/partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from quorate.broker.replication.appends import Appends
+from quorate.broker.replication.delayed import Deadlines, Wakeups
+from quorate.broker.replication.fetcher import Follower
+from quorate.broker.replication.fetchers import Fetchers
+from quorate.broker.replication.fetches import Fetches
+from quorate.broker.replication.hosted import Hosted, Propose
+from quorate.broker.replication.log_manager import LogManager
+from quorate.broker.replication.metadata_applier import MetadataApplier, Opening, TopicSettingsOf
+from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.sessions import ReplicaSessions
+from quorate.broker.replication.settings import ReplicationSettings
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.seams import Address, Seams, Timer
+
+JOIN_CHECK_INTERVAL_MS = 500
+
+
+class ReplicaManager:
+    def __init__(
+        self,
+        seams: Seams,
+        settings: ReplicationSettings,
+        broker_id: int,
+        *,
+        topic_settings: TopicSettingsOf,
+        propose: Propose,
+        broker_epoch: Callable[[], int],
+        address_of: Callable[[int], Address | None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """`topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
+        node port in the latest image; `on_failure` is told when the disk failed: the node stops."""
+        clock = seams.clock
+        self.registry = Registry()
+        self.logs = LogManager(
+            seams,
+            settings.log_dir,
+            file_delete_delay_ms=settings.file_delete_delay_ms,
+            on_failure=on_failure,
+        )
+        self._clock = clock
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._deadlines = Deadlines(clock)
+        wakeups = Wakeups(clock)
+        self._appends = Appends(clock, self._deadlines, self.registry, on_failure)
+        self._fetches = Fetches(
+            clock, self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
+        )
+        self._sessions = ReplicaSessions(
+            clock,
+            self._deadlines,
+            wakeups,
+            self.registry,
+            max_sessions=settings.max_fetch_sessions,
+        )
+        follower = Follower(
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            truncated=lambda hosted, offset: self.logs.truncated(name_of(hosted), offset),
+            on_disk_failure=on_failure,
+        )
+        self._fetchers = Fetchers(seams, settings, follower, address_of)
+        opening = Opening(seams, self.registry, self.logs, broker_id, topic_settings, propose)
+        self._applier = MetadataApplier(
+            seams,
+            self.registry,
+            self._fetchers,
+            self._sessions,
+            self.logs,
+            opening,
+            broker_id,
+            on_failure,
+        )
+        self.produce = self._appends.append
+        self.fetch = self._fetches.fetch
+        self.fetch_as_replica = self._sessions.fetch
+        self._timers: dict[str, Timer] = {}
+
+    # --- life
+
+    def start(self) -> None:
+        """Blocks for the listing of the log directory; logs are opened as metadata names them."""
+        self.logs.start()
+        settings = self._settings
+        self._every("lag", settings.replica_lag_time_max_ms // 2, self._check_lag)
+        self._every("joins", JOIN_CHECK_INTERVAL_MS, self._check_joins)
+        self._every(
+            "watermarks",
+            settings.high_watermark_checkpoint_interval_ms,
+            lambda: self.logs.checkpoint_high_watermarks(self._high_watermarks()),
+        )
+        self._every("flush", settings.flush_checkpoint_interval_ms, self.logs.checkpoint_flushed)
+        self._every("retention", settings.retention_check_interval_ms, self._apply_retention)
+        self._every(
+            "producers", settings.producer_expiration_check_interval_ms, self._expire_producers
+        )
+
+    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
+        """The committed image moved on; without a delta, everything is compared. The first one
+        must be an image that the broker has caught up with, not one on the way there."""
+        self._applier.apply(image, delta)
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call back once every partition that metadata named so far is open."""
+        self._applier.when_settled(callback)
+
+    def close(self, done: Callable[[BaseException | None], None]) -> None:
+        """Orderly: nobody is answered any more, all is flushed, the next start finds it clean."""
+        self.stop()
+        self.logs.close(self._broker_epoch(), self._high_watermarks(), done)
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._applier.close()
+        self._fetchers.close()
+        self._sessions.close()
+        self._deadlines.close()
+
+    def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
+        def run() -> None:
+            self._timers[name] = self._clock.call_later(interval_ms, run)
+            action()
+
+        self._timers[name] = self._clock.call_later(interval_ms, run)
+
+    # --- periodic
+
+    def _check_lag(self) -> None:
+        now_ms = self._clock.now_ms()
+        for hosted in self.registry:
+            hosted.partition.check_followers(now_ms)
+            hosted.settle()
+
+    def _check_joins(self) -> None:
+        for hosted in self.registry:
+            if hosted.partition.leadership is not None:
+                hosted.partition.check_joining()
+                hosted.settle()
+
+    def _apply_retention(self) -> None:
+        wall_ms = self._clock.wall_ms()
+        for hosted in self.registry:
+            high_watermark = hosted.partition.high_watermark
+            hosted.log.delete_expired(high_watermark=high_watermark, wall_ms=wall_ms)
+
+    def _expire_producers(self) -> None:
+        wall_ms = self._clock.wall_ms()
+        for hosted in self.registry:
+            producers = hosted.partition.loaded_producers()
+            if producers is not None:
+                expiration_ms = hosted.partition.settings.producer_id_expiration_ms
+                producers.expire(wall_ms, expiration_ms)
+
+    def _high_watermarks(self) -> Iterator[tuple[PartitionName, int]]:
+        return ((name_of(each), each.partition.high_watermark) for each in self.registry)
+
+
+def name_of(hosted: Hosted) -> PartitionName:
+    return PartitionName(hosted.topic, hosted.key[1])

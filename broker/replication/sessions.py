@@ -1,0 +1,298 @@
+"""Fetch sessions of followers, the leader's end (KIP-227): work grows with what changed.
+
+A follower names a partition once; afterwards only partitions whose fetch offset moved travel, and
+only partitions with news are looked at. News come from the partitions: a session watches them.
+
+Rules
+- A partition that was answered with records, an error or a diverging epoch is silent until its
+  follower names it again; a moved high watermark or log start is told with the next answer.
+- A partition that this broker does not lead yet, by a leader epoch it has not replayed, is parked:
+  metadata is on its way, and an error would cost the follower its backoff. Bounded in time.
+- A named partition is noted as fetched; one that is not named stands where it stood, so it has
+  everything as long as nothing is readable for it (`follower_seen`).
+- One session per follower; a new one replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quorate.broker.partition.partition import FollowerFetch
+from quorate.broker.replication.delayed import Deadlines, Wakeups
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.reading import failed, fetched
+from quorate.broker.replication.registry import Registry
+from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
+from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+from quorate.quorum.seams import Clock
+
+FIRST_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_SESSION_EPOCH = 2**31 - 1
+AWAIT_METADATA_MAX_MS = 5000
+
+Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
+"""(error, session id, partitions)."""
+
+
+class ReplicaSessions:
+    def __init__(
+        self,
+        clock: Clock,
+        deadlines: Deadlines,
+        wakeups: Wakeups,
+        registry: Registry,
+        *,
+        max_sessions: int,
+    ) -> None:
+        self.clock = clock
+        self.deadlines = deadlines
+        self.wakeups = wakeups
+        self.registry = registry
+        self._max_sessions = max_sessions
+        self._sessions: dict[int, ReplicaSession] = {}  # by replica id
+        self._last_id = 0
+
+    def fetch(self, request: FetchRequest, respond: Respond) -> None:
+        """A Fetch of a follower, on the node port; `respond` is called exactly once."""
+        if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
+            self._end(request.replica_id)
+            if request.session_epoch == FINAL_EPOCH and not request.partitions:
+                respond(ErrorCode.NONE, 0, ())
+                return
+            if len(self._sessions) >= self._max_sessions:
+                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, ())
+                return
+            self._last_id = self._last_id % MAX_SESSION_EPOCH + 1
+            session = ReplicaSession(self, self._last_id, request.replica_id, request.replica_epoch)
+            self._sessions[request.replica_id] = session
+        else:
+            found = self._sessions.get(request.replica_id)
+            if found is None or found.id != request.session_id:
+                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, ())
+                return
+            session = found
+            if request.session_epoch != session.next_epoch:
+                respond(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
+                return
+        session.fetch(request, respond)
+
+    def metadata_applied(self) -> None:
+        """Partitions were opened or changed role: whoever waited for that may go on."""
+        for session in self._sessions.values():
+            session.retry_awaiting()
+
+    def close(self) -> None:
+        for replica_id in list(self._sessions):
+            self._end(replica_id)
+
+    def _end(self, replica_id: int) -> None:
+        session = self._sessions.pop(replica_id, None)
+        if session is not None:
+            session.end()
+
+
+class ReplicaSession:
+    def __init__(
+        self, sessions: ReplicaSessions, session_id: int, replica_id: int, broker_epoch: int
+    ) -> None:
+        self.id = session_id
+        self.next_epoch = FIRST_EPOCH
+        self._sessions = sessions
+        self._replica_id = replica_id
+        self._broker_epoch = broker_epoch
+        self._wanted: dict[Key, FetchPartition] = {}
+        self._watched: dict[Key, Hosted] = {}
+        self._refused: dict[Key, FetchedPartition] = {}  # errors and diverging epochs to tell
+        self._silent: set[Key] = set()  # until the follower names them again
+        self._readable: dict[Key, Hosted] = {}
+        self._moved: dict[Key, Hosted] = {}  # high watermark or log start
+        self._awaiting: dict[Key, int] = {}  # since when
+        self._last_fetch_ms = 0
+        self._max_bytes = 0
+        self._respond: Respond | None = None
+        self._tick = 0
+
+    # --- the follower's requests
+
+    def fetch(self, request: FetchRequest, respond: Respond) -> None:
+        if self._respond is not None:
+            # Followers have one fetch in flight; the earlier one's link is gone.
+            self._answer()
+        now_ms = self._sessions.clock.now_ms()
+        self.next_epoch = self.next_epoch % MAX_SESSION_EPOCH + 1
+        self._last_fetch_ms = now_ms
+        self._max_bytes = request.max_bytes
+        self._respond = respond
+        for _, topic_id, partition_id in request.forgotten:
+            self._forget((topic_id, partition_id))
+        for wanted in request.partitions:
+            key = (wanted.topic_id, wanted.partition)
+            self._wanted[key] = wanted
+            self._note(key, wanted, now_ms)
+        if self._refused or self._readable:
+            # At the end of this iteration: more may become readable meanwhile, and what these
+            # offsets acknowledged is told to producers first.
+            self._sessions.wakeups.wake(self._try)
+        self._tick = self._sessions.deadlines.add(self, max(0, request.max_wait_ms))
+
+    def _note(self, key: Key, wanted: FetchPartition, now_ms: int) -> None:
+        self._silent.discard(key)
+        self._refused.pop(key, None)
+        self._readable.pop(key, None)
+        self._awaiting.pop(key, None)
+        hosted = self._sessions.registry.get(key)
+        if hosted is None:
+            self._awaiting[key] = now_ms
+            return
+        self._watch(key, hosted)
+        error = hosted.partition.leader_error(wanted.current_leader_epoch)
+        if error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+            self._awaiting[key] = now_ms
+            return
+        if error:
+            self._refused[key] = failed(wanted, error, hosted)
+            return
+        try:
+            diverging = hosted.partition.follower_fetched(
+                FollowerFetch(
+                    self._replica_id,
+                    self._broker_epoch,
+                    wanted.current_leader_epoch,
+                    wanted.fetch_offset,
+                    wanted.last_fetched_epoch,
+                    wanted.log_start_offset,
+                ),
+                now_ms,
+            )
+        except KafkaError as refused:
+            self._refused[key] = fetched(wanted, hosted)._replace(error=refused.code)
+            return
+        if diverging is not None:
+            self._refused[key] = fetched(wanted, hosted, diverging=diverging)
+        elif wanted.fetch_offset < hosted.log.end_offset:
+            self._readable[key] = hosted
+        hosted.settle()
+
+    def _watch(self, key: Key, hosted: Hosted) -> None:
+        if self._watched.get(key) is not hosted:
+            self._watched[key] = hosted
+            hosted.watchers[self] = None
+            self._moved[key] = hosted
+
+    def _forget(self, key: Key) -> None:
+        self._wanted.pop(key, None)
+        self._silent.discard(key)
+        self._refused.pop(key, None)
+        self._readable.pop(key, None)
+        self._moved.pop(key, None)
+        self._awaiting.pop(key, None)
+        hosted = self._watched.pop(key, None)
+        if hosted is not None:
+            hosted.watchers.pop(self, None)
+
+    def retry_awaiting(self) -> None:
+        now_ms = self._sessions.clock.now_ms()
+        for key, since_ms in list(self._awaiting.items()):
+            self._note(key, self._wanted[key], now_ms)
+            if key in self._awaiting:
+                self._awaiting[key] = since_ms
+        if self._refused or self._readable:
+            self._sessions.wakeups.wake(self._try)
+
+    def end(self) -> None:
+        if self._respond is not None:
+            self._answer()
+        for key in list(self._watched):
+            self._forget(key)
+
+    # --- news of the partitions
+
+    def appended(self, hosted: Hosted) -> None:
+        key = hosted.key
+        if key in self._readable or key in self._refused:
+            return
+        if key in self._silent or key in self._awaiting:
+            return
+        self._readable[key] = hosted
+        # Until this append the follower had everything, at the latest when it last asked.
+        hosted.partition.follower_seen(self._replica_id, self._last_fetch_ms)
+        if self._respond is not None:
+            self._sessions.wakeups.wake(self._try)
+
+    def committed(self, hosted: Hosted) -> None:
+        self._moved[hosted.key] = hosted
+
+    def changed(self, hosted: Hosted) -> None:
+        key, wanted = hosted.key, self._wanted[hosted.key]
+        error = hosted.partition.leader_error(wanted.current_leader_epoch)
+        if hosted.gone:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+            del self._watched[key]
+            del hosted.watchers[self]
+        if not error or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+            return
+        self._readable.pop(key, None)
+        self._awaiting.pop(key, None)
+        self._refused[key] = failed(wanted, error, hosted)
+        self._sessions.wakeups.wake(self._try)
+
+    # --- answers
+
+    def expire(self) -> None:
+        self._answer()
+
+    def _try(self) -> None:
+        if self._respond is not None and (self._refused or self._readable):
+            self._sessions.deadlines.remove(self, self._tick)
+            self._answer()
+
+    def _answer(self) -> None:
+        respond, self._respond = self._respond, None
+        if respond is None:
+            return
+        self._give_up_awaiting()
+        partitions = list(self._refused.values())
+        self._silent.update(self._refused)
+        self._refused.clear()
+        self._read_into(partitions)
+        for key, hosted in list(self._moved.items()):
+            # A follower that diverges or waits must not take this for its own log's.
+            if key not in self._silent and key not in self._awaiting:
+                del self._moved[key]
+                partitions.append(fetched(self._wanted[key], hosted))
+        respond(ErrorCode.NONE, self.id, partitions)
+
+    def _read_into(self, partitions: list[FetchedPartition]) -> None:
+        """Readable partitions, longest waiting first, as far as the bytes go; one at least."""
+        left_bytes = self._max_bytes
+        for key, hosted in list(self._readable.items()):
+            if left_bytes <= 0:
+                break
+            wanted = self._wanted[key]
+            limit = min(wanted.max_bytes, left_bytes)
+            try:
+                records = hosted.log.read(wanted.fetch_offset, limit)
+            except OffsetOutOfRange:  # retention was faster
+                result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+            else:
+                if len(records) > left_bytes and left_bytes < self._max_bytes:
+                    break
+                left_bytes -= len(records)
+                result = fetched(wanted, hosted, records)
+            partitions.append(result)
+            del self._readable[key]
+            self._moved.pop(key, None)
+            self._silent.add(key)
+
+    def _give_up_awaiting(self) -> None:
+        now_ms = self._sessions.clock.now_ms()
+        for key, since_ms in list(self._awaiting.items()):
+            if now_ms - since_ms < AWAIT_METADATA_MAX_MS:
+                continue
+            del self._awaiting[key]
+            known = self._sessions.registry.get(key) is not None
+            error = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_ID
+            self._refused[key] = failed(self._wanted[key], error)
