@@ -42,22 +42,25 @@ class TimestampOffset(NamedTuple):
 class Flush:
     """All that was appended up to `end_offset`; `run` makes it durable, in any thread."""
 
+    log: Log
     end_offset: int
     generation: int
     segments: tuple[Segment, ...]
     epochs: bytes | None
-    names: bool
-    disk: Disk
-    directory: str
+    directories: tuple[str, ...]
 
     def run(self) -> None:
-        for segment in self.segments:
-            segment.sync()
-        if self.epochs is not None:
-            path = checkpoints.epochs_path(self.directory)
-            checkpoints.replace(self.disk, path, self.epochs)
-        elif self.names:
-            self.disk.sync_dir(self.directory)
+        try:
+            for segment in self.segments:
+                segment.sync()
+            if self.epochs is not None:
+                path = checkpoints.epochs_path(self.log.directory)
+                checkpoints.replace(self.log.disk, path, self.epochs)
+            for directory in self.directories:
+                self.log.disk.sync_dir(directory)
+        except FileNotFoundError:
+            if not self.log.deleted:
+                raise
 
 
 class Log:
@@ -73,12 +76,13 @@ class Log:
         self.generation = 0
         """How often the log was truncated: what a flush from before proves is nothing (R22)."""
         self.recovery = loaded.report
-        self._disk = disk
+        self.disk = disk
+        self.deleted = False
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
         self._active_since_ms = loaded.wall_ms
         self._dirty: list[Segment] = []
-        self._names_dirty = bool(loaded.unsynced)
+        self._unsynced_directories = loaded.unsynced_directories
         self._flushing = False
         self._marker = loaded.marker
         for segment in loaded.unsynced:
@@ -126,7 +130,7 @@ class Log:
         if segment.size and self._is_full(segment, len(data), last_offset, placed, wall_ms):
             segment = self._roll(wall_ms)
         if not segment.size:
-            self._names_dirty = True
+            self._names_changed()
         segment.append(data, placed)
         if not segment.dirty:
             self._soil(segment)
@@ -175,7 +179,7 @@ class Log:
     def _roll(self, wall_ms: int) -> Segment:
         self._active.seal()
         self._active = Segment(
-            self._disk, self.directory, self.end_offset, self.settings.index_interval_bytes
+            self.disk, self.directory, self.end_offset, self.settings.index_interval_bytes
         )
         self._active.create()
         self._segments.append(self._active)
@@ -261,7 +265,7 @@ class Log:
             self._drop(self._segments.pop())
         self.epochs.clear()
         self._active = Segment(
-            self._disk, self.directory, offset, self.settings.index_interval_bytes
+            self.disk, self.directory, offset, self.settings.index_interval_bytes
         )
         self._active.create()
         self._active.create_file()  # it alone says where the log starts
@@ -278,11 +282,11 @@ class Log:
     def _after_truncation(self) -> None:
         """Where flushed means acknowledged, old bytes must not come back among those that
         follow."""
-        self._names_dirty = True
+        self._names_changed()
         self._soil(self._active)
         if self.settings.flushed_is_acknowledged:
             self._active.sync()
-            self._disk.sync_dir(self.directory)
+            self.disk.sync_dir(self.directory)
 
     def _drop(self, segment: Segment) -> None:
         if segment.dirty:
@@ -297,18 +301,17 @@ class Log:
         assert not self._flushing, "a flush is under way"
         self._flushing = True
         flush = Flush(
+            self,
             self.end_offset,
             self.generation,
             tuple(self._dirty),
             checkpoints.encode_epochs(self.epochs.entries) if self.epochs.changed else None,
-            self._names_dirty,
-            self._disk,
-            self.directory,
+            tuple(self._unsynced_directories),
         )
         for segment in self._dirty:
             segment.dirty = False
         self._dirty.clear()
-        self._names_dirty = False
+        self._unsynced_directories.clear()
         self.epochs.changed = False
         return flush
 
@@ -328,6 +331,10 @@ class Log:
         flush = self.prepare_flush()
         flush.run()
         self.complete_flush(flush)
+
+    def _names_changed(self) -> None:
+        if self.directory not in self._unsynced_directories:
+            self._unsynced_directories.append(self.directory)
 
     def _soil(self, segment: Segment) -> None:
         if not segment.dirty and segment.size:
@@ -356,7 +363,7 @@ class Log:
         )
         if count == len(self._segments):
             self._roll(wall_ms).create_file()
-            self._names_dirty = True
+            self._names_changed()
         for segment in self._segments[:count]:  # oldest first: a crash leaves no hole
             self._drop(segment)
         del self._segments[:count]
@@ -380,12 +387,18 @@ class Log:
             for position, header, intact in recovery.scan(segment):
                 if header is None or not intact or header.base_offset != offset:
                     reason = f"no valid batch of offset {offset}"
-                elif header.leader_epoch != self.epochs.epoch_at(offset):
+                elif header.leader_epoch != self._epoch_of(header):
                     reason = f"leader epoch {header.leader_epoch} is not the one of that offset"
                 else:
                     offset = header.next_offset
                     continue
                 raise CorruptLog(segment.path, position, offset, reason)
+
+    def _epoch_of(self, header: BatchHeader) -> int:
+        """As the epochs have it; they say nothing about what lies before the start."""
+        if header.next_offset <= self.start_offset:
+            return header.leader_epoch
+        return self.epochs.epoch_at(max(header.base_offset, self.start_offset))
 
     def rename_for_deletion(self, unique: str) -> str:
         """The directory is `<topic>-<partition>.<unique>-delete` from now on, durably; where it is.
@@ -394,9 +407,8 @@ class Log:
         partition = partition_of(name)
         if partition is None:
             raise ValueError(f"{self.directory} is not named <topic>-<partition>")
-        for segment in self._segments:
-            segment.abandon()
+        self.deleted = True
         target = f"{parent}/{deleted_directory_name(partition, unique)}"
-        self._disk.rename(self.directory, target)
-        self._disk.sync_dir(parent)
+        self.disk.rename(self.directory, target)
+        self.disk.sync_dir(parent)
         return target

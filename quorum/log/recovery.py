@@ -31,7 +31,7 @@ from quorate.quorum.log.batch import (
     checksum_is_valid,
     read_header,
 )
-from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.leftovers import settle_leftovers
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
@@ -64,6 +64,7 @@ class Loaded:
     wall_ms: int
     report: Report
     unsynced: list[Segment]
+    unsynced_directories: list[str]
     marker: checkpoints.FlushedMarker | None
 
 
@@ -113,6 +114,7 @@ def load(
         wall_ms=wall_ms,
         report=loading.report,
         unsynced=loading.unsynced,
+        unsynced_directories=[] if clean and names else [directory, directory.rpartition("/")[0]],
         marker=marker,
     )
 
@@ -239,9 +241,7 @@ class Loading:
     def _epoch_was_saved(self, header: BatchHeader) -> bool:
         """The epoch stands outside of the batch's CRC; below the marker the saved epochs vouch
         for it."""
-        if self._saved_epochs is None:
-            return True
-        return self._saved.epoch_at(header.base_offset) == header.leader_epoch
+        return self._saved.epoch_at(header.base_offset) in (header.leader_epoch, NO_EPOCH)
 
     def _judge(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
         if damage.offset < self.trusted_offset or not torn:
@@ -276,12 +276,12 @@ class Loading:
 def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
     """(position, header, is it whole and valid) of each batch; the last one has no header, or is
     not valid, when the segment does not end with a batch."""
-    file, size = segment.file, segment.size
+    size = segment.size
     position, chunk, chunk_from = 0, b"", 0
     while position < size:
         at = position - chunk_from
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_from, at = file.pread(SCAN_BYTES, position), position, 0
+            chunk, chunk_from, at = segment.file.pread(SCAN_BYTES, position), position, 0
         try:
             header = read_header(chunk, at)
         except CorruptBatch:
@@ -291,7 +291,7 @@ def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
             yield position, header, False
             return
         if at + header.size_bytes > len(chunk):
-            chunk = file.pread(max(SCAN_BYTES, header.size_bytes), position)
+            chunk = segment.file.pread(max(SCAN_BYTES, header.size_bytes), position)
             chunk_from, at = position, 0
         intact = checksum_is_valid(chunk, at, header)
         yield position, header, intact

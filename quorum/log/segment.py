@@ -111,13 +111,9 @@ class Segment:
             self._file.close()
             self._file = None
 
-    def abandon(self) -> None:
-        """Its directory is about to be renamed or removed."""
-        self._removed = True
-
     def remove(self) -> None:
         """The indexes first: a `.log` without them is whole, they without it are litter."""
-        self.abandon()
+        self._removed = True
         self._indexes.remove()
         if self._file is not None:
             self._file.close()
@@ -193,6 +189,8 @@ class Segment:
         """Whole batches from the one that holds `offset`, all below `end`, at least one if any
         is."""
         start = self.position_of(offset)
+        if start == self.size:
+            raise CorruptLog(self.path, start, offset, f"no batch up to {self.next_offset} follows")
         stop = self.size if end >= self.next_offset else self.position_of(end)
         if stop - start > max_bytes:
             stop = self._boundary(start, start + max_bytes)

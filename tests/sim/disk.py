@@ -1,9 +1,11 @@
 """An in-memory Disk that forgets: what a crash leaves is what was synced, and any part of the rest.
 
-A file is its bytes now, its bytes as last synced, and the writes in between. `crash()` makes the
-disk that a node finds after power comes back: of the unsynced writes all, none, a prefix, or any
-of their 512-byte sectors; of the unsynced names of a directory likewise. A sector itself is old
-or new, never mixed.
+A file is its bytes now, its bytes as last synced, and the changes in between. `crash()` makes the
+disk that a node finds after power comes back. Of the unsynced writes to a file it keeps all,
+none, a prefix, or any of their 512-byte sectors; a sector itself is old or new, never mixed.
+Unsynced changes of names and sizes are kept up to some moment and lost from then on, over the
+whole disk, as a journaling file system does; what was written behind a lost truncation is lost
+with it. What was synced by name stays, whatever the moment.
 
 Faults: `before` is called with every operation and may raise (EIO, ENOSPC); `capacity_bytes`
 fills up, after a partial write; `flip` damages stored bytes. A failed sync leaves its writes
@@ -44,6 +46,22 @@ class Write:
 @dataclass(slots=True)
 class Truncate:
     size: int
+    moment: int
+
+
+@dataclass(slots=True)
+class Rename:
+    """New nodes for some names of one directory, at once; None removes."""
+
+    names: dict[str, Node | None]
+    moment: int
+
+
+@dataclass(slots=True)
+class Crash:
+    random: Random
+    committed: int
+    """The moment up to which names and sizes were kept."""
 
 
 @dataclass(slots=True)
@@ -61,10 +79,18 @@ class Inode:
             apply(self.durable, change)
         self.unsynced.clear()
 
-    def after_crash(self, random: Random) -> Inode:
-        survivors = list(surviving(self.unsynced, random))
+    def after_crash(self, crash: Crash) -> Inode:
         content = bytearray(self.durable)
-        for change in survivors:
+        writes: list[Write] = []
+        for change in (*self.unsynced, None):
+            if isinstance(change, Write):
+                writes.append(change)
+                continue
+            for write in surviving(writes, crash.random):
+                apply(content, write)
+            writes.clear()
+            if change is None or change.moment > crash.committed:
+                break
             apply(content, change)
         return Inode(bytearray(content), content)
 
@@ -73,22 +99,23 @@ class Inode:
 class Directory:
     names: dict[str, Node] = field(default_factory=dict)
     durable: dict[str, Node] = field(default_factory=dict)
-    unsynced: list[dict[str, Node | None]] = field(default_factory=list)
+    unsynced: list[Rename] = field(default_factory=list)
 
-    def change(self, names: dict[str, Node | None]) -> None:
-        rename_all(self.names, names)
-        self.unsynced.append(names)
+    def change(self, change: Rename) -> None:
+        rename_all(self.names, change)
+        self.unsynced.append(change)
 
     def sync(self) -> None:
-        for names in self.unsynced:
-            rename_all(self.durable, names)
+        for change in self.unsynced:
+            rename_all(self.durable, change)
         self.unsynced.clear()
 
-    def after_crash(self, random: Random) -> Directory:
+    def after_crash(self, crash: Crash) -> Directory:
         kept = dict(self.durable)
-        for names in subset(self.unsynced, random):
-            rename_all(kept, names)
-        after = {name: kept[name].after_crash(random) for name in sorted(kept)}
+        for change in self.unsynced:
+            if change.moment <= crash.committed:
+                rename_all(kept, change)
+        after = {name: kept[name].after_crash(crash) for name in sorted(kept)}
         return Directory(dict(after), after)
 
 
@@ -105,43 +132,28 @@ def apply(content: bytearray, change: Write | Truncate) -> None:
         content[size : size + len(change.data)] = change.data
 
 
-def rename_all(names: dict[str, Node], changes: dict[str, Node | None]) -> None:
-    for name, node in changes.items():
+def rename_all(names: dict[str, Node], change: Rename) -> None:
+    for name, node in change.names.items():
         if node is None:
             names.pop(name, None)
         else:
             names[name] = node
 
 
-def subset(changes: list[T], random: Random) -> list[T]:
-    """All, none, a prefix or any of them, in their order."""
-    how = random.randrange(0, 4)
-    if how == 0:
-        return []
-    if how == 1:
-        return changes
-    if how == 2:
-        return changes[: random.randrange(0, len(changes) + 1)]
-    return [change for change in changes if random.getrandbits(1)]
-
-
-def surviving(changes: list[Write | Truncate], random: Random) -> Iterator[Write | Truncate]:
-    """Like `subset`, but by the sector, as if the disk had written them in any order."""
-    how = random.randrange(0, 4)
-    whole = {0: 0, 1: len(changes), 2: random.randrange(0, len(changes) + 1), 3: 0}[how]
-    yield from changes[:whole]
-    if how < 2:
+def surviving(writes: list[Write], random: Random) -> Iterator[Write]:
+    """All, none, a prefix, or any sectors, as if the disk had written them in any order."""
+    if not writes:
         return
-    for change in changes[whole : whole + 1] if how == 2 else changes:
-        if isinstance(change, Truncate):
-            if random.getrandbits(1):
-                yield change
-            continue
+    how = random.randrange(0, 4)
+    whole = (0, len(writes), random.randrange(0, len(writes)), 0)[how]
+    yield from writes[:whole]
+    torn = ([], [], writes[whole : whole + 1], writes)[how]
+    for write in torn:
         start = 0
-        while start < len(change.data):
-            end = start + SECTOR_BYTES - (change.offset + start) % SECTOR_BYTES
+        while start < len(write.data):
+            end = start + SECTOR_BYTES - (write.offset + start) % SECTOR_BYTES
             if random.getrandbits(1):
-                yield Write(change.offset + start, change.data[start:end])
+                yield Write(write.offset + start, write.data[start:end])
             start = end
 
 
@@ -170,7 +182,7 @@ class SimFile:
         self._inode.change(write)
 
     def truncate(self, size: int) -> None:
-        cut = Truncate(size)
+        cut = Truncate(size, self._disk.moment())
         self._disk.called("truncate", self.path, lambda: self._inode.change(cut))
         self._inode.change(cut)
 
@@ -217,6 +229,7 @@ class SimDisk:
         self._random = random
         self._later = later
         self._root = root or Directory()
+        self._moment = 0
         self._locks: dict[str, None] = {}
         self._jobs: deque[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]]
         self._jobs = deque()
@@ -227,14 +240,18 @@ class SimDisk:
         """The disk after a power cut; this one is dead from now on."""
         self.dead = True
         self._jobs.clear()
-        root = self._root.after_crash(self._random)
+        how = self._random.randrange(0, 3)
+        committed = (0, self._moment, self._random.randrange(0, self._moment + 1))[how]
+        root = self._root.after_crash(Crash(self._random, committed))
         return SimDisk(self._random, later or self._later, root)
 
     def restart(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
         """The disk after the process died alone: all that was written is still there, unsynced."""
         self.dead = True
         self._jobs.clear()
-        return SimDisk(self._random, later or self._later, self._root)
+        after = SimDisk(self._random, later or self._later, self._root)
+        after._moment = self._moment
+        return after
 
     def flip(self, path: str, position: int, mask: int = 0x01) -> None:
         """Damage one stored byte, as it is read from now on and after any crash."""
@@ -250,6 +267,10 @@ class SimDisk:
         if self.capacity_bytes is None:
             return None
         return max(0, self.capacity_bytes - used_bytes(self._root))
+
+    def moment(self) -> int:
+        self._moment += 1
+        return self._moment
 
     def called(
         self, operation: str, path: str, half_done: Callable[[], None] = lambda: None
@@ -277,7 +298,7 @@ class SimDisk:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
             node = Inode()
-            parent.change({name: node})
+            parent.change(Rename({name: node}, self.moment()))
         return SimFile(self, path, node, writable)
 
     def exists(self, path: str) -> bool:
@@ -296,8 +317,9 @@ class SimDisk:
         parent, name = self._parent(path)
         if name in parent.names:
             raise FileExistsError(errno.EEXIST, "File exists", path)
-        self.called("make_dir", path, lambda: parent.change({name: Directory()}))
-        parent.change({name: Directory()})
+        made = Rename({name: Directory()}, self.moment())
+        self.called("make_dir", path, lambda: parent.change(made))
+        parent.change(made)
 
     def make_dirs(self, path: str) -> None:
         self.called("make_dirs", path)
@@ -306,7 +328,7 @@ class SimDisk:
             node = directory.names.get(name)
             if node is None:
                 node = Directory()
-                directory.change({name: node})
+                directory.change(Rename({name: node}, self.moment()))
                 directory.sync()
             if not isinstance(node, Directory):
                 raise FileExistsError(errno.EEXIST, "File exists", path)
@@ -319,12 +341,14 @@ class SimDisk:
         if node is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
 
+        moment = self.moment()
+
         def both() -> None:
             if old is new:
-                old.change({old_name: None, new_name: node})
+                old.change(Rename({old_name: None, new_name: node}, moment))
             else:
-                new.change({new_name: node})
-                old.change({old_name: None})
+                new.change(Rename({new_name: node}, moment))
+                old.change(Rename({old_name: None}, moment))
 
         self.called("rename", source, both)
         both()
@@ -333,8 +357,9 @@ class SimDisk:
         parent, name = self._parent(path)
         if not isinstance(parent.names.get(name), Inode):
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
-        self.called("remove", path, lambda: parent.change({name: None}))
-        parent.change({name: None})
+        removed = Rename({name: None}, self.moment())
+        self.called("remove", path, lambda: parent.change(removed))
+        parent.change(removed)
 
     def remove_tree(self, path: str) -> None:
         directory = self._directory(path)
@@ -346,7 +371,7 @@ class SimDisk:
                 self.remove(child)
         self.called("remove_tree", path)
         parent, own_name = self._parent(path)
-        parent.change({own_name: None})
+        parent.change(Rename({own_name: None}, self.moment()))
 
     def sync_dir(self, path: str) -> None:
         directory = self._directory(path)
