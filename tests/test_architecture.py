@@ -13,6 +13,22 @@ TOP = ("config", "quorum", "broker", "cli")
 MAX_FUNCTION_LINES = 70
 MAX_FILE_LINES = 400
 
+KAFKA_MESSAGES = (
+    "apis",
+    "codec",
+    "errors",
+    "failed",
+    "failures",
+    "headers",
+    "hot",
+    "layout",
+    "reading",
+    "schemas",
+    "source",
+    "varint",
+    "wire",
+    "writing",
+)
 PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
@@ -20,11 +36,9 @@ PURE = (
     "quorum/metadata",
     "quorum/controller",
     "quorum/log",
-    "quorum/rpc/kafka/wire.py",
-    "quorum/rpc/kafka/codec.py",
-    "quorum/rpc/kafka/errors.py",
-    "quorum/rpc/kafka/apis.py",
+    *(f"quorum/rpc/kafka/{name}.py" for name in KAFKA_MESSAGES if name not in ("schemas", "hot")),
     "quorum/rpc/kafka/schemas",
+    "quorum/rpc/kafka/hot",
     "broker/partition",
 )
 IMPURE = {"quorum/log/disk.py": "the operating system's implementation of the Disk seam"}
@@ -45,8 +59,7 @@ IMPURE_MODULES = {
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
     ("seams", "ids"),
-    ("rpc.kafka.wire", "rpc.kafka.codec", "rpc.kafka.errors", "rpc.kafka.schemas"),
-    ("rpc.kafka.apis",),
+    tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),
     ("metadata",),
