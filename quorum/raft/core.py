@@ -25,6 +25,8 @@ from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Random
 
+NOTHING_ASKED = EpochOffset(-1, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -34,8 +36,10 @@ class Asked:
 
 class Core:
     __slots__ = (
+        "_announced",
         "_dirty",
         "_next_token",
+        "_persisted",
         "cluster_id",
         "connected",
         "durable_offset",
@@ -81,7 +85,7 @@ class Core:
         self.wall_offset_ms = 0
         self.high_watermark = log.start_offset
         self.durable_offset = log.flushed_offset
-        self.flush_asked = EpochOffset(-1, -1)
+        self.flush_asked = NOTHING_ASKED
         self.connected: set[int] = set()
         self.refused_keys: dict[int, ReplicaKey] = {}  # said once; one per voter
         self.lost_elections = 0
@@ -89,7 +93,9 @@ class Core:
         self.stopped = False
         self.effects: list[effects.Effect] = []
         self.under_way: dict[int, Asked] = {}
-        self._dirty = False
+        self._announced: effects.RoleChanged | None = None
+        self._dirty = True
+        self._persisted = election
         self._next_token = 0
 
     @property
@@ -116,14 +122,23 @@ class Core:
 
     def emit(self, effect: effects.Effect) -> None:
         if self._dirty:
-            self._dirty = False
-            self.effects.append(effects.Persist(self.election))
+            self._say_what_changed()
         self.effects.append(effect)
+
+    def _say_what_changed(self) -> None:
+        """Once for all that one input changed: a vote in a new epoch is one save, not two."""
+        self._dirty = False
+        if self.election != self._persisted:
+            self._persisted = self.election
+            self.effects.append(effects.Persist(self.election))
+        role = effects.RoleChanged(self.state.role, self.epoch, self.leader_id)
+        if role != self._announced:
+            self._announced = role
+            self.effects.append(role)
 
     def take_effects(self) -> list[effects.Effect]:
         if self._dirty:
-            self._dirty = False
-            self.effects.append(effects.Persist(self.election))
+            self._say_what_changed()
         taken, self.effects = self.effects, []
         return taken
 
@@ -212,8 +227,8 @@ class Core:
             )
         self.set_election(Election(epoch, voted, leader_id, self.election.pinned))
         self.state = state
+        self._dirty = True
         self.under_way.clear()
-        self.emit(effects.RoleChanged(state.role, epoch, leader_id))
 
     def election_deadline_ms(self) -> int:
         timeout_ms = self.settings.election_timeout_ms

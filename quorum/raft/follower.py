@@ -9,7 +9,7 @@ from __future__ import annotations
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -193,6 +193,7 @@ def _truncate(core: Core, diverging: EpochOffset) -> None:
         )
     core.log.truncate_to(offset)
     core.durable_offset = min(core.durable_offset, offset)
+    core.flush_asked = NOTHING_ASKED  # what was asked for may never be answered
     core.emit(effects.Truncated(offset))
 
 

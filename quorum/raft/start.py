@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.states import Follower, ResignedLeader, State, Unattached
 
@@ -24,7 +23,6 @@ def start(core: Core) -> None:
     election = core.election
     for replica in (*election.pinned, core.me):
         core.voters = core.voters.pin(replica)
-    core.meet(core.me)
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
     alone = core.is_voter and len(core.voters.ids) == 1
@@ -36,7 +34,7 @@ def start(core: Core) -> None:
         voted = core.me  # Kafka's version 0 does not say which directory
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
-    core.emit(RoleChanged(core.state.role, core.epoch, core.leader_id))
+    core.meet(core.me)  # says so when the directory is not the one that voted before
 
 
 def _role(core: Core, alone: bool) -> State:

@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey, Uuid
 from quorate.quorum.raft import effects
@@ -131,7 +132,7 @@ class Cluster:
         ]
 
     def kill(self, node_id: int) -> None:
-        """The process dies, its files keep what was written; others see closed links and refusals."""
+        """The process dies too: others see closed links, and refusals when they reconnect."""
         self.crash(node_id)
         for other_id in self.up():
             self.core(other_id).link_lost(self.now_ms, node_id)
@@ -197,11 +198,11 @@ class Cluster:
             return
         if letter.is_response:
             node.waiting.pop(letter.token, None)
-            node.raft.response(self.now_ms, letter.token, letter.message)
+            node.raft.response(self.now_ms, letter.token, cast(Response, letter.message))
         else:
             self._token += 1
             node.incoming[self._token] = (letter.source, letter.token)
-            node.raft.request(self.now_ms, self._token, letter.message)
+            node.raft.request(self.now_ms, self._token, cast(Request, letter.message))
         self.collect(node)
 
     def drop(self, letter: Letter) -> None:
@@ -223,15 +224,18 @@ class Cluster:
         node.incoming[self._token] = (source, self._token)
         node.core.request(self.now_ms, self._token, message)
         self.collect(node)
-        while node.saving is not None:
-            self.save(target)
+        self.save_all(target)
         for letter in self.letters:
             if letter.is_response and letter.target == source and letter.token == self._token:
                 self.letters.remove(letter)
-                return letter.message  # type: ignore[return-value]
+                return cast(Response, letter.message)
         return None
 
     # Disk
+
+    def save_all(self, node_id: int) -> None:
+        while self.nodes[node_id].saving is not None:
+            self.save(node_id)
 
     def save(self, node_id: int) -> None:
         node = self.nodes[node_id]
@@ -337,16 +341,29 @@ class Cluster:
             self.pass_time(end_ms)
             self.settle()
 
-    def elect(self, node_id: int = 1, within_ms: int = 20_000) -> int:
-        """Let `node_id` campaign first and win."""
-        node = self.nodes[node_id]
-        deadline_ms = node.core.deadline_ms()
-        assert deadline_ms is not None
-        self.now_ms = max(self.now_ms, deadline_ms)
-        self.tick(node_id)
+    def elect(self, node_id: int = 1) -> int:
+        """Let `node_id` campaign before the others and win."""
+        self.settle()
+        self.prompt(node_id)
         self.settle()
         assert self.role(node_id) is Role.LEADER, self.role(node_id)
         return node_id
+
+    def prompt(self, node_id: int) -> None:
+        """Make `node_id`, and for now it alone, campaign."""
+        core = self.core(node_id)
+        for other in self.voter_ids:
+            if other == core.leader_id:
+                core.link_lost(self.now_ms, other)
+                core.link_refused(self.now_ms, other)
+            elif other != node_id and core.role is Role.UNATTACHED:
+                core.voter_connected(self.now_ms, self.nodes[other].me)
+        self.collect(self.nodes[node_id])
+        self.save_all(node_id)
+        deadline_ms = core.deadline_ms()
+        assert deadline_ms is not None
+        self.now_ms = max(self.now_ms, deadline_ms)
+        self.tick(node_id)
 
     def logs(self, ids: Iterable[int] | None = None) -> list[list[tuple[int, bytes]]]:
         return [self.nodes[i].log.entries() for i in (ids or self.nodes)]

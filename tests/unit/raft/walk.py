@@ -15,8 +15,8 @@ from tests.unit.raft.harness import Cluster
 from tests.unit.raft.invariants import Invariants
 
 SETTINGS = RaftSettings(
-    election_timeout_ms=200,
-    fetch_timeout_ms=400,
+    election_timeout_ms=100,
+    fetch_timeout_ms=200,
     election_backoff_max_ms=100,
     request_timeout_ms=200,
     retry_backoff_ms=10,
@@ -36,8 +36,8 @@ class Walk:
         self.appended = 0
         self.loss = self.random.choice((0.0, 0.02, 0.2))
         self.repeats = self.random.choice((0.0, 0.05))
-        self.crashes = self.random.choice((0.0, 0.002, 0.02))
-        self.cuts = self.random.choice((0.0, 0.01))
+        self.crashes = self.random.choice((0.0, 0.005, 0.03))
+        self.cuts = self.random.choice((0.0, 0.02))
         for node_id in self.cluster.nodes:
             self.cluster.start(node_id)
 
@@ -64,7 +64,8 @@ class Walk:
             if cluster.cut and chance.random() < 0.5:
                 cluster.heal()
             elif chance.random() < 0.5:
-                cluster.isolate(chance.choice(ids))
+                leaders = [i for i in cluster.up() if cluster.role(i) is Role.LEADER]
+                cluster.isolate(chance.choice(leaders or ids))
             else:
                 cluster.cut.add((chance.choice(ids), chance.choice(ids)))
         if chance.random() < 0.005:  # a false hint
