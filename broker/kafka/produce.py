@@ -38,7 +38,7 @@ class ProduceHandler:
             ]
             answer(context, refused)
             return
-        self.replicas.append(
+        self.replicas.produce(
             request.partitions,
             request.acks,
             request.timeout_ms,

@@ -1,0 +1,246 @@
+"""A running broker: the node core, its replicas, its life with the controller, and its two ports.
+
+Metadata is acted upon from the moment on that this broker has caught up with its own registration
+(the controller says so); before, the image is one on the way there, and acting on it could undo
+what the broker has. In a process that is a controller too, both share one core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from quorate.broker.controller_client import ControllerClient
+from quorate.broker.kafka.port import Services, client_port
+from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.node_port import node_port
+from quorate.broker.replication.alter_partition_sender import AlterPartitionSender
+from quorate.broker.replication.lifecycle import BrokerLifecycle, LifecycleSettings, State
+from quorate.broker.replication.replica_manager import ReplicaManager
+from quorate.broker.replication.settings import ReplicationSettings
+from quorate.broker.topic_settings import EffectiveTopicSettings
+from quorate.config.listeners import Listener as ConfiguredListener
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.controller.messages import BrokerRegistrationRequest
+from quorate.quorum.controller_node import ControllerNode, on_unhandled
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import Endpoint, FeatureRange
+from quorate.quorum.node_core import NodeCore
+from quorate.quorum.raft.effects import RoleChanged
+from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES
+from quorate.quorum.seams import Address, Listener, Seams, Wire
+
+CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
+
+logger = logging.getLogger("quorate.broker")
+
+
+class BrokerNode:
+    def __init__(self, core: NodeCore) -> None:
+        self.core = core
+        config, seams = core.config, core.seams
+        self.client = ControllerClient(seams.clock, core.links)
+        self.isr_sender = AlterPartitionSender(
+            seams.clock, self.client, config.node_id, self._broker_epoch
+        )
+        replication = ReplicationSettings.of(config, config.log_dir)
+        assert config.listeners.replication is not None
+        self._replication_listener = config.listeners.replication.name
+        self.replicas = ReplicaManager(
+            seams,
+            replication,
+            config.node_id,
+            topic_settings=EffectiveTopicSettings(config, replication),
+            propose=self.isr_sender.propose,
+            broker_epoch=self._broker_epoch,
+            address_of=self._replication_address,
+            on_failure=core.fail,
+        )
+        self.services = Services(
+            config=config,
+            clock=seams.clock,
+            cluster_id=core.cluster_id,
+            image=lambda: self.replicas.registry.image,
+            replicas=self.replicas,
+            forwarder=self.client,
+            producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
+        )
+        self.lifecycle: BrokerLifecycle | None = None
+        self._listeners: dict[str, Listener] = {}
+        self._applying = False
+        self._shut_down = asyncio.Event()
+        core.followers.role.append(self._role_changed)
+        core.followers.links.append(self.client.links_changed)
+        core.followers.image.append(self._image_changed)
+
+    # --- life
+
+    async def start(self) -> None:
+        """Ports are open and registration is under way when it returns; the core is started by
+        whoever made it."""
+        self.replicas.start()
+        config, seams = self.core.config, self.core.seams
+        max_frame_bytes = config["socket.request.max.bytes"]
+        node = NodeSettings(clock=seams.clock, hello=self.core.hello, handlers={})
+        replication = config.listeners.replication
+        assert replication is not None
+        ports = {
+            each: {Wire.KAFKA: client_port(self.services, each.name).accept}
+            for each in config.listeners.client
+        }
+        accepts = {**ports, replication: node_port(node, self.replicas.fetch_as_replica)}
+        for listener, accept in accepts.items():
+            address = Address(listener.host, listener.port)
+            self._listeners[listener.name] = await seams.transport.listen(
+                address, accept, max_frame_bytes=max_frame_bytes
+            )
+        self.lifecycle = BrokerLifecycle(
+            seams.clock,
+            seams.random,
+            self.client,
+            lifecycle_settings(config),
+            self._registration(),
+            on_state=self._state_changed,
+            on_failed=self.core.fail,
+        )
+        self.lifecycle.start()
+
+    def address(self, listener: str) -> Address:
+        """Where a listener is bound, its port resolved."""
+        return self._listeners[listener].address
+
+    @property
+    def running(self) -> bool:
+        return self.lifecycle is not None and self.lifecycle.state is State.RUNNING
+
+    async def stop(self) -> None:
+        """Controlled shutdown: leaderships first, then the ports, then everything durable."""
+        assert self.lifecycle is not None
+        if self.core.config["controlled.shutdown.enable"]:
+            self.lifecycle.begin_shutdown()
+            try:
+                async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
+                    await self._shut_down.wait()
+            except TimeoutError:
+                logger.warning("controlled shutdown was not granted; stopping without it")
+        await self.close()
+        closed: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self.replicas.close(closed.set_result)
+        error = await closed
+        if error is not None:
+            raise error
+
+    async def close(self) -> None:
+        """The ports, the timers and what waits; idempotent."""
+        if self.lifecycle is not None:
+            self.lifecycle.close()
+        self.client.close()
+        self.isr_sender.close()
+        self.replicas.stop()
+        listeners, self._listeners = self._listeners, {}
+        for listener in listeners.values():
+            await listener.close()
+
+    # --- what the metadata replica goes through
+
+    def _role_changed(self, effect: RoleChanged) -> None:
+        self.client.leader_changed(effect.leader_id)
+
+    def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
+        if self._applying:
+            self.replicas.apply(image, delta)
+        if self.lifecycle is None:
+            return
+        self.lifecycle.metadata_replayed(image.last.offset)
+        me = delta.brokers.get(self.core.me.id)
+        if me is not None and me.new is not None and me.new.fenced:
+            self.lifecycle.fenced()
+
+    def _state_changed(self, state: State) -> None:
+        if state is State.RECOVERY:
+            self._applying = True
+            self.replicas.apply(self.core.image, None)
+            assert self.lifecycle is not None
+            self.replicas.when_settled(self.lifecycle.logs_loaded)
+        elif state is State.SHUTTING_DOWN:
+            self._shut_down.set()
+
+    # --- identity
+
+    def _broker_epoch(self) -> int:
+        return -1 if self.lifecycle is None else self.lifecycle.broker_epoch
+
+    def _replication_address(self, broker_id: int) -> Address | None:
+        broker = self.core.image.brokers.get(broker_id)
+        endpoint = broker.endpoint(self._replication_listener) if broker is not None else None
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        config = self.core.config
+        replication = config.listeners.replication
+        assert replication is not None
+        endpoints = tuple(self._endpoint(each) for each in (*config.listeners.client, replication))
+        return BrokerRegistrationRequest(
+            broker_id=config.node_id,
+            cluster_id=self.core.cluster_id,
+            incarnation_id=self.core.incarnation,
+            endpoints=endpoints,
+            features=tuple(
+                FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ),
+            rack=config["broker.rack"],
+            log_dirs=(self.core.me.directory_id,),
+            previous_broker_epoch=self.replicas.logs.previous_broker_epoch,
+            replication_address=(endpoints[-1].host, endpoints[-1].port),
+        )
+
+    def _endpoint(self, listener: ConfiguredListener) -> Endpoint:
+        told = self.core.config.listeners.advertisement(listener.name)
+        assert told is not None
+        port = told.port or self._listeners[listener.name].address.port
+        return Endpoint(name=told.name, host=told.host, port=port)
+
+
+def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
+    return LifecycleSettings(
+        heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        registration_timeout_ms=config["initial.broker.registration.timeout.ms"],
+    )
+
+
+async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
+    """One broker, and the controller beside it when `process.roles` names both, until `stop`;
+    raises what made it fail."""
+    failure: list[BaseException] = []
+
+    def failed(error: BaseException) -> None:
+        failure.append(error)
+        stop.set()
+
+    core = NodeCore(config, seams, failed)
+    controller = ControllerNode(core) if config.is_controller else None
+    broker = BrokerNode(core)
+    asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
+    try:
+        if controller is not None:
+            await controller.start()
+        await broker.start()
+        core.start()
+        await stop.wait()
+        if not failure:
+            await broker.stop()
+        if not failure and controller is not None:
+            await controller.stop()
+    finally:
+        core.close()
+        await broker.close()
+        if controller is not None:
+            await controller.close()
+    if failure:
+        raise failure[0]
+    core.release()

@@ -1,0 +1,48 @@
+"""The port that only other nodes use: followers' Fetch in Kafka's framing, and probes.
+
+A controller that probes this port learns that the process lives from the connection alone; no
+messages of nodes are served here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from quorate.quorum.rpc.channel import Channel
+from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.hot import (
+    FetchedPartition,
+    build_fetch_response,
+    parse_fetch_request,
+)
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
+from quorate.quorum.rpc.node_server import NodeServer
+from quorate.quorum.seams import Accept, Wire
+
+Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
+FetchAsReplica = Callable[[FetchRequest, Respond], None]
+
+
+class _Nobody:
+    """NodeServerEvents: whoever connects here has nothing to say."""
+
+    def on_peer_up(self, channel: Channel) -> None: ...
+
+    def on_peer_down(self, channel: Channel) -> None: ...
+
+
+def node_port(settings: NodeSettings, fetch: FetchAsReplica) -> Mapping[Wire, Accept]:
+    def handle(context: RequestContext, body: memoryview) -> None:
+        def respond(error: int, session_id: int, partitions: Sequence[FetchedPartition]) -> None:
+            context.respond_raw(
+                *build_fetch_response(
+                    context.version, partitions, error=error, session_id=session_id
+                )
+            )
+
+        fetch(parse_fetch_request(body, context.version), respond)
+
+    kafka = KafkaServer({}, settings.clock, raw_handlers={ApiKey.FETCH: handle})
+    return {Wire.KAFKA: kafka.accept, Wire.NODE: NodeServer(settings, _Nobody()).accept}
