@@ -186,6 +186,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def alive(pid: int | None) -> bool:
+    """A zombie is not: it ended, and only its parent is late."""
     if pid is None:
         return False
     try:
@@ -194,4 +195,8 @@ def alive(pid: int | None) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return state != "Z"

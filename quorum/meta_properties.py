@@ -28,6 +28,8 @@ logger = logging.getLogger("quorate.storage")
 class StorageError(Exception):
     """A directory that must not be used as asked: says which, why, and the way out."""
 
+    for_operator = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:

@@ -1,0 +1,85 @@
+"""Our tables of keys against Kafka 4.1.1's own (name, type, default, range), dumped from its
+jars."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quorate.config.key import ConfigError, Key
+from quorate.config.node_keys import NODE_KEYS
+from quorate.config.topic_keys import TOPIC_KEYS
+
+HERE = Path(__file__).parent
+OURS = "quorate."
+# Kafka declares these as text and splits it later; an absent list is null here.
+SPLIT_LATER = {"log.dirs", "controller.listener.names"}
+REMOTE_STORAGE = ("remote.", "local.")
+
+
+def kafka_table(name: str) -> dict[str, tuple[str, str, str]]:
+    rows = [line.split("\t") for line in (HERE / name).read_text().splitlines()]
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+KAFKA_NODE = kafka_table("kafka_4_1_1_node_keys.tsv")
+KAFKA_TOPIC = kafka_table("kafka_4_1_1_topic_keys.tsv")
+OUR_KEYS = [
+    *((key, KAFKA_NODE) for name, key in NODE_KEYS.items() if not name.startswith(OURS)),
+    *((key, KAFKA_TOPIC) for key in TOPIC_KEYS.values()),
+]
+
+
+def identity(value: object) -> str:
+    return value.name if isinstance(value, Key) else ""
+
+
+@pytest.mark.parametrize(("key", "kafka"), OUR_KEYS, ids=identity)
+def test_type_and_default_are_kafkas(key: Key, kafka: dict[str, tuple[str, str, str]]) -> None:
+    kind, default, _ = kafka[key.name]
+    if key.name not in SPLIT_LATER:
+        assert key.kind.name == kind
+    ours = key.kafka_default if key.kafka_default is not None else key.default
+    if default in ("(null)", "(required)"):
+        assert not ours
+    else:
+        assert (key.format(ours) or "") == default
+
+
+@pytest.mark.parametrize(("key", "kafka"), OUR_KEYS, ids=identity)
+def test_range_is_kafkas(key: Key, kafka: dict[str, tuple[str, str, str]]) -> None:
+    allowed = kafka[key.name][2]
+    match = re.match(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]( or -1)?", allowed)
+    if match is None:
+        return
+    low, high = match[1], match[2]
+    assert key.parse(low) is not None
+    with pytest.raises(ConfigError):
+        key.parse(str(int(low) - (3 if match[3] else 1)))
+    if high:
+        assert key.parse(high) is not None
+        with pytest.raises(ConfigError):
+            key.parse(str(int(high) + 1))
+
+
+def test_every_topic_key_is_there_but_those_of_remote_storage() -> None:
+    missing = set(KAFKA_TOPIC) - set(TOPIC_KEYS)
+    assert all(name.startswith(REMOTE_STORAGE) for name in missing)
+
+
+def test_every_departure_from_a_default_is_documented() -> None:
+    text = (HERE.parents[2] / "docs" / "differences.md").read_text()
+    departing = [key.name for key in NODE_KEYS.values() if key.kafka_default is not None]
+    assert departing
+    for name in departing:
+        assert f"`{name}`" in text
+    for name in NODE_KEYS:
+        if name.startswith(OURS):
+            assert f"`{name}`" in text
+
+
+def test_every_synonym_is_a_node_key() -> None:
+    for key in TOPIC_KEYS.values():
+        assert all(name in NODE_KEYS for name, _ in key.synonyms), key.name
