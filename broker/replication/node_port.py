@@ -1,6 +1,6 @@
 """Fetch on the node port: followers with their sessions, in Kafka's framing.
 
-The client port has a handler of its own, which lets no replica id pass; this one is for brokers only.
+The client port has a handler of its own, which lets no replica id pass; this one is for brokers.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class ReplicaManager:
             broker_id,
             on_failure,
         )
-        self.produce = self._appends.append
+        self.append = self._appends.append
         self.fetch = self._fetches.fetch
         self.fetch_as_replica = self._sessions.fetch
         self._timers: dict[str, Timer] = {}

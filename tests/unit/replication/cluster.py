@@ -1,0 +1,309 @@
+"""Brokers' replica managers on simulated disks and a simulated network, with a scripted controller.
+
+No rule of the product is here: the controller applies ISR changes by compare-and-set and hands every
+broker the image, as the metadata log would.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.replication.fetches import Fetch
+from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.node_port import replica_fetch_handler
+from quorate.broker.replication.replica_manager import ReplicaManager
+from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import batches, build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
+from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition, ProducedPartition
+from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
+from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.seams import Address, Listener, Seams, Wire
+from tests.sim.clock import SimClock
+from tests.sim.disk import SimDisk
+from tests.sim.host import Host
+from tests.sim.loop import SimLoop
+from tests.sim.network import SimNetwork
+from tests.sim.transport import SimTransport
+
+LOG_DIR = "/data"
+PORT = 9100
+
+
+def topic_uuid(number: int) -> Uuid:
+    return Uuid(number.to_bytes(16, "big"))
+
+
+@dataclass
+class Node:
+    """One running process of a broker."""
+
+    id: int
+    epoch: int
+    host: Host
+    disk: SimDisk
+    replicas: ReplicaManager
+    listener: Listener
+
+
+class Cluster:
+    def __init__(self, *, seed: int = 0, brokers: int = 3, **settings: Any) -> None:
+        self.loop = SimLoop()
+        self.random = random.Random(seed)
+        self.network = SimNetwork(self.loop, self.random)
+        self.image = MetadataImage()
+        self.partition_settings = PartitionSettings(
+            replica_lag_time_max_ms=settings.get("replica_lag_time_max_ms", 30_000)
+        )
+        self.log_settings = LogSettings()
+        self.settings = ReplicationSettings(log_dir=LOG_DIR, **settings)
+        self.nodes: dict[int, Node] = {}
+        self.failures: list[BaseException] = []
+        self.refuse_changes: ErrorCode | None = None
+        self.lose_answers = False
+        self.waiting: list[tuple[IsrChange, Callable[[IsrChangeResult], None]]] = []
+        self._next_epoch = 1
+        for broker_id in range(1, brokers + 1):
+            self.start(broker_id, SimDisk(self.random))
+
+    # --- processes
+
+    def start(self, broker_id: int, disk: SimDisk) -> Node:
+        host = self.network.boot(f"b{broker_id}")
+        clock = SimClock(host)
+        disk._later = lambda callback: clock.call_later(0.2, callback) and None
+        epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
+        seams = Seams(clock, random.Random(broker_id), SimTransport(self.network, host), disk)
+        replicas = ReplicaManager(
+            seams,
+            self.settings,
+            broker_id,
+            topic_settings=lambda image, topic: TopicSettings(
+                partition=self.partition_settings, log=self.log_settings
+            ),
+            propose=self.propose,
+            broker_epoch=lambda: epoch,
+            address_of=lambda leader: Address(f"b{leader}", PORT),
+            on_failure=self.failures.append,
+        )
+        server = KafkaServer(
+            {}, clock, raw_handlers={ApiKey.FETCH: replica_fetch_handler(replicas)}
+        )
+        listener = self.loop.run(
+            SimTransport(self.network, host).listen(
+                Address(f"b{broker_id}", PORT),
+                {Wire.KAFKA: server.accept},
+                max_frame_bytes=1 << 26,
+            )
+        )
+        node = self.nodes[broker_id] = Node(broker_id, epoch, host, disk, replicas, listener)
+        broker = Broker(
+            id=broker_id, epoch=epoch, incarnation_id=topic_uuid(epoch), endpoints=(), fenced=False
+        )
+        self.image = replace(self.image, brokers=self.image.brokers.insert(broker_id, broker))
+        replicas.start()
+        self.spread()
+        return node
+
+    def kill(self, broker_id: int) -> SimDisk:
+        """The process dies; what it wrote stays in the page cache."""
+        node = self.nodes.pop(broker_id)
+        self.network.crash(node.host)
+        return node.disk.restart()
+
+    def cut_power(self, broker_id: int) -> SimDisk:
+        node = self.nodes.pop(broker_id)
+        self.network.crash(node.host)
+        return node.disk.crash()
+
+    def shut_down(self, broker_id: int) -> SimDisk:
+        node = self.nodes[broker_id]
+        ended: list[BaseException | None] = []
+        node.replicas.close(ended.append)
+        self.run(100)
+        assert ended == [None]
+        return self.kill(broker_id)
+
+    def run(self, ms: float) -> None:
+        self.loop.run_for(ms / 1000)
+        self.loop.raise_failure()
+        assert not self.failures, self.failures
+
+    # --- the controller
+
+    def create(self, name: str, partitions: list[Partition]) -> Uuid:
+        topic_id = topic_uuid(1000 + len(self.image.topics))
+        topic = Topic(id=topic_id, name=name, partitions=PersistentMap(enumerate(partitions)))
+        self.image = replace(
+            self.image,
+            topics=self.image.topics.insert(topic_id, topic),
+            topic_ids=self.image.topic_ids.insert(name, topic_id),
+        )
+        self.spread()
+        return topic_id
+
+    def delete(self, name: str) -> None:
+        topic_id = self.image.topic_ids[name]
+        self.image = replace(
+            self.image,
+            topics=self.image.topics.remove(topic_id),
+            topic_ids=self.image.topic_ids.remove(name),
+        )
+        self.spread()
+
+    def change(self, topic_id: Uuid, partition_id: int = 0, **fields: Any) -> Partition:
+        """One change record: the partition epoch rises, and with a `leader` the leader epoch."""
+        old = self.image.topics[topic_id].partitions[partition_id]
+        fields["partition_epoch"] = old.partition_epoch + 1
+        if "leader" in fields:
+            fields["leader_epoch"] = old.leader_epoch + 1
+        new = replace(old, **fields)
+        topic = self.image.topics[topic_id]
+        topic = replace(topic, partitions=topic.partitions.insert(partition_id, new))
+        self.image = replace(self.image, topics=self.image.topics.insert(topic_id, topic))
+        return new
+
+    def spread(self, *broker_ids: int) -> None:
+        """Hand the image to these brokers, or to all."""
+        for broker_id in broker_ids or list(self.nodes):
+            node = self.nodes[broker_id]
+            node.host.call_soon(
+                lambda node=node, image=self.image: node.replicas.apply(image, None)
+            )
+
+    def propose(self, change: IsrChange, done: Callable[[IsrChangeResult], None]) -> bool:
+        self.waiting.append((change, done))
+        self.loop.call_later(0.001, self.answer)
+        return True
+
+    def answer(self) -> None:
+        """Rule on what is proposed: compare-and-set on leader and partition epoch."""
+        waiting, self.waiting = self.waiting, []
+        for change, done in waiting:
+            result = self.rule(change)
+            if not self.lose_answers:
+                done(result)
+        self.spread()
+
+    def rule(self, change: IsrChange) -> IsrChangeResult:
+        def refused(error: ErrorCode) -> IsrChangeResult:
+            return IsrChangeResult(
+                topic_id=change.topic_id, partition_id=change.partition_id, error=error
+            )
+
+        if self.refuse_changes is not None:
+            return refused(self.refuse_changes)
+        now = self.image.partition(change.topic_id, change.partition_id)
+        if now is None:
+            return refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        if change.leader_epoch != now.leader_epoch:
+            return refused(ErrorCode.FENCED_LEADER_EPOCH)
+        if change.partition_epoch != now.partition_epoch:
+            return refused(ErrorCode.INVALID_UPDATE_VERSION)
+        for broker_id, epoch in change.isr:
+            broker = self.image.brokers[broker_id]
+            if not broker.active or epoch not in (-1, broker.epoch):
+                return refused(ErrorCode.INELIGIBLE_REPLICA)
+        isr = tuple(each for each, _ in change.isr)
+        new = self.change(change.topic_id, change.partition_id, isr=isr)
+        return IsrChangeResult(
+            topic_id=change.topic_id,
+            partition_id=change.partition_id,
+            error=0,
+            leader=new.leader,
+            leader_epoch=new.leader_epoch,
+            partition_epoch=new.partition_epoch,
+            isr=new.isr,
+        )
+
+    # --- clients
+
+    def hosted(self, broker_id: int, topic_id: Uuid, partition_id: int = 0) -> Hosted:
+        hosted = self.nodes[broker_id].replicas.registry.get((topic_id, partition_id))
+        assert hosted is not None
+        return hosted
+
+    def produce(
+        self,
+        broker_id: int,
+        topic_id: Uuid,
+        value: bytes = b"v",
+        *,
+        partition_id: int = 0,
+        acks: int = -1,
+        timeout_ms: int = 30_000,
+        **producer: Any,
+    ) -> list[ProducedPartition]:
+        """The answers, as they come in."""
+        data = build_batch([Record(0, 1_700_000_000_000, None, value)], leader_epoch=0, **producer)
+        answers: list[ProducedPartition] = []
+        append = ProducePartition("", topic_id, partition_id, memoryview(data))
+        self.nodes[broker_id].replicas.append([append], acks, timeout_ms, answers.extend)
+        return answers
+
+    def fetch(
+        self,
+        broker_id: int,
+        topic_id: Uuid,
+        offset: int = 0,
+        *,
+        partition_id: int = 0,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        leader_epoch: int = -1,
+        replica_id: int = -1,
+    ) -> list[FetchedPartition]:
+        answers: list[FetchedPartition] = []
+        wanted = FetchPartition("", topic_id, partition_id, offset, 1 << 20, leader_epoch)
+        self.nodes[broker_id].replicas.fetch(
+            Fetch(
+                partitions=[wanted],
+                replica_id=replica_id,
+                max_wait_ms=max_wait_ms,
+                min_bytes=min_bytes,
+                max_bytes=1 << 20,
+            ),
+            answers.extend,
+        )
+        return answers
+
+    def offsets(self, topic_id: Uuid, partition_id: int = 0) -> dict[int, tuple[int, int]]:
+        """(log end, high watermark) of each replica."""
+        return {
+            broker_id: (hosted.log.end_offset, hosted.partition.high_watermark)
+            for broker_id, node in self.nodes.items()
+            if (hosted := node.replicas.registry.get((topic_id, partition_id))) is not None
+        }
+
+    def content(self, broker_id: int, topic_id: Uuid, partition_id: int = 0) -> list[bytes]:
+        log = self.hosted(broker_id, topic_id, partition_id).log
+        out, offset = [], log.start_offset
+        while offset < log.end_offset:
+            data = log.read(offset, 1 << 20)
+            for position, header in batches(data):
+                out.append(bytes(data[position : position + header.size_bytes]))
+                offset = header.next_offset
+        return out
+
+    def close(self) -> None:
+        for broker_id in list(self.nodes):
+            self.kill(broker_id)
+        self.loop.close()
+
+
+def led_by(leader: int, *others: int, isr: tuple[int, ...] | None = None) -> Partition:
+    replicas = (leader, *others)
+    return Partition(
+        replicas=replicas, isr=replicas if isr is None else isr, leader=leader, leader_epoch=0
+    )
