@@ -176,7 +176,7 @@ def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
 
 
 def write_clean_shutdown(disk: Disk, log_dir: str, broker_epoch: int) -> None:
-    content = json.dumps({"version": CHECKPOINT_VERSION, "brokerEpoch": broker_epoch})
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     replace(disk, f"{log_dir}/{CLEAN_SHUTDOWN_NAME}", content.encode())
 
 

@@ -77,6 +77,8 @@ def _from_snappy(payload: Buffer) -> bytes:
     raw = _cramjam().snappy
     if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         return bytes(raw.decompress_raw(view))
+    if len(view) < XERIAL_HEADER_BYTES:
+        raise ValueError("the framing's header is cut")
     blocks = []
     position = XERIAL_HEADER_BYTES
     while position < len(view):

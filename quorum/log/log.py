@@ -320,7 +320,7 @@ class Log:
         self._flushing = False
         if flush.generation != self.generation:
             return False
-        if flush.end_offset > self.flushed_offset:
+        if flush.end_offset > self.flushed_offset and not self.deleted:
             self.flushed_offset = flush.end_offset
             if self._marker is not None:
                 self._marker.raise_to(flush.end_offset)

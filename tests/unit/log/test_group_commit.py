@@ -1,0 +1,129 @@
+"""One sync for all who wait, and what a sync proves."""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections import deque
+from collections.abc import Callable
+
+from quorate.quorum.log.group_commit import GroupCommit
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from tests.sim.disk import SimDisk
+from tests.unit.log.batches import append, entries
+
+
+class Node:
+    def __init__(self) -> None:
+        self.loop: deque[Callable[[], None]] = deque()
+        self.disk = SimDisk(random.Random(5), self.loop.append)
+        self.disk.make_dirs("/d")
+        self.log = self.open(self.disk)
+        self.flushed: list[int] = []
+        self.failures: list[BaseException] = []
+        self.commit = GroupCommit(self.log, self.disk, self.flushed.append, self.failures.append)
+
+    @staticmethod
+    def open(disk: SimDisk) -> Log:
+        settings = LogSettings(flushed_is_acknowledged=True, segment_bytes=300)
+        return Log.open(disk, "/d/t-0", settings, wall_ms=0, clean=False)
+
+    def run(self, steps: int = 1_000) -> None:
+        while self.loop and steps:
+            self.loop.popleft()()
+            steps -= 1
+
+    def syncs(self) -> list[str]:
+        seen: list[str] = []
+
+        def before(operation: str, path: str) -> None:
+            if operation == "sync" and path.endswith(".log"):
+                seen.append(path)
+
+        self.disk.before = before
+        return seen
+
+
+def test_all_that_wait_share_one_sync() -> None:
+    node = Node()
+    syncs = node.syncs()
+    for _ in range(2):
+        append(node.log, 0, b"x")
+        node.commit.request()
+    node.run(1)
+    append(node.log, 0, b"y")
+    node.commit.request()
+    node.commit.request()
+    assert node.flushed == []
+    node.run()
+    assert node.flushed == [1, 3]
+    assert len(syncs) == 2
+    assert entries(node.open(node.disk.crash())) == [(0, b"x"), (0, b"x"), (0, b"y")]
+
+
+def test_a_sync_that_ends_after_a_truncation_proves_nothing() -> None:
+    """R22: etcd's ABA of asynchronous storage writes."""
+    node = Node()
+    append(node.log, 0, b"a")
+    append(node.log, 0, b"b")
+    node.commit.request()
+    node.run(1)  # synced, not answered
+    node.log.truncate_to(1)
+    append(node.log, 1, b"other")
+    assert node.log.flushed_offset == 0
+    node.run()
+    assert node.flushed == [2]
+    assert entries(node.open(node.disk.crash())) == [(0, b"a"), (1, b"other")]
+
+
+def test_a_truncation_before_the_sync_begins_does_not_break_it() -> None:
+    """The segments to be synced may be gone by then."""
+    node = Node()
+    for _ in range(12):
+        append(node.log, 0, b"x" * 30)
+    node.commit.request()
+    node.log.truncate_to(2)
+    node.run()
+    assert node.failures == []
+    assert node.flushed == [2]
+
+
+def test_older_segments_are_synced_before_the_flushed_offset_passes_them() -> None:
+    node = Node()
+    for _ in range(12):
+        append(node.log, 0, b"x" * 30)
+    node.commit.request()
+    node.run()
+    assert node.log.flushed_offset == 12
+    assert len(entries(node.open(node.disk.crash()))) == 12
+
+
+def test_a_failed_sync_is_told_once_and_never_tried_again() -> None:
+    """R45."""
+    node = Node()
+
+    def broken(operation: str, path: str) -> None:
+        if operation == "sync":
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    append(node.log, 0, b"x")
+    node.disk.before = broken
+    node.commit.request()
+    node.commit.request()
+    node.run()
+    node.disk.before = lambda operation, path: None
+    node.commit.request()
+    node.run()
+    assert [type(error) for error in node.failures] == [OSError]
+    assert node.flushed == []
+    assert node.log.flushed_offset == 0
+
+
+def test_a_log_that_is_deleted_meanwhile_is_no_failure() -> None:
+    node = Node()
+    append(node.log, 0, b"x")
+    node.commit.request()
+    node.log.rename_for_deletion("f" * 32)
+    node.run()
+    assert node.failures == []

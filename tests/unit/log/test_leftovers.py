@@ -1,0 +1,114 @@
+"""What interrupted deletions and compactions leave behind, and which segments retention takes."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+import pytest
+
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.retention import expired_segments
+from quorate.quorum.log.settings import LogSettings
+from tests.sim.disk import SimDisk
+from tests.unit.log.batches import batch, entries
+
+PATH = "/d/t-0"
+
+
+def opened(files: dict[str, bytes]) -> tuple[SimDisk, Log]:
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    for name, content in files.items():
+        disk.open(f"{PATH}/{name}", create=True).pwrite(content, 0)
+    return disk, Log.open(disk, PATH, LogSettings(), wall_ms=0, clean=False)
+
+
+def name(offset: int, suffix: str = ".log") -> str:
+    return f"{offset:020}{suffix}"
+
+
+def test_deleted_files_and_orphaned_indexes_go() -> None:
+    disk, log = opened(
+        {
+            name(0): batch(0, 0, [b"a"]),
+            name(0, ".log.deleted"): b"x",
+            name(7, ".index"): b"x" * 8,
+            name(7, ".timeindex"): b"x" * 12,
+            name(9, "-0000000001.checkpoint.deleted"): b"snapshot",
+            name(1, ".snapshot"): b"producers",
+            "quorum-state": b"{}",
+        }
+    )
+    assert disk.list(PATH) == [
+        name(0),
+        name(1, ".snapshot"),
+        name(9, "-0000000001.checkpoint.deleted"),
+        "quorum-state",
+    ]
+    assert entries(log) == [(0, b"a")]
+
+
+def test_a_finished_swap_replaces_the_segments_it_covers() -> None:
+    disk, log = opened(
+        {
+            name(0): batch(0, 0, [b"old 0"]),
+            name(1): batch(1, 0, [b"old 1"]),
+            name(2): batch(2, 0, [b"next"]),
+            name(0, ".log.swap"): batch(0, 0, [b"new 0", b"new 1"]),
+        }
+    )
+    assert entries(log) == [(0, b"new 0"), (0, b"new 1"), (0, b"next")]
+    assert [each for each in disk.list(PATH) if each.endswith(".log")] == [name(0), name(2)]
+
+
+def test_a_swap_that_was_not_decided_goes_with_its_cleaned_files() -> None:
+    """KAFKA-6264."""
+    _, log = opened(
+        {
+            name(0): batch(0, 0, [b"old 0", b"old 1"]),
+            name(0, ".log.cleaned"): b"half",
+            name(1, ".log.swap"): batch(1, 0, [b"new 1"]),
+        }
+    )
+    assert entries(log) == [(0, b"old 0"), (0, b"old 1")]
+
+
+class Stub(NamedTuple):
+    next_offset: int
+    size: int
+    max_timestamp_ms: int
+
+
+SEGMENTS = [Stub(10, 100, 1_000), Stub(20, 100, 2_000), Stub(30, 100, 3_000), Stub(30, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "start", "high_watermark", "wall_ms", "count"),
+    [
+        (LogSettings(retention_ms=500), 0, 30, 1_500, 0),
+        (LogSettings(retention_ms=500), 0, 30, 1_501, 1),
+        (LogSettings(retention_ms=500), 0, 30, 9_000, 3),
+        (LogSettings(retention_ms=500), 0, 29, 9_000, 2),
+        (LogSettings(retention_ms=-1), 0, 30, 9_000, 0),
+        (LogSettings(retention_ms=-1), 20, 30, 9_000, 2),
+        (LogSettings(retention_ms=-1, retention_bytes=300), 0, 30, 0, 0),
+        (LogSettings(retention_ms=-1, retention_bytes=201), 0, 30, 0, 0),
+        (LogSettings(retention_ms=-1, retention_bytes=200), 0, 30, 0, 1),
+        (LogSettings(retention_ms=-1, retention_bytes=0), 0, 30, 0, 3),
+        (LogSettings(retention_ms=-1, retention_bytes=0), 0, 15, 0, 1),
+    ],
+)
+def test_retention_takes_the_oldest_below_the_high_watermark(
+    settings: LogSettings, start: int, high_watermark: int, wall_ms: int, count: int
+) -> None:
+    assert (
+        expired_segments(
+            SEGMENTS,
+            settings,
+            start_offset=start,
+            high_watermark=high_watermark,
+            wall_ms=wall_ms,
+        )
+        == count
+    )
