@@ -20,6 +20,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts sooner
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",

@@ -127,12 +127,16 @@ def _min_isr_settings(log: DataFrame) -> DataFrame:
 
 def availability(log: DataFrame) -> DataFrame:
     """Per partition: how long it lived, how long without a leader, and each such time."""
+    return availability_of(leadership(log))
+
+
+def availability_of(spells: DataFrame) -> DataFrame:
+    """From the table `leadership`."""
     alone = f.col("leader") == NO_LEADER
     lost = f.when(alone, f.col("duration_ms")).otherwise(0)
     window = f.when(alone, f.struct("start_ms", "end_ms", "duration_ms", "cause"))
     return (
-        leadership(log)
-        .groupBy("topic", "topic_id", "partition")
+        spells.groupBy("topic", "topic_id", "partition")
         .agg(
             f.sum("duration_ms").alias("total_ms"),
             f.sum(lost).alias("leaderless_ms"),

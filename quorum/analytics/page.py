@@ -1,0 +1,51 @@
+"""The report's page: one file of HTML that needs nothing else, made from rows. Knows no Spark.
+
+Lanes are boxes placed by percent, so the page scales, zooms and prints without a drawing library.
+What is too much for a page is cut, and the page says so.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
+from quorate.quorum.analytics.page_tables import availability, events, sessions
+from quorate.quorum.analytics.page_text import History, clock, span
+from quorate.quorum.analytics.page_timeline import timeline
+
+
+def render(history: History) -> str:
+    sections = "".join(
+        (_head(history), timeline(history), availability(history), sessions(history))
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>History of {escape(history.source)}</title><style>{STYLE}</style></head>"
+        f"<body>{sections}{events(history)}<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _head(history: History) -> str:
+    lost = [row for row in history.availability if row["leaderless_ms"]]
+    changes = sum(1 for row in history.leadership if row["leader_epoch"])
+    cards = (
+        ("partitions", f"{len(history.availability):,}", False),
+        ("records", f"{history.records:,}", False),
+        ("leader epochs after the first", f"{changes:,}", False),
+        ("partitions ever without a leader", f"{len(lost):,}", bool(lost)),
+        (
+            "longest time without a leader",
+            span(max((row["longest_ms"] for row in history.availability), default=0)),
+            bool(lost),
+        ),
+    )
+    shown = "".join(
+        f'<div class="card{" bad" if bad else ""}"><b>{value}</b>{label}</div>'
+        for label, value, bad in cards
+    )
+    return (
+        f"<h1>What happened</h1><p class=soft><code>{escape(history.source)}</code><br>"
+        f"{clock(history.start_ms)} to {clock(history.end_ms)} UTC, "
+        f"{span(history.end_ms - history.start_ms)}</p><div class=cards>{shown}</div>"
+    )

@@ -1,0 +1,98 @@
+"""The style and the script of the report's page: everything is inline, nothing is fetched."""
+
+STYLE = """
+:root { color-scheme: light dark; --bg:#fbfbfa; --fg:#1c1e21; --soft:#6b7077; --line:#dfe1e4;
+  --panel:#fff; --track:#eceef0; --lost:#d4212c; --lost2:#f4a3a8; --accent:#2b6cb0;
+  --b0:#4c78a8; --b1:#e0892b; --b2:#4f9d55; --b3:#8f63b8; --b4:#17899a; --b5:#b5882b;
+  --b6:#c25b8f; --b7:#7a8b3a; --b8:#9c6b4e; --b9:#5a6b7b; --on:#fff; }
+@media (prefers-color-scheme: dark) { :root { --bg:#15171a; --fg:#e6e7e9; --soft:#989ea6;
+  --line:#2d3136; --panel:#1c1f23; --track:#292d32; --lost:#ff5a5f; --lost2:#7a2529;
+  --accent:#78b0ea; --b0:#6f9bd0; --b1:#e9a355; --b2:#72b878; --b3:#ad88d2; --b4:#4db0bf;
+  --b5:#d3aa55; --b6:#d980ae; --b7:#9db057; --b8:#bd8c6f; --b9:#8496a7; --on:#101214; } }
+* { box-sizing: border-box; }
+body { margin:0 auto; padding:1.5rem; max-width:96rem; background:var(--bg); color:var(--fg);
+  font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif; }
+h1 { font-size:1.35rem; margin:0 0 .2rem; } h2 { font-size:1.05rem; margin:2rem 0 .6rem; }
+p { margin:.2rem 0 .6rem; } .soft { color:var(--soft); } code { font-size:.92em; }
+.cards { display:flex; flex-wrap:wrap; gap:.6rem; margin:1rem 0; }
+.card { background:var(--panel); border:1px solid var(--line); border-radius:8px;
+  padding:.5rem .8rem; min-width:8.5rem; }
+.card b { display:block; font-size:1.25rem; font-variant-numeric:tabular-nums; }
+.card.bad b { color:var(--lost); }
+.bar { display:flex; flex-wrap:wrap; gap:.5rem 1.2rem; align-items:center; margin:.5rem 0; }
+.bar input[type=search] { padding:.25rem .5rem; border:1px solid var(--line); border-radius:6px;
+  background:var(--panel); color:var(--fg); min-width:14rem; }
+.key { display:inline-flex; align-items:center; gap:.3rem; white-space:nowrap; }
+.key i { width:.9rem; height:.9rem; border-radius:3px; display:inline-block; }
+.chart { background:var(--panel); border:1px solid var(--line); border-radius:8px; padding:.5rem;
+  max-height:78vh; overflow:auto; }
+.scale { width:calc(var(--label) + (100% - var(--label)) * var(--zoom)); --label:11rem; --zoom:1; }
+.lane { display:flex; align-items:center; height:22px; } .dense .lane { height:14px; }
+.lane > span { flex:0 0 var(--label); position:sticky; left:0; z-index:3; overflow:hidden;
+  text-overflow:ellipsis; white-space:nowrap; padding-right:.5rem; background:var(--panel);
+  font-size:12px; } .dense .lane > span { font-size:10px; }
+.track { position:relative; flex:1; height:76%; background:var(--track); border-radius:2px; }
+.track i { position:absolute; top:0; bottom:0; min-width:1px; overflow:hidden; font-style:normal;
+  font-size:11px; line-height:1.5; padding-left:3px; color:var(--on);
+  border-left:1px solid var(--panel); }
+.dense .track i { font-size:0; padding:0; }
+.gone { opacity:.55; }
+i.lost { min-width:2px; z-index:1; color:var(--fg); background:repeating-linear-gradient(
+  45deg,var(--lost) 0 5px,var(--lost2) 5px 8px); }
+i.idle { background:transparent; }
+.axis { height:20px; position:sticky; top:-.5rem; z-index:4; background:var(--panel); }
+.axis .track { background:none; } .axis em { position:absolute; font-style:normal; font-size:11px;
+  color:var(--soft); white-space:nowrap; border-left:1px solid var(--line); padding-left:3px; }
+.rule { font-size:11px; color:var(--soft); margin:.6rem 0 .1rem; position:sticky; left:0; }
+table { border-collapse:collapse; width:100%; background:var(--panel); font-size:13px; }
+.frame { border:1px solid var(--line); border-radius:8px; overflow:auto; max-height:60vh; }
+th,td { text-align:left; padding:.28rem .6rem; border-bottom:1px solid var(--line);
+  vertical-align:top; } th { position:sticky; top:0; background:var(--panel); cursor:pointer;
+  white-space:nowrap; } td.n,th.n { text-align:right; font-variant-numeric:tabular-nums; }
+td time { white-space:nowrap; font-variant-numeric:tabular-nums; } tr.bad td { color:var(--lost); }
+.meter { display:inline-block; width:6rem; height:.55rem; background:var(--track);
+  border-radius:3px; overflow:hidden; margin-right:.4rem; }
+.meter i { display:block; height:100%; background:var(--lost); }
+.b0{background:var(--b0)} .b1{background:var(--b1)} .b2{background:var(--b2)}
+.b3{background:var(--b3)} .b4{background:var(--b4)} .b5{background:var(--b5)}
+.b6{background:var(--b6)} .b7{background:var(--b7)} .b8{background:var(--b8)}
+.b9{background:var(--b9)}
+[hidden] { display:none !important; }
+@media print { .chart,.frame { max-height:none; overflow:visible; } .bar input { display:none; } }
+"""
+
+SCRIPT = """
+'use strict';
+for (const search of document.querySelectorAll('input[data-filters]')) {
+  search.addEventListener('input', () => {
+    const wanted = search.value.trim().toLowerCase().split(/\\s+/);
+    for (const row of document.querySelectorAll(search.dataset.filters)) {
+      const text = (row.dataset.name || row.textContent).toLowerCase();
+      row.hidden = !wanted.every(word => text.includes(word));
+    }
+  });
+}
+for (const zoom of document.querySelectorAll('input[data-zooms]')) {
+  zoom.addEventListener('input', () => {
+    const scale = document.querySelector(zoom.dataset.zooms);
+    const view = scale.parentElement;
+    const middle = (view.scrollLeft + view.clientWidth / 2) / scale.clientWidth;
+    scale.style.setProperty('--zoom', Math.pow(1.35, zoom.value));
+    view.scrollLeft = middle * scale.clientWidth - view.clientWidth / 2;
+  });
+}
+for (const head of document.querySelectorAll('th')) {
+  head.addEventListener('click', () => {
+    const body = head.closest('table').tBodies[0];
+    const at = head.cellIndex;
+    const down = head.dataset.down = head.dataset.down === '1' ? '0' : '1';
+    const value = row => row.cells[at].dataset.v ?? row.cells[at].textContent;
+    const rows = [...body.rows].sort((a, b) => {
+      const x = value(a), y = value(b);
+      const order = x !== '' && y !== '' && !isNaN(x) && !isNaN(y) ? x - y : x.localeCompare(y);
+      return down === '1' ? -order : order;
+    });
+    body.append(...rows);
+  });
+}
+"""

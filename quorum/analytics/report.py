@@ -1,0 +1,140 @@
+"""`quorate history report`: from a metadata log to tables as Parquet and one page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.page import render
+from quorate.quorum.analytics.page_text import History, clock, span
+from quorate.quorum.analytics.segments import metadata_dir
+from quorate.quorum.analytics.session import local_session
+from quorate.quorum.analytics.source import NAME
+from quorate.quorum.analytics.tables import availability_of, isr, leadership, sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+MAX_ROWS = 20_000
+"""Of one table on the page; Parquet holds them all."""
+ORDER = {
+    "leadership": ("start_offset",),
+    "isr": ("offset",),
+    "sessions": ("registered_offset", "unfenced_offset"),
+    "availability": ("topic", "partition"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a person at a terminal wants to know; the page and the tables hold the rest."""
+
+    source: str
+    records: int
+    start_ms: int
+    end_ms: int
+    partitions: int
+    leader_changes: int
+    partitions_without_leader: int
+    longest_without_leader_ms: int
+    html: str
+    parquet: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        lasted = span(self.end_ms - self.start_ms)
+        period = f"{clock(self.start_ms)} to {clock(self.end_ms)} UTC ({lasted})"
+        lost, longest = self.partitions_without_leader, span(self.longest_without_leader_ms)
+        return [
+            f"{self.source}: {self.records} records, {period}",
+            f"{self.partitions} partitions, {self.leader_changes} changes of leader epoch",
+            f"{lost} partitions without a leader at some time, longest {longest}",
+            f"page: {self.html}",
+            *(f"table: {path}" for path in self.parquet),
+        ]
+
+
+def report(
+    source_dir: Path,
+    out_html: Path,
+    parquet_dir: Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+) -> Summary:
+    """In `spark`, or in a small local session of its own. Without `parquet_dir` only the page."""
+    metadata_dir(str(source_dir))
+    if spark is None:
+        with local_session("quorate history report") as own:
+            return _report(own, source_dir, out_html, parquet_dir)
+    return _report(spark, source_dir, out_html, parquet_dir)
+
+
+def read_log(spark: SparkSession, source_dir: Path) -> DataFrame:
+    """The rows that the tables are made of, as the whole known history."""
+    source = spark.read.format(NAME).option("include", "base").option("json", "false")
+    return source.load(str(source_dir))
+
+
+def _report(
+    spark: SparkSession, source_dir: Path, out_html: Path, parquet_dir: Path | None
+) -> Summary:
+    log = read_log(spark, source_dir).cache()
+    spells = leadership(log).cache()
+    tables = {
+        "leadership": spells,
+        "isr": isr(log).cache(),
+        "sessions": sessions(log).cache(),
+        "availability": availability_of(spells).cache(),
+    }
+    written = [] if parquet_dir is None else write_parquet(tables, parquet_dir)
+    bounds = log.agg(
+        f.count("*").alias("records"),
+        f.min("timestamp_ms").alias("start_ms"),
+        f.max("timestamp_ms").alias("end_ms"),
+    ).collect()[0]
+    rows = {name: _rows(table, ORDER[name]) for name, table in tables.items()}
+    history = History(
+        source=str(source_dir),
+        start_ms=bounds["start_ms"] or 0,
+        end_ms=bounds["end_ms"] or 0,
+        records=bounds["records"],
+        **rows,
+    )
+    out_html.parent.mkdir(parents=True, exist_ok=True)
+    out_html.write_text(render(history), encoding="utf-8")
+    for table in (*tables.values(), log):
+        table.unpersist()
+    return _summary(history, out_html, written)
+
+
+def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
+    written = []
+    for name, table in tables.items():
+        path = str(parquet_dir / name)
+        table.coalesce(1).write.mode("overwrite").parquet(path)
+        written.append(path)
+    return written
+
+
+def _rows(table: DataFrame, order: Sequence[str]) -> list[dict[str, object]]:
+    rows: list[Row] = table.orderBy(*order).limit(MAX_ROWS).collect()
+    return [row.asDict(recursive=True) for row in rows]
+
+
+def _summary(history: History, out_html: Path, written: Sequence[str]) -> Summary:
+    lost = [row["longest_ms"] for row in history.availability if row["leaderless_ms"]]
+    return Summary(
+        source=history.source,
+        records=history.records,
+        start_ms=history.start_ms,
+        end_ms=history.end_ms,
+        partitions=len(history.availability),
+        leader_changes=sum(1 for row in history.leadership if row["leader_epoch"]),
+        partitions_without_leader=len(lost),
+        longest_without_leader_ms=max(lost, default=0),
+        html=str(out_html),
+        parquet=tuple(written),
+    )
