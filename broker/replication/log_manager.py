@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
-from quorate.quorum.ids import Uuid, random_uuid, uuid_to_text
+from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.log.log import Log
@@ -84,7 +84,7 @@ class LogManager:
         for directory in self._disk.list(self.log_dir):
             if is_deleted_directory(directory):
                 self._remove_later(f"{self.log_dir}/{directory}", 0)
-            elif (name := partition_of(directory)) is not None:
+            elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
                 self._found[name] = None
 
     def _read(self, checkpoint: str) -> dict[PartitionName, int]:

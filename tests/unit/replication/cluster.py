@@ -1,7 +1,7 @@
 """Brokers' replica managers on simulated disks and a simulated network, with a scripted controller.
 
-No rule of the product is here: the controller applies ISR changes by compare-and-set and hands every
-broker the image, as the metadata log would.
+No rule of the product is here: the controller applies ISR changes by compare-and-set and hands
+every broker the image, as the metadata log would.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from quorate.broker.partition.settings import PartitionSettings
@@ -74,6 +75,7 @@ class Cluster:
         self.lose_answers = False
         self.waiting: list[tuple[IsrChange, Callable[[IsrChangeResult], None]]] = []
         self._next_epoch = 1
+        self._next_topic = 1000
         for broker_id in range(1, brokers + 1):
             self.start(broker_id, SimDisk(self.random))
 
@@ -82,7 +84,11 @@ class Cluster:
     def start(self, broker_id: int, disk: SimDisk) -> Node:
         host = self.network.boot(f"b{broker_id}")
         clock = SimClock(host)
-        disk._later = lambda callback: clock.call_later(0.2, callback) and None
+
+        def later(callback: Callable[[], None]) -> None:
+            clock.call_later(0.2, callback)
+
+        disk._later = later
         epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
         seams = Seams(clock, random.Random(broker_id), SimTransport(self.network, host), disk)
         replicas = ReplicaManager(
@@ -143,7 +149,8 @@ class Cluster:
     # --- the controller
 
     def create(self, name: str, partitions: list[Partition]) -> Uuid:
-        topic_id = topic_uuid(1000 + len(self.image.topics))
+        self._next_topic += 1
+        topic_id = topic_uuid(self._next_topic)
         topic = Topic(id=topic_id, name=name, partitions=PersistentMap(enumerate(partitions)))
         self.image = replace(
             self.image,
@@ -178,9 +185,7 @@ class Cluster:
         """Hand the image to these brokers, or to all."""
         for broker_id in broker_ids or list(self.nodes):
             node = self.nodes[broker_id]
-            node.host.call_soon(
-                lambda node=node, image=self.image: node.replicas.apply(image, None)
-            )
+            node.host.call_soon(partial(node.replicas.apply, self.image, None))
 
     def propose(self, change: IsrChange, done: Callable[[IsrChangeResult], None]) -> bool:
         self.waiting.append((change, done))
@@ -243,10 +248,11 @@ class Cluster:
         partition_id: int = 0,
         acks: int = -1,
         timeout_ms: int = 30_000,
-        **producer: Any,
+        producer: dict[str, Any] | None = None,
     ) -> list[ProducedPartition]:
         """The answers, as they come in."""
-        data = build_batch([Record(0, 1_700_000_000_000, None, value)], leader_epoch=0, **producer)
+        record = Record(0, 1_700_000_000_000, None, value)
+        data = build_batch([record], leader_epoch=0, **(producer or {}))
         answers: list[ProducedPartition] = []
         append = ProducePartition("", topic_id, partition_id, memoryview(data))
         self.nodes[broker_id].replicas.append([append], acks, timeout_ms, answers.extend)

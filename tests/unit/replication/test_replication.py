@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
 
 
 @pytest.fixture
@@ -27,3 +29,314 @@ def test_acks_all_waits_for_the_isr(cluster: Cluster) -> None:
     assert answers[0].base_offset == 0
     assert {end for end, _ in cluster.offsets(topic).values()} == {1}
     assert cluster.content(1, topic) == cluster.content(2, topic) == cluster.content(3, topic)
+
+
+def produced(cluster: Cluster, broker: int, topic: Uuid, count: int = 1) -> None:
+    answers = [cluster.produce(broker, topic, b"v%d" % index) for index in range(count)]
+    cluster.run(50)
+    assert [each[0].error for each in answers] == [0] * count
+
+
+def test_acks_1_and_0_do_not_wait(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    assert cluster.produce(1, topic, acks=1)[0].error == 0
+    assert cluster.produce(1, topic, acks=0)[0].error == 0
+    assert cluster.produce(1, topic, acks=2)[0].error == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_produce_to_a_follower_names_the_leader(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    (answer,) = cluster.produce(2, topic)
+    assert answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.leader == (1, 0)
+
+
+def test_produce_to_what_is_not_there(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    assert cluster.produce(3, topic)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (
+        cluster.produce(1, topic, partition_id=7)[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    assert cluster.produce(1, topic_uuid(5))[0].error == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_produce_times_out_when_the_isr_is_silent(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.network.isolate("b2")
+    answers = cluster.produce(1, topic, timeout_ms=300)
+    cluster.run(250)
+    assert not answers
+    cluster.run(100)
+    assert answers[0].error == ErrorCode.REQUEST_TIMED_OUT
+    cluster.network.heal()
+    cluster.run(500)
+    assert len(answers) == 1, "answered once"
+
+
+def test_r56_isr_of_one_below_min_isr_refuses_acks_all(cluster: Cluster) -> None:
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
+    topic = cluster.create("t", [led_by(1, 2, 3, isr=(1,))])
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.run(50)
+    assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert cluster.offsets(topic) == {1: (0, 0)}
+
+
+def test_isr_falls_below_min_isr_after_the_append(cluster: Cluster) -> None:
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    produced(cluster, 1, topic)
+    cluster.network.isolate("b3")
+    cluster.network.isolate("b2")
+    answers = cluster.produce(1, topic)
+    cluster.change(topic, isr=(1,))
+    cluster.spread()
+    cluster.run(50)
+    assert not answers, "the high watermark stands still below min ISR (KIP-966)"
+    cluster.change(topic, isr=(1, 2))
+    cluster.spread()
+    cluster.network.heal()
+    cluster.run(3000)
+    assert answers[0].error == 0
+
+
+def test_leader_change_fails_those_who_wait(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.network.isolate("b2")
+    answers = cluster.produce(1, topic)
+    cluster.change(topic, leader=3, isr=(3, 1))
+    cluster.spread()
+    cluster.run(20)
+    assert answers[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_r60_consumers_see_nothing_above_the_high_watermark(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.network.isolate("b2")
+    cluster.produce(1, topic)
+    cluster.run(50)
+    (fetched,) = cluster.fetch(1, topic)
+    assert (fetched.error, len(fetched.records), fetched.high_watermark) == (0, 0, 0)
+    (debugged,) = cluster.fetch(1, topic, replica_id=-2)
+    assert len(debugged.records) > 0, "verification tools read to the log end"
+
+
+def test_parked_consumer_is_woken_by_the_high_watermark(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    answers = cluster.fetch(1, topic, max_wait_ms=10_000)
+    cluster.run(1000)
+    assert not answers
+    cluster.produce(1, topic)
+    cluster.run(20)
+    assert len(answers[0].records) > 0
+
+
+def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    timed_out = cluster.fetch(1, topic, max_wait_ms=100)
+    waiting = cluster.fetch(1, topic, max_wait_ms=100_000)
+    hungry = cluster.fetch(1, topic, max_wait_ms=100_000, min_bytes=200)
+    cluster.run(150)
+    assert len(timed_out) == 1
+    assert not timed_out[0].records
+    cluster.produce(1, topic)
+    cluster.run(20)
+    assert len(waiting) == 1
+    assert not hungry
+    cluster.change(topic, leader=2)
+    cluster.spread()
+    cluster.run(20)
+    assert hungry[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert hungry[0].leader == (2, 1)
+
+
+def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.change(topic, leader=1)
+    cluster.spread()
+    cluster.run(50)
+    assert cluster.fetch(1, topic, leader_epoch=0)[0].error == ErrorCode.FENCED_LEADER_EPOCH
+    assert cluster.fetch(1, topic, leader_epoch=2)[0].error == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert cluster.fetch(1, topic, leader_epoch=1)[0].error == 0
+    assert cluster.fetch(1, topic, 5)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_failover_loses_nothing_acknowledged(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    produced(cluster, 1, topic, 5)
+    disk = cluster.kill(1)
+    cluster.change(topic, leader=2, isr=(2, 3))
+    cluster.spread()
+    cluster.run(50)
+    produced(cluster, 2, topic, 3)
+    assert cluster.offsets(topic)[2] == (8, 8)
+    assert cluster.offsets(topic)[3][0] == 8
+    cluster.start(1, disk)
+    cluster.run(200)
+    assert cluster.content(1, topic) == cluster.content(2, topic)
+    assert cluster.image.topics[topic].partitions[0].isr == (2, 3, 1)
+
+
+def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: Cluster) -> None:
+    """By epochs (KIP-101): what it appended alone goes, what was committed stays."""
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    produced(cluster, 1, topic, 2)
+    cluster.network.isolate("b1")
+    cluster.produce(1, topic, b"lost", acks=1)
+    cluster.run(10)
+    cluster.change(topic, leader=2, isr=(2, 3))
+    cluster.spread(2, 3)
+    cluster.run(50)
+    produced(cluster, 2, topic, 1)
+    cluster.network.heal()
+    cluster.spread()
+    cluster.run(3000)
+    contents = [cluster.content(each, topic) for each in (1, 2, 3)]
+    assert contents[0] == contents[1] == contents[2]
+    assert len(contents[0]) == 3
+
+
+def test_r57_zombie_leader_cannot_commit() -> None:
+    """Cut off with epoch 0, it keeps appending; its ISR change comes too late and is fenced."""
+    cluster = Cluster(replica_lag_time_max_ms=1000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.network.isolate("b1")
+    cluster.change(topic, leader=2, isr=(2, 3))
+    cluster.spread(2, 3)
+    answers = cluster.produce(1, topic)
+    zombie = cluster.nodes.pop(1)  # no metadata reaches it
+    cluster.run(5000)
+    cluster.nodes[1] = zombie
+    assert not answers
+    assert cluster.offsets(topic)[1] == (1, 0)
+    cluster.close()
+
+
+def test_lagging_follower_leaves_the_isr_and_returns() -> None:
+    cluster = Cluster(replica_lag_time_max_ms=2000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    produced(cluster, 1, topic)
+    cluster.network.isolate("b3")
+    answers = cluster.produce(1, topic)
+    cluster.run(1500)
+    assert not answers
+    cluster.run(2500)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2)
+    assert answers[0].error == 0
+    cluster.network.heal()
+    cluster.run(40_000)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
+    cluster.close()
+
+
+def test_idle_followers_stay_in_the_isr() -> None:
+    """They are not named in fetches while nothing happens; the first append must not count that."""
+    cluster = Cluster(replica_lag_time_max_ms=2000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(20_000)
+    produced(cluster, 1, topic)
+    cluster.run(20_000)
+    for _ in range(30):
+        cluster.produce(1, topic)
+        cluster.run(333)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
+    assert cluster.image.topics[topic].partitions[0].partition_epoch == 0
+    cluster.close()
+
+
+def test_dead_idle_follower_is_found_out_by_the_first_append() -> None:
+    cluster = Cluster(replica_lag_time_max_ms=2000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(1000)
+    cluster.network.isolate("b3")
+    cluster.run(10_000)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3), "it has everything"
+    answers = cluster.produce(1, topic)
+    cluster.run(1500)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2)
+    assert answers[0].error == 0
+    cluster.close()
+
+
+def test_unknown_outcome_of_an_isr_change_keeps_the_joining_replica_counted() -> None:
+    cluster = Cluster()
+    topic = cluster.create("t", [led_by(1, 2, 3, isr=(1, 2))])
+    cluster.refuse_changes = ErrorCode.UNKNOWN_SERVER_ERROR
+    cluster.run(200)
+    cluster.network.isolate("b3")
+    answers = cluster.produce(1, topic)
+    cluster.run(500)
+    assert not answers
+    cluster.close()
+
+
+def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3, isr=(1, 2))])
+    cluster.refuse_changes = ErrorCode.INELIGIBLE_REPLICA
+    cluster.run(200)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2)
+    cluster.refuse_changes = None
+    cluster.run(1000)
+    assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
+
+
+def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: Cluster) -> None:
+    """An error would cost each the backoff of a second."""
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.change(topic, leader=2)
+    cluster.spread(1, 3)
+    cluster.run(100)
+    cluster.spread(2)
+    cluster.run(10)
+    answers = cluster.produce(2, topic)
+    cluster.run(20)
+    assert answers and answers[0].error == 0
+
+
+def test_new_partition_is_fetched_before_its_leader_has_opened_it(cluster: Cluster) -> None:
+    cluster.nodes[1].host.pause()
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(300)
+    cluster.nodes[1].host.resume()
+    cluster.run(30)
+    produced(cluster, 1, topic)
+
+
+def test_metadata_ends_backoffs(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.network.crash(cluster.nodes[1].host)
+    node = cluster.nodes.pop(1)
+    cluster.run(5000)
+    cluster.start(1, node.disk.restart())
+    cluster.run(100)
+    produced(cluster, 1, topic)
+
+
+def test_two_thousand_records_over_many_partitions(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1 + i % 3, 1 + (i + 1) % 3) for i in range(40)])
+    cluster.run(100)
+    answers = [
+        cluster.produce(1 + index % 40 % 3, topic, partition_id=index % 40, value=b"x" * 100)
+        for index in range(2000)
+    ]
+    cluster.run(500)
+    assert all(len(each) == 1 and each[0].error == 0 for each in answers)
+    for index in range(40):
+        leader, follower = 1 + index % 3, 1 + (index + 1) % 3
+        assert cluster.content(leader, topic, index) == cluster.content(follower, topic, index)

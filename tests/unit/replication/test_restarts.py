@@ -1,0 +1,219 @@
+"""The log directory over restarts: clean, killed, power cut; deletion, strays, checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.replication import producer_snapshots
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+
+ALONE = led_by(1)
+T0 = PartitionName("t", 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster(brokers=1)
+    yield cluster
+    cluster.close()
+
+
+def produced(cluster: Cluster, topic: Uuid, count: int) -> None:
+    for index in range(count):
+        assert cluster.produce(1, topic, b"v%d" % index)[0].error == 0
+
+
+def test_clean_restart_trusts_the_log(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    epoch = cluster.nodes[1].epoch
+    disk = cluster.shut_down(1)
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.HIGH_WATERMARKS_NAME) == {T0: 3}
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.RECOVERY_POINTS_NAME) == {T0: 3}
+    node = cluster.start(1, disk)
+    assert node.replicas.logs.previous_broker_epoch == epoch
+    cluster.run(20)
+    assert cluster.offsets(topic) == {1: (3, 3)}
+    assert not disk.exists(f"{LOG_DIR}/{checkpoints.CLEAN_SHUTDOWN_NAME}")
+
+
+def test_killed_broker_says_so(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    node = cluster.start(1, cluster.kill(1))
+    assert node.replicas.logs.previous_broker_epoch == -1
+    cluster.run(20)
+    assert cluster.offsets(topic)[1][0] == 3
+
+
+def test_power_cut_keeps_what_was_flushed() -> None:
+    for seed in range(8):
+        cluster = Cluster(brokers=1, seed=seed, flush_checkpoint_interval_ms=1000)
+        topic = cluster.create("t", [ALONE])
+        cluster.run(20)
+        produced(cluster, topic, 3)
+        before = cluster.content(1, topic)
+        cluster.run(1500)
+        produced(cluster, topic, 3)
+        cluster.start(1, cluster.cut_power(1))
+        cluster.run(20)
+        after = cluster.content(1, topic)
+        assert after[:3] == before
+        cluster.close()
+
+
+def test_high_watermark_is_checkpointed_while_running(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    cluster.run(5100)
+    disk = cluster.nodes[1].disk
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.HIGH_WATERMARKS_NAME) == {T0: 3}
+
+
+def test_damaged_checkpoint_is_only_a_lost_hint(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    disk = cluster.shut_down(1)
+    checkpoints.replace(disk, f"{LOG_DIR}/{checkpoints.HIGH_WATERMARKS_NAME}", b"0\n9\nrubbish")
+    cluster.start(1, disk)
+    cluster.run(20)
+    assert cluster.offsets(topic) == {1: (3, 3)}, "alone in the ISR it commits anew"
+
+
+def test_deleted_topic_frees_its_name_at_once(cluster: Cluster) -> None:
+    old = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, old, 3)
+    waiting = cluster.fetch(1, old, 3, max_wait_ms=10_000)
+    cluster.delete("t")
+    new = cluster.create("t", [ALONE])
+    assert new != old
+    cluster.run(20)
+    assert waiting[0].error == ErrorCode.UNKNOWN_TOPIC_ID
+    assert cluster.offsets(new) == {1: (0, 0)}
+    disk = cluster.nodes[1].disk
+    assert sum(name.endswith("-delete") for name in disk.list(LOG_DIR)) == 1
+    cluster.run(61_000)
+    assert not any(name.endswith("-delete") for name in disk.list(LOG_DIR))
+    assert disk.exists(f"{LOG_DIR}/t-0")
+
+
+def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(cluster: Cluster) -> None:
+    cluster.create("t", [ALONE])
+    cluster.run(20)
+    cluster.delete("t")
+    cluster.run(20)
+    node = cluster.start(1, cluster.kill(1))
+    cluster.run(20)
+    assert not any(name.endswith("-delete") for name in node.disk.list(LOG_DIR))
+
+
+def test_strays_are_set_aside_not_deleted(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.create("u", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    disk = cluster.kill(1)
+    cluster.delete("t")
+    node = cluster.start(1, disk)
+    cluster.run(20)
+    strays = [name for name in node.disk.list(LOG_DIR) if name.endswith("-stray")]
+    assert len(strays) == 1
+    assert strays[0].startswith("t-0.")
+    assert node.disk.exists(f"{LOG_DIR}/u-0")
+
+
+def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: Cluster) -> None:
+    old = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, old, 3)
+    disk = cluster.kill(1)
+    cluster.delete("t")
+    cluster.create("x", [])
+    new = cluster.create("t", [ALONE])
+    assert new != old
+    cluster.start(1, disk)
+    cluster.run(20)
+    assert cluster.offsets(new) == {1: (0, 0)}
+
+
+def test_reassigned_away_and_back_starts_empty(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    cluster.change(topic, replicas=(9,), isr=(9,), leader=9)
+    cluster.spread()
+    cluster.change(topic, replicas=(1,), isr=(1,), leader=1)
+    cluster.spread()
+    cluster.run(20)
+    assert cluster.offsets(topic) == {1: (0, 0)}
+
+
+def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
+    """R45: it is never tried again."""
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 1)
+
+    def before(operation: str, path: str) -> None:
+        if operation == "sync":
+            raise OSError(5, "Input/output error", path)
+
+    cluster.nodes[1].disk.before = before
+    cluster.loop.run_for(61)
+    assert len(cluster.failures) == 1
+    cluster.failures.clear()
+
+
+def test_r59_duplicates_are_recognised_after_restart_and_leader_change() -> None:
+    cluster = Cluster(brokers=2)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+
+    def producer(sequence: int) -> dict[str, Any]:
+        return {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
+
+    for sequence in range(3):
+        cluster.produce(1, topic, producer=producer(sequence))
+    cluster.run(50)
+    cluster.change(topic, leader=2)
+    cluster.spread()
+    cluster.run(50)
+    (again,) = cluster.produce(2, topic, acks=1, producer=producer(2))
+    assert (again.error, again.base_offset) == (0, 2)
+    disk = cluster.shut_down(2)
+    assert disk.exists(f"{LOG_DIR}/t-0/{3:020d}.snapshot")
+    cluster.start(2, disk)
+    cluster.run(50)
+    (again,) = cluster.produce(2, topic, acks=1, producer=producer(2))
+    assert (again.error, again.base_offset) == (0, 2)
+    (gap,) = cluster.produce(2, topic, acks=1, producer=producer(5))
+    assert gap.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    disk = cluster.kill(2)
+    disk.remove(f"{LOG_DIR}/t-0/{3:020d}.snapshot")
+    cluster.start(2, disk)
+    cluster.run(50)
+    (first,) = cluster.produce(2, topic, acks=1, producer=producer(0))
+    assert (first.error, first.base_offset) == (0, 0), "rebuilt from the log"
+    cluster.close()
+
+
+def test_producer_snapshot_round_trip_and_damage() -> None:
+    states = ProducerStates()
+    assert producer_snapshots.decode(producer_snapshots.encode(states)) is not None
+    content = bytearray(producer_snapshots.encode(states))
+    content[7] ^= 1
+    assert producer_snapshots.decode(bytes(content)) is None
+    assert producer_snapshots.decode(b"") is None
