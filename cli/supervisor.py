@@ -22,7 +22,6 @@ from quorate.cli.cluster_dir import ClusterDir, alive, set_pids
 from quorate.cli.node_process import (
     assert_forkable,
     configure_logging,
-    loop_factory,
     preload,
     run_node,
 )
@@ -174,6 +173,6 @@ def redirect_output(directory: ClusterDir, node_id: int) -> None:
 
 
 def run_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
-    """In the supervisor, after the forks."""
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    """In the supervisor, after the forks. On asyncio: uvloop keeps SIGCHLD for itself."""
+    with asyncio.Runner() as runner:
         runner.run(main())

@@ -38,7 +38,7 @@ class ProduceHandler:
             ]
             answer(context, refused)
             return
-        self.replicas.produce(
+        self.replicas.append(
             request.partitions,
             request.acks,
             request.timeout_ms,

@@ -30,7 +30,7 @@ class Replicas(Protocol):
     @property
     def registry(self) -> PartitionRegistry: ...
 
-    def produce(
+    def append(
         self,
         appends: Sequence[ProducePartition],
         acks: int,

@@ -143,7 +143,7 @@ class BrokerLifecycle:
 
     def _send(self) -> None:
         self._timer = None
-        if self._in_flight or self.state in (State.NOT_RUNNING, State.SHUTTING_DOWN):
+        if self._in_flight or self._over():
             return
         self._in_flight = True
         timeout_ms = self._settings.session_timeout_ms // 2
@@ -159,6 +159,9 @@ class BrokerLifecycle:
             want_shut_down=stopping,
         )
         self._controller.send(heartbeat, timeout_ms, self._answered)
+
+    def _over(self) -> bool:
+        return self.state in (State.NOT_RUNNING, State.SHUTTING_DOWN)
 
     def _ready_to_unfence(self) -> bool:
         return self._loaded and self._metadata_offset >= self.broker_epoch
@@ -194,7 +197,7 @@ class BrokerLifecycle:
 
     def _answered(self, response: BrokerHeartbeatResponse | None) -> None:
         self._in_flight = False
-        if self.state in (State.NOT_RUNNING, State.SHUTTING_DOWN):
+        if self._over():
             return
         if response is None or response.error != ErrorCode.NONE:
             if response is not None and response.error != ErrorCode.NOT_CONTROLLER:
@@ -203,7 +206,7 @@ class BrokerLifecycle:
             return
         self._failures = 0
         self._advance(response)
-        if self.state is State.SHUTTING_DOWN:
+        if self._over():
             return
         if self._due_at_once:
             self._due_at_once = False
