@@ -40,9 +40,11 @@ def after_fenced(
 ) -> BrokerState:
     if request.want_shut_down:
         return BrokerState.SHUTDOWN_NOW
-    if not request.want_fence and request.metadata_offset >= session.unfence_offset:
-        return BrokerState.UNFENCED
-    return BrokerState.FENCED
+    if request.want_fence or session.shutting_down:
+        return BrokerState.FENCED  # no record takes a shutdown back: it would serve but never lead
+    if request.metadata_offset < session.unfence_offset:
+        return BrokerState.FENCED
+    return BrokerState.UNFENCED
 
 
 def after_unfenced(

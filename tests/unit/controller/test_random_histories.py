@@ -1,0 +1,254 @@
+"""Random histories of brokers, connections, probes, topics, ISRs and takeovers: what always holds.
+
+Each seed is one history. The rules that are checked after every step are stated in `check`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.result import ProbeBroker
+from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration
+
+BROKERS = (1, 2, 3, 4)
+STEPS = 600
+CAUSED = (
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    BrokerRegistrationChangeRecord,
+)
+
+
+class History(Driver):
+    """Brokers come and go as chance has it; probes tell the truth, late or never."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(
+            ControllerSettings(
+                cluster_id=CLUSTER_ID,
+                node_id=3000,
+                max_idle_interval_ms=5000,
+                imbalance_check_interval_ms=3000,
+                unclean_election_interval_ms=7000,
+            )
+        )
+        self.random = random.Random(seed)
+        self.incarnation = dict.fromkeys(BROKERS, 0)
+        self.alive: dict[int, bool] = dict.fromkeys(BROKERS, False)
+        self.served_ms = dict.fromkeys(BROKERS, 0)
+        self.left: set[int] = set()
+        self.steps: list[tuple[int, Callable[[], None]]] = [
+            (4, self.start_one),
+            (12, self.beat),
+            (1, self.kill),
+            (1, self.cut),
+            (1, self.ask_to_leave),
+            (2, self.create_one),
+            (8, self.propose),
+            (6, self.probe),
+            (4, self.wait),
+            (1, self.take_over),
+        ]
+
+    def step(self) -> None:
+        weights = [weight for weight, _ in self.steps]
+        (chosen,) = self.random.choices([step for _, step in self.steps], weights)
+        before, length = self.image, len(self.log)
+        chosen()
+        self.check(before, length)
+
+    def append(self, records: Sequence[MetadataRecord]) -> None:
+        for record in records:
+            if isinstance(record, PartitionChangeRecord) and record.cause == Cause.UNCLEAN_ELECTION:
+                self.check_unclean(record)
+        super().append(records)
+
+    # ------------------------------------------------------------------------------------ the steps
+
+    def pick(self, *, alive: bool) -> int | None:
+        some = [broker for broker in BROKERS if self.alive[broker] == alive]
+        return self.random.choice(some) if some else None
+
+    def start_one(self) -> None:
+        broker = self.pick(alive=False)
+        if broker is None:
+            return
+        self.incarnation[broker] += 1
+        known = self.image.brokers.get(broker)
+        previous = known.epoch if known is not None and self.random.random() < 0.5 else -1
+        response = self.handle(
+            registration(broker, self.incarnation[broker], previous_broker_epoch=previous)
+        )
+        if response.error == 0:
+            self.alive[broker] = True
+            self.take(self.controller.connected(broker, response.broker_epoch, f"b{broker}"))
+
+    def beat(self) -> None:
+        for broker in BROKERS:
+            if self.alive[broker] and self.random.random() < 0.8:
+                behind = self.random.choice((0, 0, 0, 1, 3))
+                if not self.heartbeat(broker, offset=len(self.log) - 1 - behind).fenced:
+                    self.served_ms[broker] = self.now_ms
+                if self.broker(broker).active:
+                    self.left.discard(broker)
+
+    def kill(self) -> None:
+        broker = self.pick(alive=True)
+        if broker is not None:
+            self.alive[broker] = False
+            if self.random.random() < 0.8:
+                epoch = self.broker(broker).epoch
+                self.take(self.controller.connection_lost(broker, epoch))
+
+    def cut(self) -> None:
+        """A connection breaks although the broker lives; it may come back."""
+        broker = self.pick(alive=True)
+        if broker is not None:
+            epoch = self.broker(broker).epoch
+            self.take(self.controller.connection_lost(broker, epoch))
+            if self.random.random() < 0.7:
+                self.take(self.controller.connected(broker, epoch, f"b{broker}"))
+
+    def ask_to_leave(self) -> None:
+        broker = self.pick(alive=True)
+        if broker is None:
+            return
+        self.left.add(broker)
+        if self.heartbeat(broker, want_shut_down=True).should_shut_down:
+            self.alive[broker] = False
+
+    def create_one(self) -> None:
+        names = self.image.topic_names()
+        if len(names) < 6:
+            replicas = self.random.sample(BROKERS, 3)
+            unclean = self.random.choice(("true", "false"))
+            configs = {"unclean.leader.election.enable": unclean}
+            self.create(f"t{len(names)}", tuple(replicas), configs=configs)
+
+    def propose(self) -> None:
+        """Some leader proposes what it may: active replicas, itself among them."""
+        for name in self.image.topic_names():
+            partition = self.partition(name)
+            if self.alive.get(partition.leader) and self.random.random() < 0.5:
+                active = [r for r in partition.replicas if self.broker(r).active]
+                chosen = [r for r in active if self.random.random() < 0.6]
+                isr = tuple(dict.fromkeys([partition.leader, *chosen]))
+                self.propose_isr(name, isr)
+
+    def probe(self) -> None:
+        probes, self.effects = self.effects, []
+        for probe in probes:
+            fate = self.random.random()
+            if fate < 0.2:
+                self.effects.append(probe)  # not answered yet
+            elif fate < 0.3:
+                self.take(self.controller.probe_failed(probe))
+            else:
+                self.answer(probe)
+
+    def answer(self, probe: ProbeBroker) -> None:
+        broker = self.image.brokers.get(probe.broker_id)
+        current = broker is not None and broker.epoch == probe.broker_epoch
+        if current and self.alive[probe.broker_id]:
+            self.take(self.controller.probe_succeeded(probe))
+        else:
+            self.take(self.controller.probe_refused(probe, now_ms=self.now_ms))
+
+    def wait(self) -> None:
+        self.run_until(self.now_ms + self.random.choice((10, 500, 2000, 5000)))
+
+    def take_over(self) -> None:
+        standby = Controller(self.settings, random.Random(self.random.random()))
+        for probe in standby.loaded(self.image).effects:
+            if self.alive[probe.broker_id]:
+                standby.probe_succeeded(probe)
+        self.activate(standby)
+        # Sessions are fresh: whoever is unfenced is thought to serve now.
+        for broker_id in self.image.broker_ids():
+            self.served_ms[broker_id] = self.now_ms
+
+    # ------------------------------------------------------------------------------------ the rules
+
+    def check(self, before: MetadataImage, length: int) -> None:
+        self.check_index()
+        for topic, partition_id, now in self.image.all_partitions():
+            self.check_state(now)
+            old = before.partition(topic.id, partition_id)
+            if old is not None:
+                assert now.partition_epoch >= old.partition_epoch
+                assert now.leader_epoch >= old.leader_epoch
+                assert now.leader == old.leader or now.leader_epoch > old.leader_epoch
+                assert now == old or now.partition_epoch > old.partition_epoch
+        for record in self.log[length:]:
+            if isinstance(record, CAUSED):
+                assert record.cause, record
+        for broker_id, broker in before.brokers.items():
+            assert self.broker(broker_id).epoch >= broker.epoch
+
+    def check_index(self) -> None:
+        kept, made = self.controller._context.index, PartitionIndex.of(self.image)
+        for broker_id in BROKERS:
+            assert kept.partitions_in_isr(broker_id) == made.partitions_in_isr(broker_id)
+            assert kept.led_by[broker_id] == made.led_by[broker_id]
+        assert kept.leaderless == made.leaderless and kept.imbalanced == made.imbalanced
+
+    def check_state(self, partition: Partition) -> None:
+        """A leader is active and in sync; the fenced are in an ISR only as its last members."""
+        assert partition.isr and set(partition.isr) <= set(partition.replicas)
+        active = [replica for replica in partition.isr if self.broker(replica).active]
+        if partition.leader < 0:
+            assert not active
+        else:
+            assert partition.leader in active and len(active) == len(partition.isr)
+
+    def check_unclean(self, record: PartitionChangeRecord) -> None:
+        """Only where it is allowed, and never before every member of the ISR has not served for a
+        whole session or has left of itself: no hint is reason enough."""
+        topic = self.image.topics[record.topic_id]
+        old = self.image.partition(record.topic_id, 0)
+        assert self.image.config(2, topic.name)["unclean.leader.election.enable"] == "true"
+        assert old is not None
+        for member in old.isr:
+            silent = self.now_ms - self.served_ms[member] >= SESSION_MS
+            assert silent or member in self.left, (member, old, record)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_history(seed: int) -> None:
+    history = History(seed)
+    for _ in range(STEPS):
+        history.step()
+    assert len(history.log) > 20
+
+
+def test_the_histories_contain_what_they_are_about() -> None:
+    causes: set[str] = set()
+    for seed in range(20):
+        history = History(seed)
+        for _ in range(STEPS):
+            history.step()
+        causes |= {record.cause for record in history.log if isinstance(record, CAUSED)}
+    assert causes >= {
+        Cause.SESSION_EXPIRED,
+        Cause.CONNECTION_LOST,
+        Cause.CONTROLLED_SHUTDOWN,
+        Cause.UNCLEAN_ELECTION,
+        Cause.UNCLEAN_RESTART,
+        Cause.LEADER_IMBALANCE,
+    }
