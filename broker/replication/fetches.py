@@ -1,4 +1,4 @@
-"""Fetch without a session: consumers, verification tools, and followers that speak plain Kafka.
+"""Fetch of consumers and verification tools, without a session. Followers: see `sessions.py`.
 
 Answered at once when there is enough, an error, a diverging epoch or no time to wait; else parked
 until the high watermark (for those who read to the end: the log end) moves, the partition changes,
@@ -10,26 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from quorate.broker.partition.partition import FollowerFetch
 from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.reading import failed, fetched, read
+from quorate.broker.replication.reading import read
 from quorate.broker.replication.registry import Registry
-from quorate.quorum.rpc.kafka.errors import KafkaError
 from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
-from quorate.quorum.seams import Clock
 
 Done = Callable[[Sequence[FetchedPartition]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """`replica_id`: CONSUMER, DEBUGGING_CONSUMER or, on the node port only, a broker's."""
+    """`replica_id`: CONSUMER or DEBUGGING_CONSUMER."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER
-    broker_epoch: int = -1
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -38,7 +34,6 @@ class Fetch:
 class Fetches:
     def __init__(
         self,
-        clock: Clock,
         deadlines: Deadlines,
         wakeups: Wakeups,
         registry: Registry,
@@ -49,21 +44,17 @@ class Fetches:
         self.deadlines = deadlines
         self.wakeups = wakeups
         self.registry = registry
-        self._clock = clock
         self._max_parked = max_parked
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
         """`done` is called exactly once, perhaps before this returns."""
-        refused = self._note_follower(fetch) if fetch.replica_id >= 0 else {}
-        results, enough = self.read(fetch, refused)
-        if enough or refused or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
+        results, enough = self.read(fetch)
+        if enough or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
             done(results)
             return
         ParkedFetch(self, fetch, done)
 
-    def read(
-        self, fetch: Fetch, refused: dict[FetchPartition, FetchedPartition]
-    ) -> tuple[list[FetchedPartition], bool]:
+    def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], bool]:
         """The results, and whether they should be answered now."""
         results = []
         left_bytes = fetch.max_bytes
@@ -71,10 +62,8 @@ class Fetches:
         enough = not fetch.partitions
         to_log_end = fetch.replica_id != CONSUMER
         for wanted in fetch.partitions:
-            result = refused.get(wanted) if refused else None
-            if result is None:
-                limit = min(wanted.max_bytes, left_bytes) if read_bytes else wanted.max_bytes
-                result = read(self.registry, wanted, limit, to_log_end=to_log_end)
+            limit = min(wanted.max_bytes, left_bytes) if read_bytes else wanted.max_bytes
+            result = read(self.registry, wanted, limit, to_log_end=to_log_end)
             size = len(result.records)
             # Only the first partition with data may exceed the limit of the whole response.
             if read_bytes and size > left_bytes:
@@ -86,33 +75,6 @@ class Fetches:
             enough = enough or bool(result.error) or result.diverging is not None
             results.append(result)
         return results, enough or read_bytes >= fetch.min_bytes
-
-    def _note_follower(self, fetch: Fetch) -> dict[FetchPartition, FetchedPartition]:
-        """Tell the partitions what this follower has; what cannot be noted is the result."""
-        refused = {}
-        for wanted in fetch.partitions:
-            hosted = self.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
-            if hosted is None or hosted.partition.leader_error(wanted.current_leader_epoch):
-                continue  # the read says so
-            try:
-                diverging = hosted.partition.follower_fetched(
-                    FollowerFetch(
-                        fetch.replica_id,
-                        fetch.broker_epoch,
-                        wanted.current_leader_epoch,
-                        wanted.fetch_offset,
-                        wanted.last_fetched_epoch,
-                        wanted.log_start_offset,
-                    ),
-                    self._clock.now_ms(),
-                )
-            except KafkaError as error:
-                refused[wanted] = failed(wanted, error.code, hosted)
-                continue
-            if diverging is not None:
-                refused[wanted] = fetched(wanted, hosted, diverging=diverging)
-            hosted.settle()
-        return refused
 
 
 class ParkedFetch:
@@ -145,12 +107,12 @@ class ParkedFetch:
         self._fetches.wakeups.wake(self._try)
 
     def expire(self) -> None:
-        self._answer(self._fetches.read(self._fetch, {})[0])
+        self._answer(self._fetches.read(self._fetch)[0])
 
     def _try(self) -> None:
         if self._done is None:
             return
-        results, enough = self._fetches.read(self._fetch, {})
+        results, enough = self._fetches.read(self._fetch)
         if enough:
             self._fetches.deadlines.remove(self, self._tick)
             self._answer(results)

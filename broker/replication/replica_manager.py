@@ -58,7 +58,7 @@ class ReplicaManager:
         wakeups = Wakeups(clock)
         self._appends = Appends(clock, self._deadlines, self.registry, on_failure)
         self._fetches = Fetches(
-            clock, self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
+            self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
         )
         self._sessions = ReplicaSessions(
             clock,

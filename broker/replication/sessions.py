@@ -59,7 +59,7 @@ class ReplicaSessions:
         """A Fetch of a follower, on the node port; `respond` is called exactly once."""
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             self._end(request.replica_id)
-            if request.session_epoch == FINAL_EPOCH and not request.partitions:
+            if request.session_epoch == FINAL_EPOCH:
                 respond(ErrorCode.NONE, 0, ())
                 return
             if len(self._sessions) >= self._max_sessions:

@@ -15,7 +15,6 @@ from typing import Any
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.fetches import Fetch
 from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.node_port import replica_fetch_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
@@ -27,9 +26,15 @@ from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topi
 from quorate.quorum.metadata.persistent import PersistentMap
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition, ProducedPartition
+from quorate.quorum.rpc.kafka.hot import (
+    FetchedPartition,
+    FetchPartition,
+    ProducedPartition,
+    build_fetch_response,
+    parse_fetch_request,
+)
 from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
-from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
@@ -103,9 +108,19 @@ class Cluster:
             address_of=lambda leader: Address(f"b{leader}", PORT),
             on_failure=self.failures.append,
         )
-        server = KafkaServer(
-            {}, clock, raw_handlers={ApiKey.FETCH: replica_fetch_handler(replicas)}
-        )
+
+        def serve(context: RequestContext, body: memoryview) -> None:
+            request = parse_fetch_request(body, context.version)
+            replicas.fetch_as_replica(
+                request,
+                lambda error, session_id, partitions: context.respond_raw(
+                    *build_fetch_response(
+                        context.version, partitions, error=error, session_id=session_id
+                    )
+                ),
+            )
+
+        server = KafkaServer({}, clock, raw_handlers={ApiKey.FETCH: serve})
         listener = self.loop.run(
             SimTransport(self.network, host).listen(
                 Address(f"b{broker_id}", PORT),
