@@ -40,6 +40,21 @@ NODE_MODULES = {
     "controller": "quorate.quorum.controller_node",
 }
 
+# What a node imports when it first needs it, but always does.
+PRELOADED = (
+    "quorate.quorum.clock",
+    "quorate.quorum.log.disk",
+    "quorate.quorum.rpc.transport",
+    "quorate.quorum.rpc.websocket",
+    "quorate.quorum.rpc.kafka.schemas.api_versions",
+    "quorate.quorum.rpc.kafka.schemas.cluster",
+    "quorate.quorum.rpc.kafka.schemas.configs",
+    "quorate.quorum.rpc.kafka.schemas.init_producer_id",
+    "quorate.quorum.rpc.kafka.schemas.list_offsets",
+    "quorate.quorum.rpc.kafka.schemas.metadata",
+    "quorate.quorum.rpc.kafka.schemas.topics",
+)
+
 
 def node_module(role: str) -> NodeModule:
     return cast(NodeModule, importlib.import_module(NODE_MODULES[role]))
@@ -49,8 +64,8 @@ def preload() -> None:
     """Import all that nodes need, once, before they are forked."""
     for role in NODE_MODULES:
         node_module(role)
-    importlib.import_module("quorate.quorum.rpc.transport")
-    importlib.import_module("quorate.quorum.log.disk")
+    for name in PRELOADED:
+        importlib.import_module(name)
     loop_factory()
 
 
@@ -95,8 +110,8 @@ async def serve(config: NodeConfig) -> None:
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, stop)
+    loop.add_signal_handler(signal.SIGTERM, on_signal, stop)
+    loop.add_signal_handler(signal.SIGINT, on_interrupt, stop)
     seams = Seams(
         clock=AsyncioClock(), random=random.Random(), transport=AioTransport(), disk=OsDisk()
     )
@@ -106,11 +121,17 @@ async def serve(config: NodeConfig) -> None:
 
 
 def on_signal(stop: asyncio.Event) -> None:
+    """Again and again is the same as once: a supervisor and a service manager may both ask."""
+    if not stop.is_set():
+        logger.info("told to stop")
+        stop.set()
+
+
+def on_interrupt(stop: asyncio.Event) -> None:
     if stop.is_set():
-        logger.warning("told to stop twice: ends now")
+        logger.warning("interrupted twice: ends now")
         os._exit(1)
-    logger.info("told to stop")
-    stop.set()
+    on_signal(stop)
 
 
 def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
