@@ -173,37 +173,36 @@ class Controller:
         if hold is not None and hold[0] <= now_ms:
             self._context.hints.release(hold[1])
             keys = periodic.leaderless_of(self._context, hold[1])
-            return Result(periodic.elect_uncleanly(self._context, keys), atomic=False)
+            records = periodic.elect_uncleanly(self._context, keys)
+            return self._bounded(Task.ELECT_UNCLEANLY, records)
         task = self._timetable.take_due(now_ms)
-        return NOTHING if task is None else Result(self._run(task), atomic=False)
+        return NOTHING if task is None else self._run(task)
 
-    def _run(self, task: Task) -> list[MetadataRecord]:
+    def _run(self, task: Task) -> Result:
         context = self._context
         if task is Task.WRITE_NO_OP:
-            return [NoOpRecord()]
+            return Result((NoOpRecord(),))
         if task is Task.BALANCE_LEADERS:
-            records = periodic.balance_leaders(context)
-        else:
-            records = periodic.elect_uncleanly(context, sorted(context.index.leaderless))
+            return self._bounded(task, periodic.balance_leaders(context))
+        leaderless = sorted(context.index.leaderless)
+        return self._bounded(task, periodic.elect_uncleanly(context, leaderless))
+
+    def _bounded(self, task: Task, records: list[MetadataRecord]) -> Result:
+        """A full run means that there is more to do."""
         if len(records) == self._settings.max_elections_per_run:
-            self._timetable.soon(task, context.now_ms + self._settings.more_elections_delay_ms)
-        return records
+            delay_ms = self._settings.more_elections_delay_ms
+            self._timetable.soon(task, self._context.now_ms + delay_ms)
+        return Result(records, atomic=False)
 
     # ---------------------------------------------------------------------------------------- hints
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
         """A connection from `host` has proved to be this broker's. Told in every role: a standby
         that takes over then knows who is there."""
-        session = self._session(broker_id, broker_epoch)
-        if session is not None:
-            session.connection_lost = False
         return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
         """The last connection of this broker is gone, and what it sent has been handled."""
-        session = self._session(broker_id, broker_epoch)
-        if session is not None:
-            session.connection_lost = True
         return Result(effects=self._context.hints.connection_lost(broker_id, broker_epoch))
 
     def probe_succeeded(self, probe: ProbeBroker) -> Result:

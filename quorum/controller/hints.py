@@ -20,6 +20,7 @@ image and written to the log like any other.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
@@ -31,6 +32,14 @@ FIRST_RETRY_MS = 20
 MAX_RETRY_MS = 500
 
 
+class Connection(enum.Enum):
+    """Of a broker to this controller. After a takeover whoever is not there yet is unseen."""
+
+    UNSEEN = "unseen"
+    UP = "up"
+    LOST = "lost"
+
+
 @dataclass(slots=True)
 class Watched:
     """One registration. `number` tells the newest probe from older ones, whose outcome is late."""
@@ -38,7 +47,7 @@ class Watched:
     broker_epoch: int
     address: Address | None
     fenced: bool
-    connected: bool = False
+    connection: Connection = Connection.UNSEEN
     answered: set[Address] = field(default_factory=set)
     number: int = 0
     retry_ms: int = FIRST_RETRY_MS
@@ -89,7 +98,8 @@ class Hints:
                 self.hold(broker.id, hold_until_ms)
                 continue
             watched = self._watched.get(broker.id)
-            if watched is not None and not watched.connected:
+            if watched is not None and watched.connection is not Connection.UP:
+                watched.connection = Connection.UNSEEN
                 watched.retry_ms = FIRST_RETRY_MS
                 probes += self._probe(broker.id, watched, delay_ms)
         return tuple(probes)
@@ -104,18 +114,22 @@ class Hints:
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
-        watched.connected = True
+        watched.connection = Connection.UP
         if watched.address is not None and watched.address.host != host:
             watched.address = Address(host, watched.address.port)
         if watched.address in watched.answered:
             return ()
         return self._probe(broker_id, watched)
 
+    def connection(self, broker_id: int, broker_epoch: int) -> Connection:
+        watched = self._current(broker_id, broker_epoch)
+        return Connection.UNSEEN if watched is None else watched.connection
+
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Probes:
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
-        watched.connected = False
+        watched.connection = Connection.LOST
         watched.retry_ms = FIRST_RETRY_MS
         if not self._active or watched.fenced:
             return ()
@@ -142,7 +156,7 @@ class Hints:
             watched is not None
             and self._active
             and watched.number == probe.number
-            and not watched.connected
+            and watched.connection is not Connection.UP
             and not watched.fenced
             and probe.address in watched.answered
         )
@@ -174,7 +188,7 @@ class Hints:
 
     def _again(self, probe: ProbeBroker, watched: Watched) -> Probes:
         """Goes on, ever slower, until the broker is connected or its session times out."""
-        if not self._active or watched.connected or watched.fenced:
+        if not self._active or watched.connection is Connection.UP or watched.fenced:
             return ()
         if probe.number != watched.number:
             return ()

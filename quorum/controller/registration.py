@@ -10,6 +10,7 @@ from __future__ import annotations
 from quorate.quorum.controller.broker_changes import replace_incarnation
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.directories import is_reserved
+from quorate.quorum.controller.hints import Connection
 from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -62,13 +63,22 @@ def check_not_duplicate(
         return
     if not context.sessions.is_valid(existing.id, context.now_ms):
         return
-    if context.sessions.of(existing.id).connection_lost:
+    if is_dead(context, existing):
         return
     raise RequestRefused(
         ErrorCode.DUPLICATE_BROKER_REGISTRATION,
         f"Another broker is registered with id {existing.id}. If this broker was restarted, it may "
         "register once the old process's connection is gone or its session has expired.",
     )
+
+
+def is_dead(context: Context, broker: Broker) -> bool:
+    """Its connection is gone, or after a takeover it had its time to connect and did not."""
+    opened_ms = context.sessions.of(broker.id).opened_ms
+    connection = context.hints.connection(broker.id, broker.epoch)
+    if connection is Connection.UNSEEN:
+        return context.now_ms - opened_ms >= context.settings.takeover_probe_delay_ms
+    return connection is Connection.LOST
 
 
 def check_log_dirs(context: Context, request: BrokerRegistrationRequest) -> None:

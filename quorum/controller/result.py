@@ -30,8 +30,9 @@ Effect = ProbeBroker
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`records` go to the log in this order; when `atomic`, in one batch. `response` may be sent
-    once they, and everything appended before them, are committed."""
+    """`records` go to the log in this order; when `atomic` in one batch, else in batches of at most
+    MAX_RECORDS_PER_USER_OP. `response` may be sent once they, and everything appended before them,
+    are committed."""
 
     records: Sequence[MetadataRecord] = ()
     response: object = None

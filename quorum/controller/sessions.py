@@ -24,13 +24,13 @@ NEVER_MS = 2**63 - 1
 class Session:
     broker_id: int
     broker_epoch: int
+    opened_ms: int
     deadline_ms: int
     unfence_offset: int
     fenced: bool = True
     shutting_down: bool = False
     metadata_offset: int = -1
     controlled_shutdown_offset: int = -1
-    connection_lost: bool = False
 
 
 class Sessions:
@@ -50,7 +50,7 @@ class Sessions:
         session = self._by_broker.get(broker.id)
         if session is None or session.broker_epoch != broker.epoch:
             self.close(broker.id)
-            session = Session(broker.id, broker.epoch, now_ms + self._timeout_ms, offset)
+            session = Session(broker.id, broker.epoch, now_ms, now_ms + self._timeout_ms, offset)
             self._by_broker[broker.id] = session
         if broker.fenced:
             self._leave_deadlines(session)

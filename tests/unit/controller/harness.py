@@ -127,6 +127,10 @@ class Driver:
         assert response.error == 0, response
         return response.broker_epoch
 
+    def connect(self, broker_id: int, host: str | None = None) -> None:
+        epoch = self.broker(broker_id).epoch
+        self.take(self.controller.connected(broker_id, epoch, host or f"b{broker_id}"))
+
     def heartbeat(
         self,
         broker_id: int,

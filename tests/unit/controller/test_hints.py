@@ -18,10 +18,6 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 class Hinted(Driver):
     """Knows each broker's connection; outcomes of probes are given by the test."""
 
-    def connect(self, broker_id: int, host: str | None = None) -> None:
-        epoch = self.broker(broker_id).epoch
-        self.take(self.controller.connected(broker_id, epoch, host or f"10.0.0.{broker_id}"))
-
     def lose(self, broker_id: int) -> ProbeBroker:
         """The probe that follows a lost connection."""
         self.effects.clear()
@@ -44,7 +40,7 @@ class Hinted(Driver):
     def start(self, *broker_ids: int, **changes: object) -> None:
         super().start(*broker_ids, **changes)
         for broker_id in broker_ids:
-            self.connect(broker_id)
+            self.connect(broker_id, f"10.0.0.{broker_id}")
         self.answered()
 
 
@@ -106,7 +102,7 @@ def test_a_success_in_an_earlier_session_does_not_count() -> None:
 def test_a_refusal_that_comes_after_the_broker_is_back_does_not_count() -> None:
     driver = started()
     probe = driver.lose(1)
-    driver.connect(1)
+    driver.connect(1, probe.address.host)
     driver.refused(probe)
     assert not driver.broker(1).fenced
 
@@ -114,7 +110,7 @@ def test_a_refusal_that_comes_after_the_broker_is_back_does_not_count() -> None:
 def test_a_late_refusal_of_an_older_probe_does_not_count() -> None:
     driver = started()
     old = driver.lose(1)
-    driver.connect(1)
+    driver.connect(1, old.address.host)
     driver.lose(1)
     driver.refused(old)
     assert not driver.broker(1).fenced

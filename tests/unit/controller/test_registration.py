@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import BrokerRegistrationResponse
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import Uuid
@@ -18,6 +20,8 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration, uuid
+
+GRACE_MS = 300
 
 
 def try_register(driver: Driver, broker_id: int, **changes: Any) -> BrokerRegistrationResponse:
@@ -77,6 +81,7 @@ def test_the_epoch_is_the_offset_of_the_register_record() -> None:
 def test_another_incarnation_is_a_duplicate_while_the_session_is_valid() -> None:
     driver = Driver()
     driver.start(1)
+    driver.connect(1)
     duplicate = ErrorCode.DUPLICATE_BROKER_REGISTRATION
     assert try_register(driver, 1, incarnation=2).error == duplicate
     driver.now_ms = SESSION_MS - 1
@@ -90,6 +95,7 @@ def test_another_incarnation_replaces_a_session_whose_connection_is_dead() -> No
     driver.start(1, 2)
     driver.create("t", (1, 2))
     old = driver.broker(1).epoch
+    driver.connect(1)
     driver.controller.connection_lost(1, old)
     response = try_register(driver, 1, incarnation=2)
     assert response.error == ErrorCode.NONE
@@ -103,11 +109,23 @@ def test_another_incarnation_replaces_a_session_whose_connection_is_dead() -> No
 def test_a_reconnected_session_is_not_replaced() -> None:
     driver = Driver()
     driver.start(1)
-    epoch = driver.broker(1).epoch
-    driver.controller.connection_lost(1, epoch)
-    driver.controller.connected(1, epoch, "b1")
+    driver.controller.connection_lost(1, driver.broker(1).epoch)
+    driver.connect(1)
     error = try_register(driver, 1, incarnation=2).error
     assert error == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_after_a_takeover_another_incarnation_waits_for_the_old_ones_time_to_connect() -> None:
+    driver = Driver()
+    driver.start(1)
+    driver.connect(1)
+    driver.now_ms = 1000
+    driver.activate(Controller(driver.settings, random.Random(2)))
+    driver.now_ms += GRACE_MS - 1
+    error = try_register(driver, 1, incarnation=2).error
+    assert error == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    driver.now_ms += 1
+    assert try_register(driver, 1, incarnation=2).error == ErrorCode.NONE
 
 
 def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:
