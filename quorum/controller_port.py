@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.handshake import Peer
-from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         DescribeQuorumRequest,
     )
 
-SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}  # 3.3-IV3 to 4.1-IV1
 CONTROLLERS = 2  # endpoint type of KIP-919
 RULED = (
     ApiKey.CREATE_TOPICS,
