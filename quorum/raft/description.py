@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.serving import live_observers
 from quorate.quorum.raft.states import Leader, Progress
 
 UNKNOWN = -1
@@ -40,7 +41,7 @@ def describe(core: Core) -> QuorumDescription | None:
         last_caught_up_ms=core.wall_ms,
     )
     voters = [me, *(_replica(core, each) for each in state.voters.values())]
-    observers = [_replica(core, each) for each in state.observers.values()]
+    observers = [_replica(core, each) for _, each in live_observers(core, state)]
     return QuorumDescription(
         leader_id=core.me.id,
         epoch=core.epoch,

@@ -119,7 +119,3 @@ def _announce(core: Core, state: Leader) -> None:
         core.send(progress.key.id, request)
     interval_ms = core.settings.begin_epoch_interval_ms
     state.begin_epoch_ms = core.now_ms + interval_ms if uninformed else None
-    forget_ms = core.now_ms - core.settings.observer_session_timeout_ms
-    for key, progress in list(state.observers.items()):
-        if progress.fetch_ms < forget_ms and progress.parked is None:
-            del state.observers[key]

@@ -8,7 +8,9 @@ parked: at most one fetch per replica, at most `max_wait_ms`.
 
 from __future__ import annotations
 
-from quorate.quorum.ids import EpochOffset
+from collections.abc import Iterator
+
+from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.effects import Refused
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
@@ -158,10 +160,18 @@ def _progress(core: Core, state: Leader, request: FetchRequest) -> Progress | No
     progress = state.observers.get(replica)
     if progress is None:
         if len(state.observers) >= core.settings.max_observers:
+            state.observers = dict(live_observers(core, state))
+        if len(state.observers) >= core.settings.max_observers:
             return None
         core.meet(replica)  # says so when it is a voter's id on another disk: it may only observe
         progress = state.observers[replica] = Progress(replica, False)
     return progress
+
+
+def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Progress]]:
+    """Those that have fetched lately."""
+    since_ms = core.now_ms - core.settings.observer_session_timeout_ms
+    return (item for item in state.observers.items() if item[1].fetch_ms >= since_ms)
 
 
 def _contact(core: Core, state: Leader, progress: Progress) -> None:

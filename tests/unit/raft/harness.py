@@ -27,7 +27,7 @@ WALL_OFFSET_MS = 1_700_000_000_000
 
 
 def directory(node_id: int, number: int = 1) -> Uuid:
-    return Uuid(bytes([number]) * 12 + node_id.to_bytes(4, "big"))
+    return Uuid(bytes([number]) * 12 + node_id.to_bytes(4, "big", signed=True))
 
 
 def key(node_id: int, number: int = 1) -> ReplicaKey:
@@ -219,17 +219,20 @@ class Cluster:
 
     def inject(self, target: int, message: Request, source: int = 999) -> Response | None:
         """Deliver `message` and give the answer if it is given at once."""
-        node = self.nodes[target]
-        self._token += 1
-        node.incoming[self._token] = (source, self._token)
-        node.core.request(self.now_ms, self._token, message)
-        self.collect(node)
+        self.deliver_request(target, message, source)
         self.save_all(target)
         for letter in self.letters:
             if letter.is_response and letter.target == source and letter.token == self._token:
                 self.letters.remove(letter)
                 return cast(Response, letter.message)
         return None
+
+    def deliver_request(self, target: int, message: Request, source: int = 999) -> None:
+        node = self.nodes[target]
+        self._token += 1
+        node.incoming[self._token] = (source, self._token)
+        node.core.request(self.now_ms, self._token, message)
+        self.collect(node)
 
     # Disk
 
@@ -293,11 +296,11 @@ class Cluster:
     def settle(self, steps: int = 10_000) -> None:
         """All that needs no time."""
         for _ in range(steps):
-            if not self._one_step():
+            if not self.one_step():
                 return
         raise AssertionError("the cluster does not come to rest")
 
-    def _one_step(self) -> bool:
+    def one_step(self) -> bool:
         for node_id in self.up():
             node = self.nodes[node_id]
             if node.saving is not None:

@@ -1,12 +1,71 @@
-"""Append, fetch, commit (KIP-595)."""
+"""Append, fetch, commit, truncate: R14-R26 of the catalogue, KIP-595's rules."""
 
 from __future__ import annotations
 
+import pytest
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
-from tests.unit.raft.harness import Cluster
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.errors import BatchTooLarge, InvariantViolation, NotLeader
+from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
+from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 
 
-def test_a_leader_is_elected_and_what_it_appends_is_committed_everywhere() -> None:
+def filled(cluster: Cluster, node_id: int, *epochs: int) -> None:
+    """Give a node that is down a log with one record per epoch named, all durable."""
+    log = cluster.nodes[node_id].log
+    for epoch in epochs:
+        log.append(
+            build_value_batch(
+                [b"%d" % epoch], base_offset=log.end_offset, leader_epoch=epoch, timestamp_ms=0
+            ),
+            wall_ms=0,
+        )
+    log.flush(log.end_offset)
+    cluster.nodes[node_id].saved = Election(log.last_epoch)
+
+
+def epochs(cluster: Cluster, node_id: int) -> list[int]:
+    return [epoch for epoch, _ in cluster.nodes[node_id].log.entries()]
+
+
+def fetch_request(
+    replica: int,
+    offset: int,
+    last_fetched_epoch: int,
+    *,
+    epoch: int = 1,
+    max_wait_ms: int = 0,
+    high_watermark: int = 99,
+    cluster_id: str = CLUSTER_ID,
+) -> FetchRequest:
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica=key(replica),
+        epoch=epoch,
+        offset=offset,
+        last_fetched_epoch=last_fetched_epoch,
+        max_wait_ms=max_wait_ms,
+        max_bytes=1 << 20,
+        high_watermark=high_watermark,
+    )
+
+
+def fetch(cluster: Cluster, leader: int, request: FetchRequest) -> FetchResponse:
+    response = cluster.inject(leader, request)
+    assert isinstance(response, FetchResponse)
+    return response
+
+
+# -- the way of a record --------------------------------------------------------------------------
+
+
+def test_what_a_leader_appends_is_committed_everywhere() -> None:
     cluster = Cluster(voters=3, observers=2)
     cluster.elect(1)
     assert cluster.append(1, b"a", b"b") == 2
@@ -14,3 +73,416 @@ def test_a_leader_is_elected_and_what_it_appends_is_committed_everywhere() -> No
     assert [cluster.role(i) for i in (1, 2, 3)] == [Role.LEADER, Role.FOLLOWER, Role.FOLLOWER]
     assert [node.high_watermark for node in cluster.nodes.values()] == [3] * 5
     assert all(log[1:] == [(1, b"a"), (1, b"b")] for log in cluster.logs())
+
+
+def test_one_commit_costs_one_fetch_per_replica() -> None:
+    """An observer gets the records and the news that they are committed in one answer."""
+    cluster = Cluster(voters=3, observers=2)
+    cluster.elect(1)
+    cluster.run(1000)
+    fetches: list[int] = []
+    cluster.on_effect = lambda node, effect: (
+        fetches.append(node.me.id)
+        if isinstance(effect, effects.Send) and isinstance(effect.request, FetchRequest)
+        else None
+    )
+    cluster.append(1, b"a")
+    cluster.settle()
+    assert sorted(fetches) == [2, 3, 101, 102]
+    assert cluster.nodes[101].high_watermark == cluster.nodes[102].high_watermark == 2
+
+
+def test_an_observer_never_holds_what_is_not_committed() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.run(600)
+    for follower in (2, 3):
+        cluster.crash(follower)
+    cluster.append(1, b"alone")
+    cluster.run(1000)
+    assert cluster.nodes[1].log.end_offset == 2
+    assert cluster.nodes[101].log.end_offset == 1
+
+
+def test_r20_a_leader_does_not_count_what_it_has_not_flushed() -> None:
+    cluster = Cluster(voters=1)
+    cluster.save_all(1)
+    cluster.settle()
+    assert cluster.core(1).high_watermark == 1
+    cluster.append(1, b"a")
+    assert cluster.core(1).high_watermark == 1
+    cluster.flush(1)
+    assert cluster.core(1).high_watermark == 2
+
+
+def test_voters_are_served_before_the_leader_has_flushed() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    for follower in (2, 3):
+        cluster.deliver(cluster.pick(FetchResponse, 1, follower))
+        cluster.flush(follower)
+        cluster.deliver(cluster.pick(FetchRequest, follower, 1))
+    assert cluster.nodes[1].log.flushed_offset == 1
+    assert cluster.core(1).high_watermark == 2  # two of three have it on disk
+
+
+def test_kafka_10533_a_voter_fetches_again_only_when_it_has_flushed() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.deliver(cluster.pick(FetchResponse, 1, 2))
+    assert not [each for each in cluster.letters if each.source == 2]
+    assert cluster.nodes[2].log.end_offset == 2
+    cluster.flush(2)
+    request = cluster.pick(FetchRequest, 2, 1).message
+    assert isinstance(request, FetchRequest)
+    assert request.offset == 2
+
+
+def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() -> None:
+    """The process died, the page cache lived: nothing says that those bytes are on disk."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.settle()
+    cluster.crash(2)
+    cluster.nodes[2].log.flushed_offset = 0
+    cluster.start(2)
+    cluster.tick(2)
+    assert [type(each) for each in cluster.nodes[2].flushes] == [effects.Flush]
+    assert not [each for each in cluster.letters if each.source == 2]
+
+
+def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
+    """ABA: offset 2 was asked for, cut away, and is another record now."""
+    cluster = Cluster()
+    cluster.elect(1)
+    core = cluster.core(1)
+    cluster.append(1, b"old")
+    late = cluster.nodes[1].flushes.popleft()
+    cluster.isolate(1)
+    cluster.letters.clear()
+    cluster.run(10_000)
+    leader = cluster.leader()
+    assert leader != 1
+    cluster.append(leader, b"new", b"new")
+    cluster.settle()
+    cluster.heal()
+    while not cluster.nodes[1].log.truncations:
+        if cluster.letters:
+            cluster.deliver(cluster.letters[0])
+        elif not cluster.one_step():
+            cluster.pass_time(cluster.now_ms + 100)
+    core.flushed(cluster.now_ms, late.epoch, late.offset)
+    cluster.collect(cluster.nodes[1])
+    end = cluster.nodes[1].log.end_offset
+    acknowledged = [
+        each.message.offset
+        for each in cluster.letters
+        if each.source == 1 and isinstance(each.message, FetchRequest)
+    ]
+    assert acknowledged in ([], [end])
+    cluster.run(1000)
+    assert len({tuple(log) for log in cluster.logs()}) == 1
+
+
+def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
+    """Found by the random walk: the log was as long again by then, so nobody asked."""
+    cluster = Cluster(start=False)
+    filled(cluster, 1, 1, 2)
+    filled(cluster, 2, 1, 1)
+    filled(cluster, 3, 1, 2)
+    cluster.nodes[2].log.flushed_offset = 1
+    for node_id in (1, 3):
+        cluster.start(node_id)
+    cluster.elect(1)
+    cluster.start(2)
+    cluster.run(3000)
+    assert epochs(cluster, 2) == epochs(cluster, 1)
+    assert cluster.nodes[2].log.flushed_offset == cluster.nodes[2].log.end_offset
+
+
+# -- commit ---------------------------------------------------------------------------------------
+
+
+def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> None:
+    """Raft's Figure 8: S1 brings a record of epoch 2 to a majority in epoch 4, and may lose it."""
+    cluster = Cluster(voters=3, start=False)
+    filled(cluster, 1, 1, 2)
+    filled(cluster, 2, 1)
+    filled(cluster, 3, 1)
+    settings = RaftSettings(fetch_max_bytes=1)  # one batch per fetch
+    cluster.settings = settings
+    for node_id in (1, 2):
+        cluster.nodes[node_id].saved = Election(3)
+        cluster.start(node_id)
+    cluster.settle()
+    cluster.prompt(1)
+    while epochs(cluster, 2) != [1, 2] or cluster.nodes[2].flushes:
+        cluster.one_step()
+    cluster.deliver(cluster.pick(FetchRequest, 2, 1))
+    assert epochs(cluster, 1) == [1, 2, 4]
+    assert epochs(cluster, 2) == [1, 2]
+    assert cluster.nodes[1].log.flushed_offset == 3
+    assert cluster.core(1).high_watermark == 0  # durable on two of three, and still not committed
+    cluster.settle()
+    assert cluster.core(1).high_watermark == 3  # with a record of its own epoch, all are
+
+
+def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
+    cluster = Cluster(voters=3, start=False)
+    filled(cluster, 1, *[1] * 60, *[3] * 60)
+    filled(cluster, 2, *[1] * 20)
+    for node_id in (1, 2, 3):
+        cluster.start(node_id)
+    cluster.elect(1)
+    cluster.run(600)
+    assert [node.high_watermark for node in cluster.nodes.values()] == [121] * 3
+
+
+def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    seen = [node.high_watermark for node in cluster.nodes.values()]
+    assert seen == [2] * 4
+    cluster.kill(1)
+    for _ in range(200):
+        cluster.pass_time(cluster.now_ms + 20)
+        if cluster.letters:
+            cluster.deliver(cluster.letters[0])
+        for node_id in (2, 3, 101):
+            assert cluster.core(node_id).high_watermark >= 2
+
+
+def test_r15_a_follower_commits_only_what_it_has() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    letter = cluster.pick(FetchResponse, 1, 2)
+    message = letter.message
+    assert isinstance(message, FetchResponse)
+    letter.message = FetchResponse(
+        error=0, epoch=1, leader_id=1, high_watermark=99, records=message.records
+    )
+    cluster.deliver(letter)
+    assert cluster.core(2).high_watermark == 2
+
+
+# -- divergence -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        ("a", [1, 1, 1, 4, 4, 5, 5, 6, 6]),
+        ("b", [1, 1, 1, 4]),
+        ("c", [1, 1, 1, 4, 4, 5, 5, 6, 6, 6, 6]),
+        ("d", [1, 1, 1, 4, 4, 5, 5, 6, 6, 6, 7, 7]),
+        ("e", [1, 1, 1, 4, 4, 4, 4]),
+        ("f", [1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3]),
+    ],
+)
+def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[int]) -> None:
+    """Raft's Figure 7: missing and extra uncommitted records, in all combinations."""
+    leaders = [1, 1, 1, 4, 4, 5, 5, 6, 6, 6]
+    cluster = Cluster(voters=3, start=False)
+    filled(cluster, 1, *leaders)
+    filled(cluster, 2, *leaders[:7])
+    filled(cluster, 3, *log)
+    cluster.nodes[1].saved = cluster.nodes[2].saved = Election(7)
+    for node_id in (1, 2):
+        cluster.start(node_id)
+    cluster.elect(1)
+    cluster.start(3)
+    cluster.run(3000)
+    assert epochs(cluster, 3) == [*leaders, 8]
+    truncations = len(cluster.nodes[3].log.truncations)
+    assert truncations <= len(set(log)), f"{name}: one round per epoch at most (R23)"
+
+
+def test_r14_a_late_answer_truncates_nothing() -> None:
+    """A delayed answer to an older fetch, with records that are long there, is forgotten."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    late = cluster.pick(FetchResponse, 1, 2)
+    cluster.deliver(late, keep=True)
+    cluster.settle()
+    cluster.append(1, b"b")
+    cluster.settle()
+    before = cluster.nodes[2].log.entries()
+    cluster.letters.append(late)
+    cluster.deliver(late)
+    assert cluster.nodes[2].log.entries() == before
+    assert cluster.nodes[2].log.truncations == []
+
+
+def test_a_follower_never_truncates_what_is_committed() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    assert cluster.core(2).high_watermark == 2
+    cluster.append(1, b"b")
+    letter = cluster.pick(FetchResponse, 1, 2)
+    letter.message = FetchResponse(
+        error=0, epoch=1, leader_id=1, high_watermark=2, diverging=EpochOffset(0, 0)
+    )
+    with pytest.raises(InvariantViolation, match="committed records from offset 0 to 2"):
+        cluster.deliver(letter)
+
+
+def test_an_answer_with_damaged_records_is_asked_for_again() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    letter = cluster.pick(FetchResponse, 1, 2)
+    message = letter.message
+    assert isinstance(message, FetchResponse)
+    damaged = bytearray(message.records)
+    damaged[-2] ^= 1
+    letter.message = FetchResponse(
+        error=0, epoch=1, leader_id=1, high_watermark=1, records=bytes(damaged)
+    )
+    cluster.deliver(letter)
+    assert cluster.nodes[2].log.end_offset == 1
+    assert isinstance(cluster.nodes[2].seen[-1], effects.Refused)
+    cluster.run(600)
+    assert cluster.nodes[2].log.end_offset == 2
+
+
+# -- what a leader answers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (fetch_request(2, 1, 1, cluster_id="other"), ErrorCode.INCONSISTENT_CLUSTER_ID),
+        (fetch_request(2, 1, 1, epoch=0), ErrorCode.FENCED_LEADER_EPOCH),
+        (fetch_request(2, 1, 1, epoch=2), ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (fetch_request(2, -1, 1), ErrorCode.INVALID_REQUEST),
+        (fetch_request(2, 1, -1), ErrorCode.INVALID_REQUEST),
+        (fetch_request(-1, 1, 1), ErrorCode.INVALID_REQUEST),
+        (fetch_request(2, 0, 0), ErrorCode.INVALID_REQUEST),  # a step back
+    ],
+    ids=str,
+)
+def test_fetches_that_are_refused(request_: FetchRequest, error: ErrorCode) -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    response = fetch(cluster, 1, request_)
+    assert (response.error, response.epoch, response.leader_id) == (error, 1, 1)
+
+
+def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
+    """The disk lost what had been acknowledged: that stands, and the voter gets nothing."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.settle()
+    cluster.crash(2)
+    cluster.nodes[2].log.batches.clear()
+    cluster.nodes[2].log.flushed_offset = 0
+    cluster.start(2)
+    cluster.run(1500)
+    assert cluster.nodes[2].log.end_offset == 0
+    description = cluster.core(1).describe()
+    assert description is not None
+    assert [each.log_end_offset for each in description.voters] == [2, 2, 2]
+    assert cluster.core(1).high_watermark == 2
+    reasons = [e.reason for e in cluster.nodes[1].seen if isinstance(e, effects.Refused)]
+    assert "KAFKA-12181" in reasons[0]
+
+
+def test_a_fetch_at_a_node_that_does_not_lead_says_who_does() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    response = fetch(cluster, 2, fetch_request(101, 0, 0))
+    assert (response.error, response.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+
+
+def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    parked = len(cluster.nodes[1].incoming)
+    cluster.deliver_request(1, fetch_request(2, 1, 1, max_wait_ms=500))
+    assert len(cluster.nodes[1].incoming) == parked
+    assert isinstance(cluster.letters[-1].message, FetchResponse)
+
+
+def test_a_parked_fetch_ends_after_max_wait() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    start_ms = cluster.now_ms
+    cluster.pass_time(start_ms + 10_000)
+    assert cluster.now_ms == start_ms + cluster.settings.fetch_max_wait_ms
+    assert {each.target for each in cluster.letters} == {2, 3}
+
+
+def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.run(600)
+    assert len(cluster.nodes[1].incoming) == 3
+    cluster.inject(
+        1,
+        VoteRequest(
+            cluster_id=CLUSTER_ID,
+            voter=key(1),
+            candidate=key(3),
+            epoch=5,
+            last=EpochOffset(1, 1),
+            pre_vote=False,
+        ),
+    )
+    answers = [each.message for each in cluster.letters if each.source == 1]
+    assert len(answers) == 3
+    for answer in answers:
+        assert isinstance(answer, FetchResponse)
+        assert (answer.error, answer.epoch) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5)
+
+
+def test_observers_are_bounded_and_forgotten_when_they_are_gone() -> None:
+    settings = RaftSettings(max_observers=2, observer_session_timeout_ms=10_000)
+    cluster = Cluster(settings=settings)
+    cluster.elect(1)
+    for observer in (101, 102):
+        assert fetch(cluster, 1, fetch_request(observer, 0, 0)).error == ErrorCode.NONE
+    refused = fetch(cluster, 1, fetch_request(103, 0, 0))
+    assert refused.error == ErrorCode.REQUEST_TIMED_OUT
+    cluster.run(12_000)
+    assert fetch(cluster, 1, fetch_request(103, 0, 0)).error == ErrorCode.NONE
+
+
+def test_who_may_append_and_how_much() -> None:
+    cluster = Cluster(settings=RaftSettings(max_batch_bytes=200))
+    with pytest.raises(NotLeader):
+        cluster.append(1, b"a")
+    cluster.elect(1)
+    with pytest.raises(NotLeader, match="node 1 does"):
+        cluster.append(2, b"a")
+    with pytest.raises(BatchTooLarge, match="more than the 200"):
+        cluster.append(1, b"a" * 200)
+    assert cluster.nodes[1].log.end_offset == 1
+
+
+def test_descriptions_tell_who_has_what() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    cluster.crash(3)
+    cluster.append(1, b"b")
+    cluster.run(600)
+    description = cluster.core(1).describe()
+    assert description is not None
+    assert (description.leader_id, description.epoch, description.high_watermark) == (1, 1, 3)
+    assert [each.log_end_offset for each in description.voters] == [3, 3, 2]
+    assert [each.log_end_offset for each in description.observers] == [3]
+    late, early = description.voters[1], description.voters[2]
+    assert late.last_caught_up_ms > early.last_caught_up_ms > 1_700_000_000_000
+    assert late.last_fetch_ms > early.last_fetch_ms
+    assert cluster.core(2).describe() is None
