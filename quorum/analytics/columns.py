@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
-from quorate.quorum.ids import Uuid, uuid_to_text
+from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.raft.control import LeaderChangeMessage
@@ -52,43 +53,42 @@ COLUMNS: dict[str, str] = {
 }
 """Name -> Spark type, in the order of the schema."""
 
-Get = Callable[[Any], Any]
+Fill = Callable[[list[Any]], list[Any]]
+"""From the records of one type to the values of one column."""
 
 
-@lru_cache(maxsize=4096)
-def uuid_text(uuid: Uuid) -> str:
-    return uuid_to_text(uuid)
+def _plain(name: str) -> Fill:
+    get = attrgetter(name)
+    return lambda records: list(map(get, records))
 
 
-def _plain(name: str) -> Get:
-    return lambda record: getattr(record, name)
+def _uuid(name: str) -> Fill:
+    get = attrgetter(name)
+    text = lru_cache(maxsize=4096)(uuid_to_text)
+    return lambda records: list(map(text, map(get, records)))
 
 
-def _uuid(name: str) -> Get:
-    return lambda record: uuid_text(getattr(record, name))
+def _unless(name: str, unchanged: object) -> Fill:
+    get = attrgetter(name)
+    return lambda records: [None if (v := get(each)) == unchanged else v for each in records]
 
 
-def _unless(name: str, unchanged: object) -> Get:
-    def get(record: Any) -> Any:
-        value = getattr(record, name)
-        return None if value == unchanged else value
-
-    return get
+def _change(name: str) -> Fill:
+    get = attrgetter(name)
+    return lambda records: [{-1: False, 1: True}.get(get(each)) for each in records]
 
 
-def _change(name: str) -> Get:
-    return lambda record: {-1: False, 1: True}.get(getattr(record, name))
+def _config_topic(records: list[r.ConfigRecord]) -> list[str | None]:
+    return [
+        each.resource_name if each.resource_type == TOPIC_RESOURCE else None for each in records
+    ]
 
 
-def _config_topic(record: r.ConfigRecord) -> str | None:
-    return record.resource_name if record.resource_type == TOPIC_RESOURCE else None
+def _constant(value: object) -> Fill:
+    return lambda records: [value] * len(records)
 
 
-def _constant(value: object) -> Get:
-    return lambda record: value
-
-
-def _same(*names: str) -> dict[str, Get]:
+def _same(*names: str) -> dict[str, Fill]:
     return {name: _plain(name) for name in names}
 
 
@@ -98,7 +98,7 @@ PARTITION = {"topic_id": _uuid("topic_id"), "partition_id": _plain("partition_id
 LEGACY_BROKER = {"broker_id": _plain("id"), "broker_epoch": _plain("epoch")}
 REPLICA_SETS = _same("replicas", "isr", "removing_replicas", "adding_replicas")
 
-FILLED_BY: dict[type, dict[str, Get]] = {
+FILLED_BY: dict[type, dict[str, Fill]] = {
     r.RegisterBrokerRecord: {
         **BROKER,
         "incarnation_id": _uuid("incarnation_id"),

@@ -19,7 +19,7 @@ from quorate.quorum.analytics.segments import Slice, SnapshotId, read_batches
 from quorate.quorum.log.batch import BatchHeader, records_of
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
-from quorate.quorum.metadata.json_form import json_form
+from quorate.quorum.metadata.json_form import json_text
 from quorate.quorum.raft.control import (
     ControlType,
     KRaftVersionRecord,
@@ -31,7 +31,7 @@ from quorate.quorum.raft.control import (
 from quorate.quorum.rpc.kafka.codec import decode
 from quorate.quorum.seams import Buffer
 
-ROWS_PER_BATCH = 8192
+ROWS_PER_BATCH = 16_384
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -40,6 +40,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "array<int>": pa.list_(pa.int32()),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+SEQUENCE = [("offset", "ascending"), ("snapshot_index", "ascending")]
 SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMNS.items()])
 
 CONTROL_MESSAGES: dict[int, type] = {
@@ -61,72 +62,84 @@ OTHER_RECORDS = {
 """Kafka's records of features that Quorate does not have: their type is shown, and their bytes."""
 
 _INT16 = struct.Struct(">h")
-_dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def arrow_batches(piece: Slice, *, with_json: bool = True) -> Iterator[pa.RecordBatch]:
-    rows = _Rows(with_json)
+    """In the order of the log."""
+    rows = _Rows(piece.snapshot, with_json)
     for header, data in read_batches(piece):
-        rows.add(header, data, piece.snapshot)
+        rows.add(header, data)
         if rows.count >= ROWS_PER_BATCH:
-            yield rows.take()
+            yield from rows.take()
     if rows.count:
-        yield rows.take()
+        yield from rows.take()
 
 
 class _Rows:
-    """Columns in the making: only what is said is stored, the rest is null in the end."""
+    """Rows in the making, gathered by type of record: a type fills few columns, each at once."""
 
-    def __init__(self, with_json: bool) -> None:
+    def __init__(self, snapshot: SnapshotId | None, with_json: bool) -> None:
+        self._snapshot = snapshot
         self._with_json = with_json
         self._clear()
 
     def _clear(self) -> None:
         self.count = 0
-        self._columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self._by_type: dict[tuple[str, int, type], list[tuple[int, int, int, object]]] = {}
 
-    def add(self, header: BatchHeader, data: memoryview, snapshot: SnapshotId | None) -> None:
+    def add(self, header: BatchHeader, data: bytes) -> None:
+        epoch, by_type = header.leader_epoch, self._by_type
         for record in records_of(data, 0, header):
             assert record.value is not None
             if header.is_control:
                 kind, version, message = _control(record.key, record.value)
             else:
                 kind, version, message = _metadata(record.value)
-            if snapshot is None:
-                self._put("offset", record.offset)
-                self._put("epoch", header.leader_epoch)
-            else:
-                self._put("offset", snapshot.end_offset - 1)
-                self._put("snapshot_index", record.offset)
-                self._put("epoch", snapshot.epoch)
-            self._put("timestamp_ms", record.timestamp_ms)
-            self._put("type", kind)
-            self._put("version", version)
-            for name, get in FILLED_BY.get(type(message), {}).items():
-                self._put(name, get(message))
-            if self._with_json:
-                known = not isinstance(message, dict)
-                shown = json_form(message, version) if known else message
-                self._put("record", _dumps(shown))
-            self.count += 1
+            row = (record.offset, epoch, record.timestamp_ms, message)
+            by_type.setdefault((kind, version, type(message)), []).append(row)
+        self.count += header.record_count
 
-    def _put(self, name: str, value: Any) -> None:
-        column = self._columns[name]
-        missing = self.count - len(column)
-        if missing:
-            column.extend([None] * missing)
-        column.append(value)
-
-    def take(self) -> pa.RecordBatch:
-        columns = self._columns
-        for column in columns.values():
-            column.extend([None] * (self.count - len(column)))
-        columns["timestamp"] = [milliseconds * 1000 for milliseconds in columns["timestamp_ms"]]
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA
-        )
+    def take(self) -> list[pa.RecordBatch]:
+        made = [self._of_type(*key, rows) for key, rows in self._by_type.items()]
         self._clear()
-        return batch
+        table = pa.Table.from_batches(made)
+        batches: list[pa.RecordBatch] = table.sort_by(SEQUENCE).combine_chunks().to_batches()
+        return batches
+
+    def _of_type(
+        self, kind: str, version: int, cls: type, rows: list[tuple[int, int, int, object]]
+    ) -> pa.RecordBatch:
+        offsets, epochs, timestamps, messages = (list(each) for each in zip(*rows, strict=True))
+        columns: dict[str, list[Any]] = {
+            "offset": offsets,
+            "epoch": epochs,
+            "timestamp": [each * 1000 for each in timestamps],
+            "timestamp_ms": timestamps,
+            "type": [kind] * len(rows),
+            "version": [version] * len(rows),
+        }
+        if self._snapshot is not None:
+            columns["snapshot_index"] = offsets
+            columns["offset"] = [self._snapshot.end_offset - 1] * len(rows)
+            columns["epoch"] = [self._snapshot.epoch] * len(rows)
+        for name, fill in FILLED_BY.get(cls, {}).items():
+            columns[name] = fill(messages)
+        if self._with_json:
+            text = _dumps if cls is dict else json_text
+            columns["record"] = [text(each, version) for each in messages]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(columns[field.name], field.type)
+                if field.name in columns
+                else pa.nulls(len(rows), field.type)
+                for field in SCHEMA
+            ],
+            schema=SCHEMA,
+        )
+
+
+def _dumps(shown: object, version: int) -> str:
+    return json.dumps(shown, separators=(",", ":"))
 
 
 def _metadata(value: Buffer) -> tuple[str, int, object]:

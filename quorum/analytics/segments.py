@@ -99,7 +99,7 @@ def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
     return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
 
 
-def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, memoryview]]:
+def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes]]:
     """Every batch that begins in the slice, checked."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
@@ -140,9 +140,9 @@ class _Window:
             return None
         return header if checksum_is_valid(self._data, position - start, header) else None
 
-    def bytes_of(self, position: int, header: BatchHeader) -> memoryview:
+    def bytes_of(self, position: int, header: BatchHeader) -> bytes:
         first = position - self._piece.start
-        return memoryview(self._data)[first : first + header.size_bytes]
+        return self._data[first : first + header.size_bytes]
 
     def next_batch(self, position: int, end: int) -> int:
         """Where the first batch at or after `position` begins, or `end`."""

@@ -19,6 +19,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
 )
 from quorate.quorum.rpc.kafka.codec import DecodeError, reader, writer
+from quorate.quorum.rpc.kafka.reading import Read
 from quorate.quorum.rpc.kafka.varint import read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 
@@ -47,20 +48,41 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 def decode_record(buffer: Buffer) -> MetadataRecord:
     """Raises UnknownRecord or MalformedRecord."""
+    return decode_versioned(buffer)[0]
+
+
+def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
+    """The record and the version that it was written in."""
+    known = _READERS.get(bytes(buffer[:3]))
+    if known is not None:
+        read, version, position = known
+    else:
+        read, version, position = _reader_for(buffer)
+    try:
+        record, end = read(buffer, position)
+    except DecodeError as error:
+        raise MalformedRecord(f"{error}: {preview(buffer)}") from error
+    if end != len(buffer):
+        raise MalformedRecord(f"{len(buffer) - end} bytes follow {record}: {preview(buffer)}")
+    return record, version
+
+
+_READERS: dict[bytes, tuple[Read, int, int]] = {}
+"""Frames begin with three numbers of one byte, all of today's: one look tells them apart."""
+
+
+def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
+    """(reader of the body, version, position of the body)."""
     frame, api_key, version, position = read_head(buffer)
     cls: Any = RECORD_TYPES.get(api_key)
     if frame != FRAME_VERSION:
         raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
     if cls is None or version > NEWEST_VERSIONS[cls]:
         raise UnknownRecord(api_key, version, None if cls is None else TYPE_NAMES[cls])
-    try:
-        record, end = reader(cls, version, True)(buffer, position)
-    except DecodeError as error:
-        raise MalformedRecord(f"{error}: {preview(buffer)}") from error
-    if end != len(buffer):
-        raise MalformedRecord(f"{len(buffer) - end} bytes follow {record}: {preview(buffer)}")
-    assert isinstance(record, MetadataRecord)
-    return record
+    found = reader(cls, version, True), version, position
+    if position == 3:
+        _READERS[bytes(buffer[:3])] = found
+    return found
 
 
 def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
