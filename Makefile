@@ -3,10 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ARGS ?=
 
-.PHONY: check test demo clean
+.PHONY: help check test test-kafka test-long demo sim bench clean
+
+help:
+	@echo "make check      ruff, mypy --strict, architecture              1 min"
+	@echo "make test       every test but the two below                  10 min"
+	@echo "make test-kafka Apache Kafka 4.1.1 as oracle (Java, Maven)    10 min"
+	@echo "make test-long  the long scenarios and seeds                  40 min"
+	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
+	@echo "make sim        the simulator, until stopped"
+	@echo "make bench      all benchmarks"
 
 $(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "$(PYTHON) is older than 3.11: set PYTHON, as in make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,dev]'
 	@touch $@
@@ -18,7 +30,23 @@ check: $(STAMP)
 	$(BIN)/pytest -q tests/test_architecture.py
 
 test: $(STAMP)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(ARGS)
+
+test-kafka: $(STAMP)
+	$(BIN)/pytest -q -m kafka $(ARGS)
+
+test-long: $(STAMP)
+	$(BIN)/pytest -q -m long --timeout 2400 $(ARGS)
+
+demo: $(STAMP)
+	@$(BIN)/quorate demo $(ARGS)
+
+sim: $(STAMP)
+	$(BIN)/python -m tests.sim $(ARGS)
+
+bench: $(STAMP)
+	@set -e; for each in benchmarks/bench_*.py; do \
+		$(BIN)/python -m "benchmarks.$$(basename $$each .py)" $(ARGS); done
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

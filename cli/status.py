@@ -1,0 +1,189 @@
+"""`quorate status`: the cluster at a glance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.cluster import describe_cluster
+from quorate.cli.metadata_quorum import Quorum, describe_quorum
+from quorate.cli.topic_view import PartitionView, TopicView, describe, topic_names
+
+MAX_SHOWN = 50
+DEFAULT_DIR = Path("quorate-data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLine:
+    id: int
+    address: str
+    state: str  # "up" or "fenced"
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A partition that is not as it should be."""
+
+    topic: str
+    partition: int
+    state: str
+    leader: int | None
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    cluster_id: str
+    leader: int
+    epoch: int
+    high_watermark: int
+    voter_lags: dict[int, int]
+    brokers: tuple[BrokerLine, ...]
+    topics: int
+    partitions: int
+    problems: tuple[Problem, ...]
+
+
+@click.command()
+@cluster_options()
+@click.option(
+    "--dir",
+    "root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A cluster of `quorate up`; default: quorate-data, if it is there.",
+)
+@format_option
+def status(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    root: Path | None,
+    output: str,
+) -> None:
+    """Quorum, brokers, and the partitions that are not as they should be.
+
+    Exit code 1 when a partition is offline or below min.insync.replicas.
+    """
+    if bootstrap_server is None and command_config is None:
+        bootstrap_server = local_bootstrap(root)
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        found = read_status(admin)
+    if output == "json":
+        click.echo(json.dumps(asdict(found), indent=2))
+    else:
+        for line in status_lines(found):
+            click.echo(line)
+    if any(problem.state != "under-replicated" for problem in found.problems):
+        raise SystemExit(1)
+
+
+def local_bootstrap(root: Path | None) -> str:
+    file = (root or DEFAULT_DIR) / "cluster.json"
+    if not file.exists():
+        raise click.UsageError("--bootstrap-server or --dir must be given")
+    bootstrap: str = json.loads(file.read_text())["bootstrap"]
+    return bootstrap
+
+
+def read_status(admin: Admin) -> Status:
+    cluster = describe_cluster(admin, fenced=True)
+    quorum = describe_quorum(admin)
+    brokers = tuple(
+        BrokerLine(
+            id=broker.broker_id,
+            address=f"{broker.host}:{broker.port}",
+            state="fenced" if broker.is_fenced else "up",
+            rack=broker.rack,
+        )
+        for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
+    )
+    topics = describe(admin, topic_names(admin))
+    up = frozenset(broker.id for broker in brokers if broker.state == "up")
+    return Status(
+        cluster_id=cluster.cluster_id,
+        leader=quorum.state.leader_id,
+        epoch=quorum.state.leader_epoch,
+        high_watermark=quorum.state.high_watermark,
+        voter_lags=voter_lags(quorum),
+        brokers=brokers,
+        topics=len(topics),
+        partitions=sum(len(topic.partitions) for topic in topics),
+        problems=tuple(problems(topics, up)),
+    )
+
+
+def voter_lags(quorum: Quorum) -> dict[int, int]:
+    end = quorum.leader.log_end_offset
+    voters = sorted(quorum.state.current_voters, key=lambda voter: voter.replica_id)
+    return {voter.replica_id: end - voter.log_end_offset for voter in voters}
+
+
+def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Problem]:
+    for topic in topics:
+        for partition in topic.partitions:
+            state = state_of(partition, topic.min_isr)
+            if state:
+                yield Problem(
+                    topic=topic.name,
+                    partition=partition.partition,
+                    state=state,
+                    leader=partition.leader,
+                    isr=partition.isr,
+                    replicas=partition.replicas,
+                    why=why(partition, up),
+                )
+
+
+def state_of(partition: PartitionView, min_isr: int) -> str:
+    if partition.leader is None:
+        return "offline"
+    if len(partition.isr) < min(min_isr, partition.replication_factor):
+        return "under-min-isr"
+    return "under-replicated" if len(partition.isr) < partition.replication_factor else ""
+
+
+def why(partition: PartitionView, up: frozenset[int]) -> str:
+    """What can be seen from here: a missing replica is down, or it is up and behind."""
+    missing = [each for each in partition.replicas if each not in partition.isr]
+    down = [each for each in partition.replicas if each not in up]
+    behind = [each for each in missing if each in up]
+    parts = [f"broker {each} is down" for each in down]
+    parts += [f"replica on {each} catches up" for each in behind]
+    return "; ".join(parts) or "unknown"
+
+
+def status_lines(status: Status) -> Iterator[str]:
+    lags = ", ".join(f"{node} ({lag} behind)" for node, lag in status.voter_lags.items())
+    yield f"Cluster {status.cluster_id}"
+    yield (
+        f"Quorum: leader {status.leader}, epoch {status.epoch}, "
+        f"high watermark {status.high_watermark}; voters {lags}"
+    )
+    for broker in status.brokers:
+        rack = f", rack {broker.rack}" if broker.rack else ""
+        yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}"
+    states = [problem.state for problem in status.problems]
+    yield (
+        f"Partitions: {status.partitions} in {status.topics} topics; "
+        f"{states.count('offline')} offline, {states.count('under-min-isr')} under min ISR, "
+        f"{states.count('under-replicated')} under-replicated"
+    )
+    for problem in status.problems[:MAX_SHOWN]:
+        leader = "none" if problem.leader is None else problem.leader
+        yield (
+            f"  {problem.topic}-{problem.partition} {problem.state}: leader {leader}, "
+            f"isr {list(problem.isr)} of {list(problem.replicas)}: {problem.why}"
+        )
+    if len(status.problems) > MAX_SHOWN:
+        yield f"  and {len(status.problems) - MAX_SHOWN} more"
