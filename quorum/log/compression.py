@@ -30,6 +30,8 @@ def compress(codec: Codec, payload: Buffer) -> bytes:
         return bytes(payload)
     if codec is Codec.SNAPPY:
         return _snappy_blocks(payload)
+    if codec is Codec.LZ4:
+        return _lz4_frame(payload)
     return bytes(_module(codec).compress(payload))
 
 
@@ -58,6 +60,13 @@ def _cramjam() -> Any:
 
 def _module(codec: Codec) -> Any:
     return getattr(_cramjam(), codec.name.lower())
+
+
+def _lz4_frame(payload: Buffer) -> bytes:
+    """Kafka's reader refuses blocks that depend on one another ("Dependent block stream")."""
+    frame = _cramjam().lz4.Compressor(content_checksum=False, block_linked=False)
+    frame.compress(bytes(payload))
+    return bytes(frame.finish())
 
 
 def _snappy_blocks(payload: Buffer) -> bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import PREFIX_BYTES, BatchHeader
 from quorate.quorum.log.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file
 from quorate.quorum.seams import Disk, File
 
@@ -165,12 +165,13 @@ class SegmentIndexes:
 
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch was appended at `position`."""
-        self.note_timestamp(header)
+        if header.max_timestamp_ms > self.max_timestamp_ms:
+            self.note_timestamp(header)
         if self._unindexed_bytes > self._interval_bytes:
             self._offsets.append(header.last_offset - self._base_offset, position)
             self._add_time()
             self._unindexed_bytes = 0
-        self._unindexed_bytes += header.size_bytes
+        self._unindexed_bytes += PREFIX_BYTES + header.length
 
     def note_indexed(self, header: BatchHeader) -> None:
         """The batch of the last entry, met again when a segment is resumed."""

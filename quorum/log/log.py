@@ -134,11 +134,10 @@ class Log:
         segment.append(data, placed)
         if not segment.dirty:
             self._soil(segment)
-        latest = self.epochs.latest
-        for _, header in placed:
-            if header.leader_epoch > latest:
-                latest = header.leader_epoch
-                self.epochs.assign(latest, header.base_offset)
+        if placed[-1][1].leader_epoch > self.epochs.latest:
+            for _, header in placed:
+                if header.leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
         self.end_offset = last_offset + 1
 
     def assign_epoch(self, epoch: int) -> None:

@@ -14,6 +14,9 @@ from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.seams import Buffer
 
 MAX_VARINT_BYTES = 10
+NULL = 0x01  # length -1
+ODD_OR_LONG = 0x81  # of a length: negative, or more than one byte
+ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 
 
 class Record(NamedTuple):
@@ -48,27 +51,45 @@ def decode_records(
 ) -> Iterator[Record]:
     """CorruptBatch when the payload is not `count` whole records."""
     position = 0
+    make = Record._make
+    key: Buffer | None
+    value: Buffer | None
+    headers: tuple[tuple[str, Buffer | None], ...]
     try:
         for _ in range(count):
-            length, position = read_varint(payload, position)
+            # Numbers of one byte are looked up here, without a call: nearly all of them are.
+            if (byte := payload[position]) < 0x80:
+                length, position = ZIGZAG[byte], position + 1
+            else:
+                length, position = read_varint(payload, position)
             end = position + length
-            timestamp_delta_ms, position = read_varint(payload, position + 1)
-            offset_delta, position = read_varint(payload, position)
-            key, position = _read_bytes(payload, position)
-            value, position = _read_bytes(payload, position)
-            header_count, position = read_varint(payload, position)
-            headers: tuple[tuple[str, Buffer | None], ...] = ()
-            if header_count:
-                headers, position = _read_headers(payload, position, header_count)
+            position += 1  # no attributes yet
+            if (byte := payload[position]) < 0x80:
+                timestamp_delta_ms, position = ZIGZAG[byte], position + 1
+            else:
+                timestamp_delta_ms, position = read_varint(payload, position)
+            if (byte := payload[position]) < 0x80:
+                offset_delta, position = ZIGZAG[byte], position + 1
+            else:
+                offset_delta, position = read_varint(payload, position)
+            if (byte := payload[position]) == NULL:
+                key, position = None, position + 1
+            else:
+                key, position = _read_bytes(payload, position)
+            if not (byte := payload[position]) & ODD_OR_LONG:
+                start = position + 1
+                position = start + ZIGZAG[byte]
+                value = payload[start:position]
+            else:
+                value, position = _read_bytes(payload, position)
+            if payload[position]:
+                headers, position = _read_headers(payload, *read_varint(payload, position))
+            else:
+                headers, position = (), position + 1
             if position != end:
                 raise CorruptBatch(f"record ends at byte {position} of the payload, not at {end}")
-            yield Record(
-                base_offset + offset_delta,
-                base_timestamp_ms + timestamp_delta_ms,
-                key,
-                value,
-                headers,
-            )
+            timestamp_ms = base_timestamp_ms + timestamp_delta_ms
+            yield make((base_offset + offset_delta, timestamp_ms, key, value, headers))
     except (IndexError, UnicodeDecodeError) as error:
         raise CorruptBatch(f"record near byte {position} of the payload: {error}") from error
     if position != len(payload):
@@ -118,7 +139,7 @@ def _read_bytes(payload: Buffer, position: int) -> tuple[Buffer | None, int]:
 
 
 def _read_headers(
-    payload: Buffer, position: int, count: int
+    payload: Buffer, count: int, position: int
 ) -> tuple[tuple[tuple[str, Buffer | None], ...], int]:
     if not 0 <= count <= len(payload) - position:
         raise CorruptBatch(f"{count} headers at byte {position} of the payload")

@@ -166,6 +166,11 @@ def test_snappy_without_frames_is_read_too() -> None:
     )
 
 
+def test_lz4_blocks_are_independent_since_kafka_reads_no_others() -> None:
+    block_independence = 0x20
+    assert compress(Codec.LZ4, b"some bytes " * 20_000)[4] & block_independence
+
+
 def test_an_unknown_codec_is_named() -> None:
     with pytest.raises(CorruptBatch, match="codec 5"):
         decompress(5, b"")
