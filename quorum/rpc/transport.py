@@ -51,9 +51,7 @@ class AioTransport:
                 host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             host = str(found[0][4][0])
-        server = await loop.create_server(
-            lambda: _Sniffer(listener), host, address.port, backlog=BACKLOG
-        )
+        server = await loop.create_server(listener.protocol, host, address.port, backlog=BACKLOG)
         listener.serve(server, address.host)
         return listener
 
@@ -113,6 +111,9 @@ class AioListener:
         if not self._open:
             self._drained.set()
 
+    def protocol(self) -> asyncio.Protocol:
+        return _Sniffer(self)
+
     @property
     def full(self) -> bool:
         return len(self._open) >= MAX_CONNECTIONS
@@ -151,7 +152,7 @@ class _Sniffer(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         if self._listener.full:
             logger.warning("closing the link to %s: too many", address_of(transport))
-            transport.abort()
+            self._transport.abort()
         self._listener.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:

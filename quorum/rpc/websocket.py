@@ -1,8 +1,9 @@
 """Links over aiohttp WebSockets, and plain HTTP, on a listening port of ours.
 
-One binary message is one frame. Frames are written without a task: an uncompressed frame is
-written before aiohttp's coroutine first waits (for a slow peer; ours is `pending_bytes`), so it
-is run by hand that far. Reading is one task per link.
+One binary message is one frame. Frames are written without a task: aiohttp's coroutine for sending
+an uncompressed frame waits only while the transport's buffer is above its limit, so without a limit
+it can be run by hand, in one step. What is buffered is bounded by those who send, who are shown
+`pending_bytes`. Reading is one task per link.
 
 Imported when the first node link or HTTP request appears: aiohttp is large.
 """
@@ -35,6 +36,7 @@ from quorate.quorum.seams import (
 logger = logging.getLogger(__name__)
 RPC_PATH = "/rpc"
 CLOSE_TIMEOUT_S = 0.1  # for the peer's half of a WebSocket's closing, after a protocol error
+NO_LIMIT = 2**31 - 1
 GOING_AWAY = (1001).to_bytes(2, "big")
 
 WebSocket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
@@ -46,6 +48,7 @@ class WebSocketLink:
         self.closed = False
         self._socket = socket
         self._transport = transport
+        transport.set_write_buffer_limits(high=NO_LIMIT)
         self._reading = asyncio.Event()
         self._reading.set()
         self.reader: asyncio.Task[None] | None = None  # owned: a loop refers to its tasks weakly
@@ -112,7 +115,7 @@ class WebSocketLink:
             sending.send(None)
         except (StopIteration, ConnectionResetError):
             return
-        sending.close()  # it waits for the peer to read, after the write
+        raise AssertionError("sending waits: it would never be taken up again")
 
 
 class HttpSide:

@@ -1,0 +1,55 @@
+"""The Clock seam of a simulated node: its own idea of the time of day, its own drift."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tests.sim.host import Host
+
+WALL_EPOCH_MS = 1_700_000_000_000
+
+
+class SimClock:
+    """`rate` 1.01 runs one percent fast. `wall_offset_ms` may change at any time: clocks step."""
+
+    def __init__(
+        self, host: Host, *, base_ms: int = 0, wall_offset_ms: int = 0, rate: float = 1.0
+    ) -> None:
+        self.wall_offset_ms = wall_offset_ms
+        self._host = host
+        self._base_ms = base_ms
+        self._rate = rate
+
+    def now_ms(self) -> int:
+        return self._base_ms + int(self._host.loop.time() * 1000 * self._rate)
+
+    def wall_ms(self) -> int:
+        return WALL_EPOCH_MS + int(self._host.loop.time() * 1000) + self.wall_offset_ms
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
+        timer = SimTimer(callback)
+        when_s = self._host.loop.time() + delay_ms / 1000 / self._rate
+        timer.handle = self._host.call_at(when_s, timer.run)
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._host.call_soon(callback)
+
+
+class SimTimer:
+    """Can still be cancelled when it is due but held, because its host is paused."""
+
+    handle: asyncio.TimerHandle
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self._callback = None
+        self.handle.cancel()
+
+    def run(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()

@@ -1,0 +1,166 @@
+"""A simulated network between hosts: who reaches whom, how fast, and what breaks.
+
+Conditions belong to a pair (from, to), so every fault can be one-way. Links are ordered streams,
+as TCP's: what is lost is sent again, so frames come late or their link breaks; none is missing or
+twice. A blocked direction holds frames back until it is healed. All chance comes from the Random
+handed in, all iteration is over dicts in order of insertion: the same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from quorate.quorum.seams import Accept, Address, Random, Wire
+from tests.sim.host import Host
+from tests.sim.link import SimLink
+from tests.sim.loop import SimLoop
+
+FIRST_FREE_PORT = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSettings:
+    """What a frame meets on its way in one direction."""
+
+    min_latency_ms: float = 0.1
+    max_latency_ms: float = 0.5
+    bytes_per_ms: float = 1e6
+    delay_probability: float = 0.0  # lost once and sent again
+    delay_ms: float = 200.0
+    break_probability: float = 0.0  # the link is reset instead
+
+
+@dataclass(slots=True)
+class Path:
+    settings: PathSettings
+    blocked: bool = False
+    refused: bool = False  # connecting is refused though somebody listens
+
+
+@dataclass(slots=True)
+class SimListener:
+    network: SimNetwork
+    host: Host
+    address: Address
+    accept: Mapping[Wire, Accept]
+    max_frame_bytes: int
+    links: dict[SimLink, None] = field(default_factory=dict)
+
+    async def close(self) -> None:
+        self.network.listeners.pop(self.address, None)
+        for link in list(self.links):
+            link.abort()
+
+
+class SimNetwork:
+    def __init__(self, loop: SimLoop, random: Random, settings: PathSettings | None = None) -> None:
+        self.loop = loop
+        self.random = random
+        self.settings = settings or PathSettings()
+        self.listeners: dict[Address, SimListener] = {}
+        self.links: dict[SimLink, None] = {}
+        self._hosts: dict[str, Host] = {}
+        self._paths: dict[tuple[str, str], Path] = {}
+        self._next_port = FIRST_FREE_PORT
+
+    def boot(self, name: str) -> Host:
+        """A new process of that name, on a machine that is up; the one before must be dead."""
+        before = self._hosts.get(name)
+        assert before is None or before.dead, f"{name} runs already"
+        host = self._hosts[name] = Host(self.loop, name)
+        return host
+
+    def crash(self, host: Host, *, power_loss: bool = False) -> None:
+        """The process dies. Its kernel closes what it had open, unless the power is gone: then its
+        peers hear nothing, and learn it when they send to the machine that came back."""
+        host.kill()
+        for address in [a for a, listener in self.listeners.items() if listener.host is host]:
+            del self.listeners[address]
+        if power_loss:
+            self._hosts.pop(host.name)
+        for link in self._links_of(host):
+            link.die(silently=power_loss)
+
+    def is_up(self, name: str) -> bool:
+        """Whether the machine answers, though perhaps no process listens."""
+        return name in self._hosts
+
+    def path(self, source: str, target: str) -> Path:
+        path = self._paths.get((source, target))
+        if path is None:
+            path = self._paths[source, target] = Path(self.settings)
+        return path
+
+    def arrival_s(self, path: Path, size_bytes: int) -> float:
+        settings = path.settings
+        spread_ms = settings.max_latency_ms - settings.min_latency_ms
+        delay_ms = settings.min_latency_ms + spread_ms * self.random.random()
+        delay_ms += size_bytes / settings.bytes_per_ms
+        if settings.delay_probability and self.random.random() < settings.delay_probability:
+            delay_ms += settings.delay_ms
+        return self.loop.time() + delay_ms / 1000
+
+    def breaks(self, path: Path) -> bool:
+        probability = path.settings.break_probability
+        return probability > 0 and self.random.random() < probability
+
+    def block(self, source: str, target: str) -> None:
+        """One way: nothing of `source` reaches `target` until `unblock`."""
+        self.path(source, target).blocked = True
+
+    def unblock(self, source: str, target: str) -> None:
+        self.path(source, target).blocked = False
+        for link in list(self.links):
+            if link.host.name == source and link.peer.host == target:
+                link.send_held()
+
+    def partition(self, group: Iterable[str], others: Iterable[str]) -> None:
+        others = list(others)
+        for name in group:
+            for other in others:
+                self.block(name, other)
+                self.block(other, name)
+
+    def isolate(self, name: str) -> None:
+        self.partition([name], [other for other in self._hosts if other != name])
+
+    def refuse(self, source: str, target: str) -> None:
+        """A live peer refuses, as a full backlog or a firewall does: a hint that lies."""
+        self.path(source, target).refused = True
+
+    def shape(self, source: str, target: str, **changes: float) -> None:
+        """Change some of the path's settings, one way."""
+        path = self.path(source, target)
+        path.settings = replace(path.settings, **changes)
+
+    def heal(self) -> None:
+        """Every path as it was at first; what was held back is sent."""
+        blocked = [pair for pair, path in self._paths.items() if path.blocked]
+        for path in self._paths.values():
+            path.settings, path.refused = self.settings, False
+        for source, target in blocked:
+            self.unblock(source, target)
+
+    def break_links(self, name: str, other: str) -> None:
+        """Reset every open link between two hosts; both ends hear of it."""
+        for link in list(self.links):
+            if (link.host.name, link.peer.host) in ((name, other), (other, name)):
+                link.reset(ConnectionResetError("broken by the simulation"))
+
+    def listen(
+        self, host: Host, address: Address, accept: Mapping[Wire, Accept], max_frame_bytes: int
+    ) -> SimListener:
+        port = address.port
+        if port == 0:
+            port, self._next_port = self._next_port, self._next_port + 1
+        bound = Address(host.name, port)
+        if bound in self.listeners:
+            raise OSError(errno.EADDRINUSE, f"{bound} is in use")
+        listener = SimListener(self, host, bound, accept, max_frame_bytes)
+        self.listeners[bound] = listener
+        return listener
+
+    def _links_of(self, host: Host) -> list[SimLink]:
+        return [link for link in self.links if link.host is host]
