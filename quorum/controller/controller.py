@@ -197,12 +197,12 @@ class Controller:
     # ---------------------------------------------------------------------------------------- hints
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
-        """A connection from `host` has proved to be this broker's. Told in every role: a standby
-        that takes over then knows who is there."""
+        """A link from `host` has proved to be this broker's. Told once per link, in every role: a
+        standby that takes over then knows who is there."""
         return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
-        """The last connection of this broker is gone, and what it sent has been handled."""
+        """Such a link is gone; it was `connected` before. The broker may have another."""
         return Result(effects=self._context.hints.connection_lost(broker_id, broker_epoch))
 
     def probe_succeeded(self, probe: ProbeBroker) -> Result:

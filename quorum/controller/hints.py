@@ -47,10 +47,17 @@ class Watched:
     broker_epoch: int
     address: Address | None
     fenced: bool
-    connection: Connection = Connection.UNSEEN
+    links: int = 0
+    seen: bool = False
     answered: set[Address] = field(default_factory=set)
     number: int = 0
     retry_ms: int = FIRST_RETRY_MS
+
+    @property
+    def connection(self) -> Connection:
+        if self.links:
+            return Connection.UP
+        return Connection.LOST if self.seen else Connection.UNSEEN
 
 
 Probes = tuple[ProbeBroker, ...]
@@ -98,8 +105,8 @@ class Hints:
                 self.hold(broker.id, hold_until_ms)
                 continue
             watched = self._watched.get(broker.id)
-            if watched is not None and watched.connection is not Connection.UP:
-                watched.connection = Connection.UNSEEN
+            if watched is not None and not watched.links:
+                watched.seen = False
                 watched.retry_ms = FIRST_RETRY_MS
                 probes += self._probe(broker.id, watched, delay_ms)
         return tuple(probes)
@@ -114,7 +121,8 @@ class Hints:
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
-        watched.connection = Connection.UP
+        watched.links += 1
+        watched.seen = True
         if watched.address is not None and watched.address.host != host:
             watched.address = Address(host, watched.address.port)
         if watched.address in watched.answered:
@@ -129,9 +137,9 @@ class Hints:
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
-        watched.connection = Connection.LOST
+        watched.links = max(0, watched.links - 1)
         watched.retry_ms = FIRST_RETRY_MS
-        if not self._active or watched.fenced:
+        if not self._active or watched.links or watched.fenced:
             return ()
         return self._probe(broker_id, watched)
 
@@ -156,7 +164,7 @@ class Hints:
             watched is not None
             and self._active
             and watched.number == probe.number
-            and watched.connection is not Connection.UP
+            and not watched.links
             and not watched.fenced
             and probe.address in watched.answered
         )
@@ -188,7 +196,7 @@ class Hints:
 
     def _again(self, probe: ProbeBroker, watched: Watched) -> Probes:
         """Goes on, ever slower, until the broker is connected or its session times out."""
-        if not self._active or watched.connection is Connection.UP or watched.fenced:
+        if not self._active or watched.links or watched.fenced:
             return ()
         if probe.number != watched.number:
             return ()

@@ -82,6 +82,7 @@ def test_a_refusal_does_not_count_where_no_probe_ever_succeeded() -> None:
 
 def test_a_success_at_another_host_does_not_count_either() -> None:
     driver = started()
+    driver.lose(1)
     driver.connect(1, "192.168.0.1")
     driver.take_probes()
     driver.refused(driver.lose(1))
@@ -105,6 +106,14 @@ def test_a_refusal_that_comes_after_the_broker_is_back_does_not_count() -> None:
     driver.connect(1, probe.address.host)
     driver.refused(probe)
     assert not driver.broker(1).fenced
+
+
+def test_a_link_that_closes_after_its_successor_opened_is_no_loss() -> None:
+    driver = started()
+    driver.connect(1, "10.0.0.1")
+    driver.take(driver.controller.connection_lost(1, driver.broker(1).epoch))
+    assert driver.take_probes() == []
+    assert driver.lose(1).delay_ms == 0
 
 
 def test_a_late_refusal_of_an_older_probe_does_not_count() -> None:

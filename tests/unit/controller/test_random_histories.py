@@ -98,7 +98,7 @@ class History(Driver):
         )
         if response.error == 0:
             self.alive[broker] = True
-            self.take(self.controller.connected(broker, response.broker_epoch, f"b{broker}"))
+            self.connect(broker)
 
     def beat(self) -> None:
         for broker in BROKERS:
@@ -114,17 +114,18 @@ class History(Driver):
         if broker is not None:
             self.alive[broker] = False
             if self.random.random() < 0.8:
-                epoch = self.broker(broker).epoch
-                self.take(self.controller.connection_lost(broker, epoch))
+                self.disconnect(broker)
 
     def cut(self) -> None:
         """A connection breaks although the broker lives; it may come back."""
         broker = self.pick(alive=True)
         if broker is not None:
-            epoch = self.broker(broker).epoch
-            self.take(self.controller.connection_lost(broker, epoch))
+            self.disconnect(broker)
             if self.random.random() < 0.7:
-                self.take(self.controller.connected(broker, epoch, f"b{broker}"))
+                self.connect(broker)
+
+    def disconnect(self, broker: int) -> None:
+        self.take(self.controller.connection_lost(broker, self.broker(broker).epoch))
 
     def ask_to_leave(self) -> None:
         broker = self.pick(alive=True)
