@@ -38,6 +38,7 @@ class MemoryLog:
         return out
 
     def truncate_to(self, offset: int) -> None:
+        self.epochs.truncate_to(offset)
         while self.batches and self.batches[-1][0].next_offset > offset:
             self.batches.pop()
         if offset < self.end_offset:

@@ -1,0 +1,131 @@
+"""Idempotent producers: KIP-98, KIP-360, KAFKA-5793 and what Kafka 4 answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.broker.partition import producer_state
+from quorate.broker.partition.partition import Partition
+from quorate.broker.partition.producer_state import (
+    BATCHES_KEPT,
+    ProducerStates,
+    last_sequence_of,
+)
+from quorate.quorum.log.batch import read_header
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from tests.unit.partition.harness import batch, partition, value
+
+LAST = 2**31 - 1
+
+
+@pytest.fixture
+def leader() -> Partition:
+    leader = partition(1)
+    leader.make_leader(value(1, 0, (1,)), now_ms=0)
+    return leader
+
+
+def send(leader: Partition, sequence: int, *, count: int = 1, epoch: int = 0, pid: int = 7) -> int:
+    data = batch(count, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
+    return leader.append_as_leader(data, -1, now_ms=0, wall_ms=1000).base_offset
+
+
+def refused(leader: Partition, sequence: int, **options: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as error:
+        send(leader, sequence, **options)
+    return error.value.code
+
+
+def test_in_order_and_gap(leader: Partition) -> None:
+    assert [send(leader, sequence) for sequence in range(3)] == [0, 1, 2]
+    assert refused(leader, 4) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert leader.log.end_offset == 3
+
+
+def test_each_of_the_last_five_batches_is_answered_as_the_first_time(leader: Partition) -> None:
+    for sequence in range(0, 14, 2):
+        send(leader, sequence, count=2)
+    for sequence in range(14 - 2 * BATCHES_KEPT, 14, 2):
+        assert send(leader, sequence, count=2) == sequence
+    assert refused(leader, 2, count=2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(leader, 12, count=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert leader.log.end_offset == 14
+
+
+def test_duplicate_waits_for_its_own_offsets(leader: Partition) -> None:
+    send(leader, 0, count=3)
+    data = batch(3, producer_id=7, producer_epoch=0, base_sequence=0)
+    again = leader.append_as_leader(data, -1, now_ms=0, wall_ms=1000)
+    assert (again.base_offset, again.end_offset) == (0, 3)
+
+
+def test_sequences_wrap_around(leader: Partition) -> None:
+    send(leader, LAST - 1, count=4)  # unknown producers may begin anywhere (KIP-360)
+    header = read_header(leader.log.read(0, 1 << 20))
+    assert last_sequence_of(header) == 1
+    assert send(leader, 2) == 4
+    assert send(leader, LAST - 1, count=4) == 0
+    assert refused(leader, 4) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_sequence_zero_follows_the_last(leader: Partition) -> None:
+    send(leader, LAST)
+    assert send(leader, 0) == 1
+
+
+def test_new_epoch_begins_at_zero_and_fences_the_old(leader: Partition) -> None:
+    send(leader, 0)
+    assert refused(leader, 1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(leader, 0, epoch=1) == 1
+    assert refused(leader, 1, epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_expired_producers_may_begin_anywhere(leader: Partition) -> None:
+    send(leader, 0)
+    leader.producers.expire(1_000 + 9, 10)
+    assert len(leader.producers) == 1
+    leader.producers.expire(1_000 + 10, 10)
+    assert len(leader.producers) == 0
+    assert send(leader, 5) == 1
+
+
+def test_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_state, "MAX_PRODUCERS", 10)
+    states = ProducerStates()
+    header = read_header(batch(producer_id=0, producer_epoch=0, base_sequence=0))
+    for producer_id in range(15):
+        states.append(header._replace(producer_id=producer_id))
+    assert len(states) == 10
+    assert 4 not in states.producers
+
+
+def test_truncation_forgets_what_is_gone(leader: Partition) -> None:
+    rebuilt: list[int] = []
+
+    def load() -> ProducerStates:
+        rebuilt.append(leader.log.end_offset)
+        return ProducerStates()
+
+    leader._load_producers = load
+    for sequence in range(3):
+        send(leader, sequence)
+    leader.truncate_to(2)
+    assert send(leader, 2) == 2, "its third batch was cut off, so it is no duplicate"
+    assert rebuilt == [0]
+    leader.truncate_to(0)
+    send(leader, 0)
+    assert rebuilt == [0, 0], "nothing is known of it any more: what came before is in the log"
+
+
+def test_follower_takes_over_what_the_leader_knew() -> None:
+    leader, follower = partition(1), partition(2)
+    leader.make_leader(value(1, 0, (1, 2)), now_ms=0)
+    follower.make_follower(value(1, 0, (1, 2)))
+    for sequence in range(2):
+        send(leader, sequence)
+    follower.append_as_follower(leader.log.read(0, 1 << 20), wall_ms=0)
+    follower.make_leader(value(2, 1, (2,)), now_ms=0)
+    assert send(follower, 1) == 1, "R59: the retry finds its first outcome"
+    assert send(follower, 2) == 2
