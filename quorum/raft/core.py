@@ -53,6 +53,7 @@ class Core:
         "now_ms",
         "random",
         "refused_keys",
+        "refusing",
         "resigning",
         "settings",
         "state",
@@ -87,6 +88,7 @@ class Core:
         self.durable_offset = log.flushed_offset
         self.flush_asked = NOTHING_ASKED
         self.connected: set[int] = set()
+        self.refusing: set[int] = set()
         self.refused_keys: dict[int, ReplicaKey] = {}  # said once; one per voter
         self.lost_elections = 0
         self.resigning = False
@@ -235,4 +237,8 @@ class Core:
         return self.now_ms + timeout_ms + self.random.randrange(0, timeout_ms)
 
     def hint_deadline_ms(self) -> int:
-        return self.now_ms + self.random.randrange(1, HINT_DELAY_MAX_MS + 1)
+        """Each voter draws from a slot of its own, so that two who saw the same hint seldom ask for
+        votes at the same time: with the leader dead, a tie of the others elects nobody."""
+        slot_ms = HINT_DELAY_MAX_MS // len(self.voters.ids)
+        rank = self.voters.ids.index(self.me.id)
+        return self.now_ms + rank * slot_ms + self.random.randrange(0, max(1, slot_ms // 2))

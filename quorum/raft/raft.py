@@ -138,6 +138,7 @@ class Raft:
         if not core.meet(voter):
             return
         core.connected.add(voter.id)
+        core.refusing.discard(voter.id)
         state = core.state
         if isinstance(state, Prospective) and core.leader_id == voter.id:
             become_follower(core, core.epoch, voter.id)  # it lives: no need to ask around
@@ -159,6 +160,7 @@ class Raft:
         core = self._core
         core.now_ms = now_ms
         if core.settings.hints and voter_id not in core.connected:
+            core.refusing.add(voter_id)
             follower.leader_refuses(core, voter_id)
             self._step()
 

@@ -67,7 +67,7 @@ def step_candidate(core: Core, state: Candidate) -> None:
         campaign(core)
     elif state.lost:
         return
-    elif _is_lost(core, state):
+    elif _is_lost(core, state) or _cannot_be_won(core, state):
         core.lost_elections += 1
         state.lost = True
         state.retry_ms.clear()
@@ -110,6 +110,8 @@ def on_vote_response(
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return
     state.asked.discard(voter_id)
+    if isinstance(state, Candidate) and state.lost:
+        return
     if response is None:
         state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
@@ -187,6 +189,15 @@ def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
             pre_vote=pre_vote,
         )
         core.send(voter_id, request)
+
+
+def _cannot_be_won(core: Core, state: Round) -> bool:
+    """Voters whose ports refuse connections are dead: they do not answer within this election, and
+    after a tie of the living there is nothing to wait for."""
+    if not core.settings.hints or not state.rejected:
+        return False
+    hopeless = (state.rejected | core.refusing) - state.granted
+    return len(hopeless) > len(core.voters.ids) - core.voters.majority
 
 
 def _is_lost(core: Core, state: Round) -> bool:
