@@ -19,7 +19,6 @@ from quorate.quorum.metadata.image import Broker, Partition
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
-    UnregisterBrokerRecord,
 )
 
 FENCE = 1
@@ -117,13 +116,3 @@ def replace_incarnation(context: Context, broker: Broker, cause: Cause) -> list[
     and the partition could never come back without an unclean election (KIP-966)."""
     move = Move(cause, remove=broker.id)
     return leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id))
-
-
-def unregister(context: Context, broker: Broker) -> list[MetadataRecord]:
-    move = Move(Cause.UNREGISTERED, remove=broker.id)
-    return [
-        *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
-        UnregisterBrokerRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, cause=Cause.UNREGISTERED
-        ),
-    ]

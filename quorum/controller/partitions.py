@@ -9,7 +9,13 @@ from collections import Counter
 from quorate.quorum.controller.assignments import check_active, check_assignment, new_partition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.placement import place, usable_brokers
-from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.result import (
+    ControllerError,
+    RequestRefused,
+    Result,
+    TooManyRecords,
+    check_room,
+)
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord
@@ -33,8 +39,6 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
                 if times[asked.name] > 1:
                     raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 records += grow(context, asked, len(records))
-            except TooManyRecords:
-                raise
             except RequestRefused as refused:
                 results.append(failed(asked.name, refused))
             else:
@@ -102,7 +106,7 @@ def checked(
     return tuple(assignment.broker_ids)
 
 
-def failed(name: str, refused: RequestRefused) -> CreatePartitionsTopicResult:
+def failed(name: str, refused: ControllerError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(
         name=name, error_code=refused.error, error_message=refused.message or None
     )

@@ -44,19 +44,19 @@ NOTHING = Result()
 
 
 class ControllerError(Exception):
-    """Base of what this package raises."""
+    """Base of what this package raises: `error` is Kafka's code for it."""
 
-
-class RequestRefused(ControllerError):
-    """The request, or one item of it, breaks a rule: `error` is Kafka's code for it."""
-
-    def __init__(self, error: ErrorCode, message: str = "") -> None:
+    def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.error = error
         self.message = message
 
 
-class TooManyRecords(RequestRefused):
+class RequestRefused(ControllerError):
+    """One item of a request, or a request that has no items, breaks a rule."""
+
+
+class TooManyRecords(ControllerError):
     """Fails the whole request, never one item of it: the batch is atomic."""
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.placement import place, usable_brokers
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
+    ControllerError,
     RequestRefused,
     Result,
     TooManyRecords,
@@ -60,8 +61,6 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
             try:
                 check_creatable(context, topic.name, times[topic.name])
                 made = create_topic(context, topic, len(records))
-            except TooManyRecords:
-                raise
             except RequestRefused as refused:
                 results.append(failed(topic.name, refused))
             else:
@@ -169,7 +168,7 @@ def created(context: Context, name: str, made: NewTopic) -> CreatableTopicResult
     )
 
 
-def failed(name: str, refused: RequestRefused) -> CreatableTopicResult:
+def failed(name: str, refused: ControllerError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=refused.error, error_message=refused.message or None
     )
