@@ -1,0 +1,22 @@
+"""A leader dies and is seen to be dead: the others elect one of themselves well before any
+timeout."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.quorum.raft.effects import Role
+from tests.unit.raft.harness import Cluster
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+def test_hinted_elections_do_not_tie(voters: int) -> None:
+    for seed in range(30):
+        cluster = Cluster(voters, seed=seed)
+        cluster.elect(1)
+        cluster.run(100)
+        cluster.crash(1)
+        cluster.run(60)
+        leaders = [i for i in cluster.up() if cluster.role(i) is Role.LEADER]
+        assert len(leaders) == 1, f"seed {seed}: {[cluster.role(i) for i in cluster.up()]}"
+        assert cluster.core(leaders[0]).epoch == 2, f"seed {seed}: it took more than one election"
