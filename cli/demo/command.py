@@ -1,0 +1,25 @@
+"""`quorate demo`: the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--dir", "root", default=".demo", show_default=True, type=click.Path(path_type=Path))
+@click.option("--seconds", default=40.0, show_default=True, help="How long the client writes.")
+@click.option("--lines", type=int, help="Of the standard library; default: all.")
+@click.option("--no-spark", is_flag=True, help="Leave the history out.")
+def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
+    """Kill a leader and the active controller under load; nothing acknowledged may be lost.
+
+    Three controllers and three brokers, a librdkafka client that writes every line of Python's
+    standard library with acks=all, kill -9 of a leader and of the active controller, both started
+    again, everything read back and compared, and the history of it from Spark. The exit status is
+    the verdict.
+    """
+    from quorate.cli.demo.run import run
+
+    raise SystemExit(run(root, seconds=seconds, max_lines=lines, spark=not no_spark))

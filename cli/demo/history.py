@@ -1,0 +1,38 @@
+"""What Spark reads in the metadata log about the demo: who led what, why it changed, what stood
+still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from quorate.cli.history import longest_log
+
+SHOWN = 40
+
+
+def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None]) -> None:
+    from quorate.quorum.analytics.report import report
+    from quorate.quorum.analytics.session import local_session
+
+    with local_session("quorate demo") as spark:
+        summary = report(
+            longest_log(cluster_root), out / "report.html", out / "tables", spark=spark
+        )
+        say("history", summary.lines()[0])
+        for line in summary.lines()[1:]:
+            say("", line)
+        leadership = spark.read.parquet(str(out / "tables" / "leadership"))
+        say("leaders", "partition, leader, epoch, for how long, why it changed")
+        rows = leadership.orderBy("partition", "start_offset").limit(SHOWN).collect()
+        for row in rows:
+            leader = "none" if row["leader"] < 0 else f"broker {row['leader']}"
+            say(
+                "",
+                f"{row['partition']:>3}  {leader:<9}  epoch {row['leader_epoch']:<3} "
+                f"{row['duration_ms'] / 1000:>8.3f} s  {row['cause'] or ''}",
+            )
+        availability = spark.read.parquet(str(out / "tables" / "availability"))
+        for row in availability.orderBy("partition").collect():
+            if row["leaderless_ms"]:
+                say("", f"partition {row['partition']} had no leader for {row['leaderless_ms']} ms")

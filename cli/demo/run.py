@@ -1,0 +1,169 @@
+"""The demo, from start to verdict."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorate.cli.demo.cluster import DemoCluster
+from quorate.cli.demo.outage import longest_around, outage_text
+from quorate.cli.demo.verdict import Comparison, Verdict
+from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
+
+TOPIC = "demo"
+PARTITIONS = 12
+REPLICAS = 3
+# What happens at which share of the lines.
+KILL_LEADER, KILL_CONTROLLER, RESTART = 0.25, 0.5, 0.7
+
+
+def say(what: str, text: str) -> None:
+    print(f"{what:<10}{text}", flush=True)
+
+
+@dataclass(slots=True)
+class Kill:
+    what: str
+    at_s: float
+
+
+@dataclass(slots=True)
+class Script:
+    """Hurts the cluster while the client writes; each step in a thread of its own, in turn."""
+
+    cluster: DemoCluster
+    total: int
+    kills: list[Kill] = field(default_factory=list)
+    dead: list[int] = field(default_factory=list)
+    failure: Exception | None = None
+    _next: int = 0
+    _thread: threading.Thread | None = None
+
+    def progress(self, done: int) -> None:
+        """Called by the client: how many lines it has handed over."""
+        steps: tuple[tuple[float, Callable[[], None]], ...] = (
+            (KILL_LEADER, self.kill_leader),
+            (KILL_CONTROLLER, self.kill_controller),
+            (RESTART, self.restart),
+        )
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._next < len(steps) and done >= steps[self._next][0] * self.total:
+            self._thread = threading.Thread(target=self._guarded, args=(steps[self._next][1],))
+            self._next += 1
+            self._thread.start()
+
+    def finish(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:  # raised again by finish(), in the main thread
+            self.failure = error
+
+    def kill_leader(self) -> None:
+        leaders = self.cluster.leaders(TOPIC)
+        ((broker, _),) = Counter(leaders.values()).most_common(1)
+        led = [partition for partition, leader in leaders.items() if leader == broker]
+        self.kills.append(Kill(f"broker {broker}", self.cluster.kill(broker)))
+        self.dead.append(broker)
+        say("killed", f"broker {broker} (kill -9), the leader of partitions {sorted(led)}")
+
+    def kill_controller(self) -> None:
+        controller = self.cluster.active_controller()
+        at_s = self.cluster.kill(controller)
+        self.kills.append(Kill(f"controller {controller}", at_s))
+        self.dead.append(controller)
+        say("killed", f"controller {controller} (kill -9), the active one")
+        self.cluster.change_a_config(TOPIC, "604800001")
+        took_ms = (time.monotonic() - at_s) * 1000
+        say("", f"metadata could be written again after {took_ms:.0f} ms")
+
+    def restart(self) -> None:
+        for node_id in self.dead:
+            self.cluster.restart(node_id)
+        say("restarted", " and ".join(f"node {node_id}" for node_id in self.dead))
+
+
+def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> int:
+    """0 when nothing acknowledged was lost, doubled, reordered or changed."""
+    begin_s = time.monotonic()
+    lines = standard_library_lines()[:max_lines]
+    cluster = DemoCluster(root)
+    took_s = cluster.start()
+    try:
+        say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
+        verdict = write_and_compare(cluster, lines, seconds)
+    finally:
+        cluster.stop()
+    for number, line in enumerate(verdict.lines()):
+        say("verdict" if number == 0 else "", line)
+    if spark:
+        from quorate.cli.demo.history import tell_history
+
+        tell_history(cluster.directory.root, root, say)
+    word = "GOOD: nothing acknowledged was lost" if verdict.good else "BAD"
+    say("verdict", f"{word} ({time.monotonic() - begin_s:.0f} s in all)")
+    return 0 if verdict.good else 1
+
+
+def write_and_compare(cluster: DemoCluster, lines: list[bytes], seconds: float) -> Verdict:
+    cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
+    bootstrap = cluster.entry["bootstrap"]
+    writer = Writer(bootstrap, TOPIC, lines, PARTITIONS)
+    script = Script(cluster, len(lines))
+    meter = Meter(len(lines))
+
+    def progress(done: int) -> None:
+        script.progress(done)
+        meter.show(done, writer.done)
+
+    say("writing", f"{len(lines):,} lines into {PARTITIONS} partitions x {REPLICAS}, acks=all")
+    writer.run(seconds, progress)
+    meter.end()
+    script.finish()
+    for kill in script.kills:
+        longest = longest_around(writer.gaps.found, kill.at_s)
+        say("outage", f"{kill.what}: {outage_text(longest)}")
+    if writer.failures:
+        say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
+    healed_s = cluster.wait_healed(TOPIC, REPLICAS)
+    say("healed", "no: an ISR is not full" if healed_s is None else "every ISR is full again")
+    say("reading", "everything back")
+    comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
+    for partition, offset, key, value in read_back(bootstrap, TOPIC, PARTITIONS):
+        comparison.read(partition, offset, key, value)
+    return comparison.verdict()
+
+
+class Meter:
+    """Progress on a terminal; a line now and then elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._terminal = sys.stderr.isatty()
+        self._next_s = 0.0
+        self._start_s = time.monotonic()
+
+    def show(self, sent: int, acknowledged: int) -> None:
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + (0.2 if self._terminal else 5.0)
+        rate = acknowledged / max(0.001, now_s - self._start_s)
+        share = 100 * sent // max(1, self._total)
+        text = f"{share:3d} %  {acknowledged:,} acknowledged, {rate:,.0f}/s"
+        print(f"{'':<10}{text}", end="\r" if self._terminal else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._terminal:
+            print(file=sys.stderr)

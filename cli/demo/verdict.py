@@ -1,0 +1,115 @@
+"""Was anything lost, doubled or reordered? Pure: what was sent and acknowledged against what was
+read.
+
+Line n goes to partition n modulo the number of partitions, with n as its key, so every record read
+says which line it must be. What was acknowledged must be there, at the offset that was
+acknowledged; what was not may be there or not, once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+NOT_ACKNOWLEDGED = -1
+MAX_FAULTS_KEPT = 10
+
+
+@dataclass(slots=True)
+class Faults:
+    """How often, and the first few in words."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, example: str) -> None:
+        self.count += 1
+        if len(self.examples) < MAX_FAULTS_KEPT:
+            self.examples.append(example)
+
+
+class Comparison:
+    """Fed with every record in the order in which its partition holds it."""
+
+    def __init__(self, lines: Sequence[bytes], acknowledged: array[int], partitions: int) -> None:
+        """`acknowledged[n]` is the offset that line n was acknowledged at, or NOT_ACKNOWLEDGED."""
+        assert len(lines) == len(acknowledged)
+        self._lines = lines
+        self._acknowledged = acknowledged
+        self._partitions = partitions
+        self._seen = bytearray(len(lines))
+        self._last = [-1] * partitions
+        self.records = 0
+        self.changed = Faults()
+        self.doubled = Faults()
+        self.reordered = Faults()
+        self.moved = Faults()
+
+    def read(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
+        self.records += 1
+        where = f"partition {partition} offset {offset}"
+        line = int(key) if key.isdigit() else -1
+        if not 0 <= line < len(self._lines) or line % self._partitions != partition:
+            self.changed.add(f"{where}: key {key!r} was never sent there")
+            return
+        if value != self._lines[line]:
+            self.changed.add(f"{where}: line {line} is {value!r}, was {self._lines[line]!r}")
+        if self._seen[line]:
+            self.doubled.add(f"{where}: line {line} is there again")
+        elif line < self._last[partition]:
+            self.reordered.add(f"{where}: line {line} comes after line {self._last[partition]}")
+        self._seen[line] = 1
+        self._last[partition] = max(line, self._last[partition])
+        told = self._acknowledged[line]
+        if told not in (NOT_ACKNOWLEDGED, offset):
+            self.moved.add(f"{where}: line {line} was acknowledged at offset {told}")
+
+    def verdict(self) -> Verdict:
+        lost = Faults()
+        acknowledged = 0
+        for line, offset in enumerate(self._acknowledged):
+            if offset == NOT_ACKNOWLEDGED:
+                continue
+            acknowledged += 1
+            if not self._seen[line]:
+                lost.add(f"line {line}: acknowledged at offset {offset}, not there")
+        return Verdict(
+            sent=len(self._lines),
+            acknowledged=acknowledged,
+            read=self.records,
+            lost=lost,
+            doubled=self.doubled,
+            reordered=self.reordered,
+            changed=self.changed,
+            moved=self.moved,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    sent: int
+    acknowledged: int
+    read: int
+    lost: Faults
+    doubled: Faults
+    reordered: Faults
+    changed: Faults
+    moved: Faults
+
+    @property
+    def good(self) -> bool:
+        """Nothing wrong, and something shown at all."""
+        return self.acknowledged > 0 and not any(faults.count for _, faults in self.faults())
+
+    def faults(self) -> Iterator[tuple[str, Faults]]:
+        yield "lost", self.lost
+        yield "doubled", self.doubled
+        yield "out of order", self.reordered
+        yield "changed", self.changed
+        yield "at another offset", self.moved
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.sent:,} lines sent, {self.acknowledged:,} acknowledged, {self.read:,} read"
+        yield ", ".join(f"{faults.count} {name}" for name, faults in self.faults())
+        for _, faults in self.faults():
+            yield from faults.examples
