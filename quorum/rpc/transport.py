@@ -51,7 +51,9 @@ class AioTransport:
                 host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             host = str(found[0][4][0])
-        server = await loop.create_server(listener.protocol, host, address.port, backlog=BACKLOG)
+        server = await loop.create_server(
+            lambda: _Sniffer(listener), host, address.port, backlog=BACKLOG
+        )
         listener.serve(server, address.host)
         return listener
 
@@ -87,6 +89,7 @@ class AioListener:
         self._server: asyncio.Server
         self._open: dict[Link | _Sniffer, None] = {}
         self._http: HttpSide | None = None
+        self._closing = False
         self._drained = asyncio.Event()
 
     def serve(self, server: asyncio.Server, host: str) -> None:
@@ -94,6 +97,7 @@ class AioListener:
         self.address = Address(host, server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
+        self._closing = True
         self._server.close()
         for connection in list(self._open):
             connection.abort()
@@ -111,33 +115,35 @@ class AioListener:
         if not self._open:
             self._drained.set()
 
-    def protocol(self) -> asyncio.Protocol:
-        return _Sniffer(self)
-
     @property
     def full(self) -> bool:
-        return len(self._open) >= MAX_CONNECTIONS
+        return self._closing or len(self._open) >= MAX_CONNECTIONS
+
+    @property
+    def speaks_kafka_only(self) -> bool:
+        return Wire.NODE not in self.accept and not self._routes
 
     def protocol_for(self, prefix: bytes) -> asyncio.Protocol | None:
         """None when nothing here speaks what the connection starts with."""
-        if prefix == HTTP_PREFIX:
-            if self._http is None:
-                from quorate.quorum.rpc.websocket import HttpSide
+        return self._http_protocol() if prefix == HTTP_PREFIX else self._kafka_link()
 
-                self._http = HttpSide(
-                    self.accept.get(Wire.NODE),
-                    self._routes,
-                    self.max_frame_bytes,
-                    self.opened,
-                    self.gone,
-                )
-            return self._http.protocol()
+    def _kafka_link(self) -> KafkaLink | None:
         accept = self.accept.get(Wire.KAFKA)
         if accept is None:
             return None
         link = KafkaLink(accept, self.max_frame_bytes, self.gone)
         self.opened(link)
         return link
+
+    def _http_protocol(self) -> asyncio.Protocol:
+        if self._http is None:
+            from quorate.quorum.rpc.websocket import HttpSide
+
+            accept = self.accept.get(Wire.NODE)
+            self._http = HttpSide(
+                accept, self._routes, self.max_frame_bytes, self.opened, self.gone
+            )
+        return self._http.protocol()
 
 
 class _Sniffer(asyncio.Protocol):
@@ -150,10 +156,12 @@ class _Sniffer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
-        if self._listener.full:
-            logger.warning("closing the link to %s: too many", address_of(transport))
-            self._transport.abort()
+        full = self._listener.full
         self._listener.opened(self)
+        if full:
+            self._close("too many connections")
+        elif self._listener.speaks_kafka_only:
+            self._leave_to(self._listener.protocol_for(b""))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._listener.gone(self)
@@ -163,15 +171,19 @@ class _Sniffer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._input += data
-        if len(self._input) < len(HTTP_PREFIX):
-            return
-        protocol = self._listener.protocol_for(self._input[: len(HTTP_PREFIX)])
+        if len(self._input) >= len(HTTP_PREFIX):
+            self._leave_to(self._listener.protocol_for(self._input[: len(HTTP_PREFIX)]))
+
+    def _leave_to(self, protocol: asyncio.Protocol | None) -> None:
         if protocol is None:
-            address = address_of(self._transport)
-            logger.warning("closing the link to %s: it does not speak HTTP", address)
-            self._transport.abort()
-            return
+            return self._close("it starts with what is not spoken here")
         self._listener.gone(self)
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
-        protocol.data_received(self._input)
+        if self._input:
+            protocol.data_received(self._input)
+        return None
+
+    def _close(self, reason: str) -> None:
+        logger.warning("closing the link to %s: %s", address_of(self._transport), reason)
+        self._transport.abort()

@@ -108,7 +108,7 @@ async def a_wire_that_is_not_spoken(net: Net, wire: Wire) -> None:
     else:
         with pytest.raises(PeerUnreachable):
             await net.connect(listener.address, wire, client)
-    assert not hasattr(handler, "link")
+    assert not handler.frames
 
 
 async def too_large_a_frame(net: Net, wire: Wire) -> None:

@@ -1,0 +1,217 @@
+"""What only real sockets show: two wires on one port, HTTP, and peers that speak neither."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import pytest
+
+from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Address, PeerRefused, PeerUnreachable, Wire
+from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
+
+pytestmark = pytest.mark.timeout(20)
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def raw(address: Address) -> Streams:
+    return await asyncio.open_connection(address.host, address.port)
+
+
+async def closed_by_peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        assert await reader.read() == b""
+    except ConnectionResetError:
+        pass
+    finally:
+        writer.close()
+
+
+def run(kind: str, scenario: Callable[[Net], Awaitable[None]]) -> None:
+    async def checked(net: Net) -> None:
+        await scenario(net)
+        assert not net.failures
+
+    RUNNERS[kind](checked)
+
+
+@on_real_nets
+def test_both_wires_and_http_share_a_port(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        assert isinstance(net.server, AioTransport)
+        node, kafka = Recorder(), Recorder()
+        listener = await net.server.listen(
+            Address(net.host, 0),
+            {Wire.NODE: node, Wire.KAFKA: kafka},
+            max_frame_bytes=MAX_FRAME_BYTES,
+        )
+        net.opened.append(listener)
+        net.server.http["/healthz"] = lambda query: HttpResponse(query["say"].encode(), status=503)
+        (await net.connect(listener.address, Wire.NODE, Recorder())).send(b"from a node")
+        (await net.connect(listener.address, Wire.KAFKA, Recorder())).send(b"from a client")
+        url = f"http://{listener.address}"
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{url}/healthz?say=starting") as response:
+                assert (response.status, await response.text()) == (503, "starting")
+                assert response.content_type == "text/plain"
+            async with session.get(f"{url}/nothing") as response:
+                assert response.status == 404
+        assert await node.received(1) == [b"from a node"]
+        assert await kafka.received(1) == [b"from a client"]
+
+    run(kind, scenario)
+
+
+@on_real_nets
+@pytest.mark.parametrize("size", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x00\x10\x00\x01"])
+def test_a_size_that_is_not_allowed_closes_before_the_frame_comes(
+    kind: str, size: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server, Wire.KAFKA)
+        reader, writer = await raw(listener.address)
+        writer.write(size)
+        await closed_by_peer(reader, writer)
+        await server.ended()
+
+    caplog.set_level(logging.WARNING)
+    run(kind, scenario)
+    assert len([r for r in caplog.records if "closing the link" in r.message]) == 1
+
+
+@on_real_nets
+def test_half_a_frame_takes_no_more_memory_than_has_arrived(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server, Wire.KAFKA)
+        _, writer = await raw(listener.address)
+        size = MAX_FRAME_BYTES
+        writer.write(size.to_bytes(4, "big") + b"x" * 1000)
+        link = await server.linked()
+        await asyncio.sleep(0.01)
+        assert len(link._input) == 1004  # type: ignore[attr-defined]
+        assert link._input.__sizeof__() < 10_000  # type: ignore[attr-defined]
+        writer.write(b"x" * (size - 1000))
+        assert len((await server.received(1))[0]) == size
+        writer.close()
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_frames_cut_anywhere(kind: str) -> None:
+    """One byte at a time, and the first bytes of a connection, too."""
+
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server)
+        _, writer = await raw(listener.address)
+        for byte in b"\0\0\0\x03abc\0\0\0\0\0\0\0\x01z":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        assert await server.received(3) == [b"abc", b"", b"z"]
+        writer.close()
+        assert await server.ended() is None
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_kafka_frames_can_be_patched_in_place_and_kept(kind: str) -> None:
+    """The log writes batch headers into them, and replicates them from where they are."""
+
+    async def scenario(net: Net) -> None:
+        class Keeper(Recorder):
+            def on_frame(self, frame: memoryview) -> None:
+                kept.append(frame)
+                frame[0:1] = b"X"
+                super().on_frame(frame)
+
+        kept: list[memoryview] = []
+        server = Keeper()
+        listener = await net.listen(server, Wire.KAFKA)
+        _, writer = await raw(listener.address)
+        writer.write(b"\0\0\0\x03one\0\0\0\x03two\0\0\x80\0" + b"-" * 0x8000 + b"\0\0\0\x04four")
+        await server.received(4)
+        assert [bytes(frame[:4]) for frame in kept] == [b"Xne", b"Xwo", b"X---", b"Xour"]
+        writer.close()
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_answers_to_one_chunk_leave_in_one_piece(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        server = Recorder(lambda link, frame: link.send(frame))
+        listener = await net.listen(server, Wire.KAFKA)
+        reader, writer = await raw(listener.address)
+        chunk = b"\0\0\0\x01a\0\0\0\x01b"
+        writer.write(chunk)
+        assert await reader.read(100) == chunk
+        writer.close()
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_a_node_port_closes_what_does_not_speak_http(kind: str) -> None:
+    """An Apache Kafka broker, or a client, that got the wrong port."""
+
+    async def scenario(net: Net) -> None:
+        listener = await net.listen(Recorder(), Wire.NODE)
+        streams = await raw(listener.address)
+        streams[1].write(b"\0\0\0\x10 kafka")
+        await closed_by_peer(*streams)
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_connecting_waits_no_longer_than_asked(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        accepted: list[asyncio.StreamWriter] = []
+        silent = await asyncio.start_server(
+            lambda reader, writer: accepted.append(writer), net.host, 0
+        )
+        address = Address(net.host, silent.sockets[0].getsockname()[1])
+        with pytest.raises(PeerUnreachable):
+            await net.client.connect(
+                address, Wire.NODE, Recorder(), max_frame_bytes=100, timeout_ms=30
+            )
+        silent.close()
+        accepted[0].close()
+        await silent.wait_closed()
+        with pytest.raises(PeerRefused):
+            await net.connect(address, Wire.NODE, Recorder())
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_a_port_that_is_in_use(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        listener = await net.listen(Recorder())
+        with pytest.raises(OSError, match="in use"):
+            await net.listen(Recorder(), port=listener.address.port)
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_text_is_no_frame(kind: str) -> None:
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server, Wire.NODE)
+        async with aiohttp.ClientSession() as session:
+            socket = await session.ws_connect(f"http://{listener.address}/rpc")
+            await socket.send_str("hello?")
+            await server.ended()
+            assert "binary" in str(server.ends[0])
+
+    run(kind, scenario)
