@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.quorum.log.log import Flush, Log
+from quorate.quorum.log.flush import Flush
+from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Disk
 
 

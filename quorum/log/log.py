@@ -15,7 +15,6 @@ business of `recovery.py`; when to flush, retain or delete is the owner's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -23,8 +22,10 @@ from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.batch import BatchHeader, batches, records_of
 from quorate.quorum.log.epochs import EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.flush import Flush, Unsynced
 from quorate.quorum.log.names import deleted_directory_name, partition_of
 from quorate.quorum.log.retention import expired_segments
+from quorate.quorum.log.scan import scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
@@ -38,31 +39,6 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
-    """All that was appended up to `end_offset`; `run` makes it durable, in any thread."""
-
-    log: Log
-    end_offset: int
-    generation: int
-    segments: tuple[Segment, ...]
-    epochs: bytes | None
-    directories: tuple[str, ...]
-
-    def run(self) -> None:
-        try:
-            for segment in self.segments:
-                segment.sync()
-            if self.epochs is not None:
-                path = checkpoints.epochs_path(self.log.directory)
-                checkpoints.replace(self.log.disk, path, self.epochs)
-            for directory in self.directories:
-                self.log.disk.sync_dir(directory)
-        except FileNotFoundError:
-            if not self.log.deleted:
-                raise
-
-
 class Log:
     def __init__(
         self, disk: Disk, directory: str, settings: LogSettings, loaded: recovery.Loaded
@@ -70,6 +46,7 @@ class Log:
         self.directory = directory
         self.settings = settings
         self.epochs = EpochCache(lambda: self.end_offset, loaded.epochs)
+        self.epochs.changed = loaded.epochs_changed
         self.start_offset = loaded.start_offset
         self.end_offset = loaded.segments[-1].next_offset
         self.flushed_offset = loaded.flushed_offset
@@ -81,12 +58,11 @@ class Log:
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
         self._active_since_ms = loaded.wall_ms
-        self._dirty: list[Segment] = []
-        self._unsynced_directories = loaded.unsynced_directories
+        self._unsynced = Unsynced(directories=loaded.unsynced_directories)
         self._flushing = False
         self._marker = loaded.marker
         for segment in loaded.unsynced:
-            self._soil(segment)
+            self._unsynced.wrote(segment)
         if loaded.unsynced and settings.flushed_is_acknowledged:
             self.flush()  # what survived in a page cache alone must not be acknowledged
 
@@ -114,7 +90,10 @@ class Log:
             recovery_point=recovery_point,
             start_offset=start_offset,
         )
-        return cls(disk, directory, settings, loaded)
+        log = cls(disk, directory, settings, loaded)
+        if log.start_offset > log.end_offset:  # a crash took records that were deleted already
+            log.reset_to(log.start_offset)
+        return log
 
     # -- append ----------------------------------------------------------------------------------
 
@@ -130,10 +109,10 @@ class Log:
         if segment.size and self._is_full(segment, len(data), last_offset, placed, wall_ms):
             segment = self._roll(wall_ms)
         if not segment.size:
-            self._names_changed()
+            self._unsynced.named(self.directory)
         segment.append(data, placed)
         if not segment.dirty:
-            self._soil(segment)
+            self._unsynced.wrote(segment)
         if placed[-1][1].leader_epoch > self.epochs.latest:
             for _, header in placed:
                 if header.leader_epoch > self.epochs.latest:
@@ -281,15 +260,14 @@ class Log:
     def _after_truncation(self) -> None:
         """Where flushed means acknowledged, old bytes must not come back among those that
         follow."""
-        self._names_changed()
-        self._soil(self._active)
+        self._unsynced.named(self.directory)
+        self._unsynced.wrote(self._active)
         if self.settings.flushed_is_acknowledged:
             self._active.sync()
             self.disk.sync_dir(self.directory)
 
     def _drop(self, segment: Segment) -> None:
-        if segment.dirty:
-            self._dirty.remove(segment)
+        self._unsynced.removed(segment)
         segment.remove()
 
     # -- flush -----------------------------------------------------------------------------------
@@ -299,20 +277,10 @@ class Log:
         at most one is under way. One that fails is the end of this log (R45)."""
         assert not self._flushing, "a flush is under way"
         self._flushing = True
-        flush = Flush(
-            self,
-            self.end_offset,
-            self.generation,
-            tuple(self._dirty),
-            checkpoints.encode_epochs(self.epochs.entries) if self.epochs.changed else None,
-            tuple(self._unsynced_directories),
-        )
-        for segment in self._dirty:
-            segment.dirty = False
-        self._dirty.clear()
-        self._unsynced_directories.clear()
+        segments, directories = self._unsynced.take()
+        epochs = checkpoints.encode_epochs(self.epochs.entries) if self.epochs.changed else None
         self.epochs.changed = False
-        return flush
+        return Flush(self, self.end_offset, self.generation, segments, epochs, directories)
 
     def complete_flush(self, flush: Flush) -> bool:
         """False when the log was truncated meanwhile: then the flush proves nothing (R22)."""
@@ -330,15 +298,6 @@ class Log:
         flush = self.prepare_flush()
         flush.run()
         self.complete_flush(flush)
-
-    def _names_changed(self) -> None:
-        if self.directory not in self._unsynced_directories:
-            self._unsynced_directories.append(self.directory)
-
-    def _soil(self, segment: Segment) -> None:
-        if not segment.dirty and segment.size:
-            segment.dirty = True
-            self._dirty.append(segment)
 
     # -- retention and end -----------------------------------------------------------------------
 
@@ -362,7 +321,7 @@ class Log:
         )
         if count == len(self._segments):
             self._roll(wall_ms).create_file()
-            self._names_changed()
+            self._unsynced.named(self.directory)
         for segment in self._segments[:count]:  # oldest first: a crash leaves no hole
             self._drop(segment)
         del self._segments[:count]
@@ -371,8 +330,10 @@ class Log:
         return count
 
     def close(self) -> None:
-        """In order: all durable, indexes and epochs in their files, nothing held open."""
-        self.flush()
+        """In order: all durable, indexes and epochs in their files, nothing held open. In the midst
+        of a flush nothing more is made durable: such a log was not closed clean."""
+        if not self._flushing:
+            self.flush()
         for segment in self._segments:
             segment.close()
         if self._marker is not None:
@@ -383,7 +344,7 @@ class Log:
         damaged."""
         offset = self._segments[0].base_offset
         for segment in self._segments:
-            for position, header, intact in recovery.scan(segment):
+            for position, header, intact in scan(segment):
                 if header is None or not intact or header.base_offset != offset:
                     reason = f"no valid batch of offset {offset}"
                 elif header.leader_epoch != self._epoch_of(header):

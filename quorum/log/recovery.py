@@ -18,31 +18,22 @@ a sector that was never written. Damage that keeps every sector filled is no tor
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import (
-    HEADER_BYTES,
-    PREFIX_BYTES,
-    BatchHeader,
-    checksum_is_valid,
-    read_header,
-)
+from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.leftovers import settle_leftovers
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.scan import is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
 
 logger = logging.getLogger("quorate.log")
-
-SCAN_BYTES = 1024 * 1024
-SECTOR_BYTES = 512
 
 
 @dataclass(slots=True)
@@ -59,6 +50,7 @@ class Report:
 class Loaded:
     segments: list[Segment]
     epochs: list[EpochOffset]
+    epochs_changed: bool
     start_offset: int
     flushed_offset: int
     wall_ms: int
@@ -96,7 +88,7 @@ def load(
         marker = checkpoints.FlushedMarker(disk, directory)
     flushed = marker.offset if marker else 0
     saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
-    loading = Loading(disk, segments, settings, max(recovery_point, flushed), flushed, saved)
+    loading = Loading(segments, settings, max(recovery_point, flushed), flushed, saved)
     if clean:
         loading.trust()
     else:
@@ -109,6 +101,7 @@ def load(
     return Loaded(
         segments=segments,
         epochs=epochs.entries,
+        epochs_changed=epochs.entries != (saved or []),
         start_offset=start_offset,
         flushed_offset=end_offset if clean else min(loading.trusted_offset, end_offset),
         wall_ms=wall_ms,
@@ -139,7 +132,6 @@ class Loading:
 
     def __init__(
         self,
-        disk: Disk,
         segments: list[Segment],
         settings: LogSettings,
         trusted_offset: int,
@@ -151,25 +143,22 @@ class Loading:
         self.report = Report()
         self.unsynced: list[Segment] = []
         self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
-        self._disk = disk
         self._settings = settings
         self._flushed_offset = flushed_offset
         self._saved_epochs = saved_epochs
+        self._stored = not segments[-1].is_active
+        """A new segment is active at once; one that is found is not, until its end is known."""
         self._saved = EpochCache(lambda: 0, saved_epochs or ())
 
-    @property
-    def _is_new(self) -> bool:
-        return len(self.segments) == 1 and not self._disk.exists(self.segments[0].path)
-
     def trust(self) -> None:
-        if not self._is_new:
+        if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
                 self._read_epochs(self.segments)
         self._require_flushed()
 
     def check(self) -> None:
-        if not self._is_new:
+        if self._stored:
             first = 0
             while (
                 first + 1 < len(self.segments)
@@ -191,17 +180,19 @@ class Loading:
             if segment.base_offset != offset:
                 damage = Damage(0, offset, f"the log goes on at offset {segment.base_offset}")
                 self._judge(segment, damage, torn=True)
-                self._drop_from(index, damage)
+                self._drop_from(index)
                 break
             segment.begin_scan()
             damage = self._scan(segment)
             offset = segment.next_offset
             if damage is not None:
-                torn = not self._settings.flushed_is_acknowledged or is_torn(segment, damage)
+                torn = not self._settings.flushed_is_acknowledged or is_torn(
+                    segment, damage.position, damage.offset
+                )
                 self._judge(segment, damage, torn=torn)
                 self.report.cut_bytes += segment.size - damage.position
                 segment.cut(damage.position)
-                self._drop_from(index + 1, damage)
+                self._drop_from(index + 1)
                 break
         for segment in self.segments[first:-1]:
             segment.seal()
@@ -249,7 +240,7 @@ class Loading:
         self.report.cut_at_offset = damage.offset
         self.report.reason = damage.reason
 
-    def _drop_from(self, index: int, damage: Damage) -> None:
+    def _drop_from(self, index: int) -> None:
         """Newest first: a crash in between leaves a prefix."""
         while len(self.segments) > index:
             segment = self.segments.pop()
@@ -271,77 +262,3 @@ class Loading:
                 last.next_offset,
                 f"the log ends here, but was flushed up to offset {self._flushed_offset}",
             )
-
-
-def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
-    """(position, header, is it whole and valid) of each batch; the last one has no header, or is
-    not valid, when the segment does not end with a batch."""
-    size = segment.size
-    position, chunk, chunk_from = 0, b"", 0
-    while position < size:
-        at = position - chunk_from
-        if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_from, at = segment.file.pread(SCAN_BYTES, position), position, 0
-        try:
-            header = read_header(chunk, at)
-        except CorruptBatch:
-            yield position, None, False
-            return
-        if position + header.size_bytes > size:
-            yield position, header, False
-            return
-        if at + header.size_bytes > len(chunk):
-            chunk = segment.file.pread(max(SCAN_BYTES, header.size_bytes), position)
-            chunk_from, at = position, 0
-        intact = checksum_is_valid(chunk, at, header)
-        yield position, header, intact
-        if not intact:
-            return
-        position += header.size_bytes
-
-
-def is_torn(segment: Segment, damage: Damage) -> bool:
-    """Can the batch at the damage be one whose writing was interrupted?"""
-    file, start, size = segment.file, damage.position, segment.size
-    head = file.pread(HEADER_BYTES, start)
-    if len(head) < HEADER_BYTES:
-        return True
-    try:
-        header = read_header(head)
-    except CorruptBatch:
-        return _has_empty_sector(head, start)
-    if start + header.size_bytes <= size:
-        return _has_empty_sector(file.pread(header.size_bytes, start), start)
-    # The file ends within the batch, unless it is the length that is wrong.
-    tail = file.pread(size - start, start)
-    if _has_empty_sector(tail, start):
-        return True
-    whole = header._replace(length=len(tail) - PREFIX_BYTES)
-    return not checksum_is_valid(tail, 0, whole) and not _a_batch_follows(tail, damage.offset)
-
-
-def _has_empty_sector(data: bytes, position: int) -> bool:
-    """Is the part of `data` in some sector of the file all zero?"""
-    start = 0
-    while start < len(data):
-        end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
-        if not any(data[start:end]):
-            return True
-        start = end
-    return False
-
-
-def _a_batch_follows(data: bytes, offset: int) -> bool:
-    """Is there a valid batch of a later offset anywhere behind the first byte?"""
-    for start in range(1, len(data) - HEADER_BYTES + 1):
-        if data[start : start + 3] != b"\0\0\0":  # no offset is that large
-            continue
-        try:
-            header = read_header(data, start)
-        except CorruptBatch:
-            continue
-        if header.base_offset <= offset or start + header.size_bytes > len(data):
-            continue
-        if checksum_is_valid(data, start, header):
-            return True
-    return False

@@ -139,6 +139,10 @@ def check_two_lives(node: Machine, after: Callable[[SimDisk], SimDisk]) -> None:
     found = entries(log)
     node.model.check(found)
     log.check()
+    if node.settings.flushed_is_acknowledged:  # what was found may be acknowledged from now on
+        node.disk = node.disk.crash()
+        log = node.open()
+        assert entries(log) == found
     node.model.histories.append(found)
     node.model.now = found
     node.epoch = 1_000
@@ -318,6 +322,16 @@ def test_epochs_are_read_from_the_batches_when_their_file_is_gone_or_damaged() -
                 disk.flip(path, 0)
             log = Log.open(disk, PATH, PARTITION, wall_ms=0, clean=clean, recovery_point=16)
             assert log.epochs.entries == before
+
+
+def test_a_log_that_lost_more_than_was_deleted_goes_on_from_its_start() -> None:
+    node = machine(3, PARTITION)
+    log = node.open()
+    node.append(log, 5)
+    log = Log.open(node.disk, PATH, PARTITION, wall_ms=0, clean=False, start_offset=9)
+    assert (log.start_offset, log.end_offset) == (9, 9)
+    node.disk = node.disk.restart()
+    assert node.open().start_offset == 9
 
 
 def test_opening_again_does_not_read_what_the_recovery_point_vouches_for() -> None:

@@ -1,0 +1,97 @@
+"""Reading a segment that may be damaged: batch after batch with their CRCs, and how damage is
+told from a torn write.
+
+A batch is torn when the file ends within it, or when the part of it in some sector is all zero: a
+sector that was never written. Damage that leaves every sector filled is no torn write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.quorum.log.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+)
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.segment import Segment
+
+SCAN_BYTES = 1024 * 1024
+SECTOR_BYTES = 512
+
+
+def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
+    """(position, header, is it whole and valid) of each batch; the last one has no header, or is
+    not valid, when the segment does not end with a batch."""
+    size = segment.size
+    position, chunk, chunk_from = 0, b"", 0
+    while position < size:
+        at = position - chunk_from
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_from, at = segment.file.pread(SCAN_BYTES, position), position, 0
+        try:
+            header = read_header(chunk, at)
+        except CorruptBatch:
+            yield position, None, False
+            return
+        if position + header.size_bytes > size:
+            yield position, header, False
+            return
+        if at + header.size_bytes > len(chunk):
+            chunk = segment.file.pread(max(SCAN_BYTES, header.size_bytes), position)
+            chunk_from, at = position, 0
+        intact = checksum_is_valid(chunk, at, header)
+        yield position, header, intact
+        if not intact:
+            return
+        position += header.size_bytes
+
+
+def is_torn(segment: Segment, start: int, offset: int) -> bool:
+    """Can the batch that should start there with `offset` be one whose writing was interrupted?"""
+    file, size = segment.file, segment.size
+    head = file.pread(HEADER_BYTES, start)
+    if len(head) < HEADER_BYTES:
+        return True
+    try:
+        header = read_header(head)
+    except CorruptBatch:
+        return _has_empty_sector(head, start)
+    if start + header.size_bytes <= size:
+        return _has_empty_sector(file.pread(header.size_bytes, start), start)
+    # The file ends within the batch, unless it is the length that is wrong.
+    tail = file.pread(size - start, start)
+    if _has_empty_sector(tail, start):
+        return True
+    whole = header._replace(length=len(tail) - PREFIX_BYTES)
+    return not checksum_is_valid(tail, 0, whole) and not _a_batch_follows(tail, offset)
+
+
+def _has_empty_sector(data: bytes, position: int) -> bool:
+    """Is the part of `data` in some sector of the file all zero?"""
+    start = 0
+    while start < len(data):
+        end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
+        if not any(data[start:end]):
+            return True
+        start = end
+    return False
+
+
+def _a_batch_follows(data: bytes, offset: int) -> bool:
+    """Is there a valid batch of a later offset anywhere behind the first byte?"""
+    for start in range(1, len(data) - HEADER_BYTES + 1):
+        if data[start : start + 3] != b"\0\0\0":  # no offset is that large
+            continue
+        try:
+            header = read_header(data, start)
+        except CorruptBatch:
+            continue
+        if header.base_offset <= offset or start + header.size_bytes > len(data):
+            continue
+        if checksum_is_valid(data, start, header):
+            return True
+    return False
