@@ -146,7 +146,8 @@ def _metadata(value: Buffer) -> tuple[str, int, object]:
     try:
         record, version = decode_versioned(value)
     except UnknownRecord as unknown:
-        kind = OTHER_RECORDS.get(unknown.api_key, f"UNKNOWN_RECORD_{unknown.api_key}")
+        named = unknown.name or OTHER_RECORDS.get(unknown.api_key)
+        kind = named or f"UNKNOWN_RECORD_{unknown.api_key}"
         return kind, unknown.version, {"apiKey": unknown.api_key, "frame": bytes(value).hex()}
     return TYPE_NAMES[type(record)], version, record
 

@@ -100,14 +100,17 @@ def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Every batch that begins in the slice, checked."""
+    """Every batch that begins in the slice, checked; and that a good one follows the last, because
+    the slice that this one belongs to would look past it for its own first."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
-        position = piece.start if piece.start == 0 else window.next_batch(piece.start, piece.end)
-        while position < piece.end:
+        position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
+        while position is not None and position < piece.size_bytes:
             header = window.batch_at(position)
             if header is None:
                 window.refuse_unless_torn(position)
+                return
+            if position >= piece.end:
                 return
             yield header, window.bytes_of(position, header)
             position += header.size_bytes
@@ -144,22 +147,22 @@ class _Window:
         first = position - self._piece.start
         return self._data[first : first + header.size_bytes]
 
-    def next_batch(self, position: int, end: int) -> int:
-        """Where the first batch at or after `position` begins, or `end`."""
+    def next_batch(self, position: int, end: int) -> int | None:
+        """Where the first batch at or after `position` and before `end` begins."""
         start = self._piece.start
         self._reach(end + MAGIC_AT)
         while True:
             magic = self._data.find(MAGIC_BYTE, position - start + MAGIC_AT)
             position = magic + start - MAGIC_AT
             if magic < 0 or position >= end:
-                return end
+                return None
             if self.batch_at(position) is not None:
                 return position
             position += 1
 
     def refuse_unless_torn(self, position: int) -> None:
-        size = self._piece.size_bytes
-        if self._piece.may_be_torn and self.next_batch(position + 1, size) == size:
+        piece = self._piece
+        if piece.may_be_torn and self.next_batch(position + 1, piece.size_bytes) is None:
             return
         raise DamagedLog(
             f"{self._piece.path}: the batch at byte {position} is damaged, and it is not the torn "

@@ -15,6 +15,7 @@ class UnknownRecord(MetadataError):
     def __init__(self, api_key: int, version: int, name: str | None) -> None:
         self.api_key = api_key
         self.version = version
+        self.name = name
         known = f"{name} version {version}" if name else f"record type {api_key} version {version}"
         super().__init__(
             f"{known} is unknown: it was written at a newer metadata.version or by a feature that "

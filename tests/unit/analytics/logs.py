@@ -1,0 +1,150 @@
+"""A small metadata log of our own, with everything in it that the real Kafka's fixture lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from quorate.quorum.raft.control import ControlType, control_key, leader_change
+
+A, B = Uuid(b"A" * 16), Uuid(b"B" * 16)
+START_MS = 1_800_000_000_000
+STEP_MS = 1_000
+
+
+def register(broker: int, epoch: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker,
+        incarnation_id=A,
+        broker_epoch=epoch,
+        end_points=(),
+        cause=Cause.REGISTERED,
+    )
+
+
+def fencing(broker: int, epoch: int, fenced: int, cause: str) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker, broker_epoch=epoch, fenced=fenced, cause=cause
+    )
+
+
+def created(topic_id: Uuid, partition_id: int, leader: int) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=(1, 2, 3),
+        isr=(1, 2, 3),
+        leader=leader,
+        leader_epoch=0,
+        partition_epoch=0,
+        cause=Cause.TOPIC_CREATED,
+    )
+
+
+def change(
+    topic_id: Uuid,
+    partition_id: int,
+    cause: str,
+    isr: tuple[int, ...] | None = None,
+    leader: int = -2,
+) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        partition_id=partition_id, topic_id=topic_id, isr=isr, leader=leader, cause=cause
+    )
+
+
+def min_isr(topic: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=2 if topic else 4,
+        resource_name=topic,
+        name="min.insync.replicas",
+        value=value,
+    )
+
+
+BEGIN, END, ABORT = (
+    BeginTransactionRecord(name="x"),
+    EndTransactionRecord(),
+    AbortTransactionRecord(),
+)
+
+SCRIPT: tuple[tuple[MetadataRecord, ...], ...] = (
+    (BEGIN, min_isr("", "2"), END),
+    tuple(register(broker, 10 + broker) for broker in (1, 2, 3)),
+    tuple(fencing(broker, 10 + broker, -1, Cause.BROKER_UNFENCED) for broker in (1, 2, 3)),
+    (TopicRecord(name="a", topic_id=A), created(A, 0, 1), created(A, 1, 2)),
+    (BEGIN, TopicRecord(name="never", topic_id=B), created(B, 0, 1), ABORT),
+    (change(A, 1, Cause.ISR_SHRINK_LAG, isr=(2, 1)),),
+    (
+        fencing(2, 12, 1, Cause.SESSION_EXPIRED),
+        change(A, 0, Cause.SESSION_EXPIRED, isr=(1, 3)),
+        change(A, 1, Cause.SESSION_EXPIRED, isr=(1,), leader=1),
+    ),
+    (min_isr("a", "1"), change(A, 1, Cause.ISR_EXPAND, isr=(1, 3))),
+    (
+        fencing(1, 11, 1, Cause.CONNECTION_LOST),
+        change(A, 0, Cause.CONNECTION_LOST, isr=(3,), leader=3),
+        change(A, 1, Cause.CONNECTION_LOST, isr=(3,), leader=-1),
+    ),
+    (min_isr("a", None), fencing(2, 12, -1, Cause.BROKER_UNFENCED)),
+    (change(A, 0, Cause.ISR_EXPAND, isr=(3, 2)),),
+    (change(A, 1, Cause.UNCLEAN_ELECTION, isr=(2,), leader=2),),
+    (register(3, 30), change(A, 0, Cause.UNCLEAN_RESTART, isr=(2,), leader=2)),
+    (BrokerRegistrationChangeRecord(
+        broker_id=2, broker_epoch=12, in_controlled_shutdown=1, cause=Cause.CONTROLLED_SHUTDOWN
+    ),),
+    (fencing(2, 12, 1, Cause.SHUTDOWN_COMPLETE), fencing(3, 30, -1, Cause.BROKER_UNFENCED)),
+    (UnregisterBrokerRecord(broker_id=3, broker_epoch=30, cause=Cause.UNREGISTERED),),
+    (TopicRecord(name="b", topic_id=B), created(B, 0, 1)),
+    (RemoveTopicRecord(topic_id=A),),
+    (BEGIN, change(B, 0, Cause.ISR_SHRINK_LAG, isr=())),
+)  # fmt: skip
+
+
+def batches(script: Sequence[Sequence[MetadataRecord]] = SCRIPT) -> list[bytes]:
+    """Control record first, as every epoch; a batch per entry, a second apart."""
+    voter = ReplicaKey(1, A)
+    value = leader_change(1, (voter,), (voter,))
+    begin = Record(0, START_MS, control_key(ControlType.LEADER_CHANGE), value)
+    made = [bytes(build_batch([begin], leader_epoch=1, flags=CONTROL))]
+    offset = 1
+    for step, records in enumerate(script, 1):
+        made.append(
+            bytes(
+                build_value_batch(
+                    [encode_record(record) for record in records],
+                    base_offset=offset,
+                    leader_epoch=1,
+                    timestamp_ms=START_MS + step * STEP_MS,
+                )
+            )
+        )
+        offset += len(records)
+    return made
+
+
+def write_segment(directory: Path, base_offset: int, data: bytes) -> Path:
+    partition = directory / "__cluster_metadata-0"
+    partition.mkdir(parents=True, exist_ok=True)
+    path = partition / f"{base_offset:020d}.log"
+    path.write_bytes(data)
+    return path

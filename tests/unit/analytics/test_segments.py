@@ -1,0 +1,109 @@
+"""Slices of a log: cut anywhere they give every batch once; a torn end is not damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate.quorum.analytics.segments import (
+    DamagedLog,
+    NoMetadataLog,
+    log_slices,
+    log_start_offset,
+    metadata_dir,
+    read_batches,
+    snapshot_slices,
+)
+from tests.unit.analytics.logs import batches, write_segment
+from tests.unit.metadata.kafka_dump import C1, LOG
+
+BATCHES = batches()
+
+
+def offsets(directory: Path, slice_bytes: int = 1 << 20) -> list[int]:
+    """Base offsets of all batches, slice after slice."""
+    return [
+        header.base_offset
+        for piece in log_slices(metadata_dir(str(directory)), slice_bytes)
+        for header, _ in read_batches(piece)
+    ]
+
+
+def two_segments(tmp_path: Path, tail: bytes = b"") -> tuple[Path, Path, list[int]]:
+    whole = b"".join(BATCHES)
+    base = int.from_bytes(BATCHES[6][:8], "big")
+    first = write_segment(tmp_path, 0, b"".join(BATCHES[:6]))
+    second = write_segment(tmp_path, base, b"".join(BATCHES[6:]) + tail)
+    assert len(whole) == first.stat().st_size + second.stat().st_size - len(tail)
+    return first, second, [int.from_bytes(batch[:8], "big") for batch in BATCHES]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 4000))
+def test_any_slice_size_gives_every_batch_once(slice_bytes: int) -> None:
+    assert offsets(C1, slice_bytes) == WHOLE
+
+
+WHOLE = offsets(C1)
+
+
+def test_slices_cover_a_real_log_of_many_batches() -> None:
+    assert len(WHOLE) > 200
+    assert len(log_slices(C1, 1000)) == -(-LOG.stat().st_size // 1000)
+
+
+@pytest.mark.parametrize("slice_bytes", [50, 1 << 20])
+def test_a_torn_end_of_a_live_log_is_no_error(tmp_path: Path, slice_bytes: int) -> None:
+    """R43: what a crash left of a batch that was never acknowledged."""
+    for tail in (BATCHES[1][:-1], BATCHES[1][:70], BATCHES[1][:30], b"\0" * 500):
+        _, _, expected = two_segments(tmp_path, tail)
+        assert offsets(tmp_path, slice_bytes) == expected
+
+
+@pytest.mark.parametrize("slice_bytes", [50, 1 << 20])
+def test_damage_with_batches_behind_it_is_an_error(tmp_path: Path, slice_bytes: int) -> None:
+    _, second, _ = two_segments(tmp_path)
+    data = bytearray(second.read_bytes())
+    data[len(BATCHES[6]) + 70] ^= 1
+    second.write_bytes(data)
+    with pytest.raises(DamagedLog, match=rf"{second.name}: the batch at byte {len(BATCHES[6])} "):
+        offsets(tmp_path, slice_bytes)
+
+
+def test_a_torn_end_of_a_sealed_segment_is_damage(tmp_path: Path) -> None:
+    first, _, _ = two_segments(tmp_path)
+    first.write_bytes(first.read_bytes()[:-1])
+    with pytest.raises(DamagedLog, match=first.name):
+        offsets(tmp_path)
+
+
+def test_a_log_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+    """A follower may truncate its uncommitted tail after the slices were planned."""
+    _, second, expected = two_segments(tmp_path)
+    pieces = log_slices(metadata_dir(str(tmp_path)), 1 << 20)
+    second.write_bytes(second.read_bytes()[: -len(BATCHES[-1])])
+    found = [header.base_offset for piece in pieces for header, _ in read_batches(piece)]
+    assert found == expected[:-1]
+
+
+def test_where_the_log_is(tmp_path: Path) -> None:
+    two_segments(tmp_path)
+    inside = tmp_path / "__cluster_metadata-0"
+    assert metadata_dir(str(tmp_path)) == metadata_dir(f"file:{inside}") == inside
+    with pytest.raises(NoMetadataLog, match="give a node's log directory"):
+        metadata_dir(str(tmp_path / "elsewhere"))
+
+
+def test_snapshots_are_found_and_the_base_is_the_one_where_the_log_begins(tmp_path: Path) -> None:
+    assert len(snapshot_slices(C1, only_base=False)) == 2
+    assert snapshot_slices(C1, only_base=True) == []
+    write_segment(tmp_path, 125, b"")
+    directory = metadata_dir(str(tmp_path))
+    for name in ("00000000000000000125-0000000001", "00000000000000000368-0000000001"):
+        (directory / f"{name}.checkpoint").write_bytes(b"")
+    assert log_start_offset(directory) == 125
+    (base,) = snapshot_slices(directory, only_base=True)
+    assert base.snapshot is not None and base.snapshot.end_offset == 125

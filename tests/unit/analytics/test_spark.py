@@ -1,0 +1,144 @@
+"""One small Spark for all: the tables of a real Kafka's log and of ours against plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from quorate.quorum.analytics.java import NoJava, find_java
+from quorate.quorum.analytics.report import Summary, report
+from quorate.quorum.analytics.session import local_session
+from tests.unit.analytics.logs import SCRIPT, START_MS, STEP_MS, batches, write_segment
+from tests.unit.analytics.oracle import Row, Tables, logged
+from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, CHECKPOINTS, HISTORY, LOG, dumped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # pyspark's own
+    pytest.mark.timeout(240),
+]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    try:
+        find_java()
+    except NoJava as missing:
+        pytest.skip(str(missing))
+    with local_session("tests") as session:
+        yield session
+
+
+def as_seen(expected: list[Row], path: Path) -> tuple[list[Row], list[Row]]:
+    """(expected, what the Parquet table at `path` says of the same columns), both in one order."""
+    names = [name for name in expected[0] if not name.startswith("leaving")]
+    rows = pq.read_table(path).to_pylist()
+    return in_order([{name: row[name] for name in names} for row in expected]), in_order(
+        [{name: row[name] for name in names} for row in rows]
+    )
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: repr(sorted(row.items())))
+
+
+def check(tables: Tables, parquet: Path) -> None:
+    for name in ("leadership", "isr", "sessions", "availability"):
+        expected, seen = as_seen(getattr(tables, name), parquet / name)
+        assert seen == expected, name
+
+
+def test_a_real_kafkas_history(spark: SparkSession, tmp_path: Path) -> None:
+    summary = report(C1, tmp_path / "out.html", tmp_path / "tables", spark=spark)
+    records = logged(LOG.read_bytes())
+    tables = Tables(records[-1][1]).fold(records)
+    check(tables, tmp_path / "tables")
+    assert summary.records == 479
+    assert final_leaders(tmp_path / "tables") == {
+        (topic, partition["partition"]): partition["leader"]
+        for topic, partitions in HISTORY["final"].items()
+        for partition in partitions
+    }
+    assert "topic-12-1" in (tmp_path / "out.html").read_text()
+
+
+def final_leaders(parquet: Path) -> dict[tuple[str, int], int]:
+    rows = pq.read_table(parquet / "leadership").to_pylist()
+    return {
+        (row["topic"], row["partition"]): row["leader"]
+        for row in rows
+        if row["start_offset"] <= BEFORE_SHUTDOWN
+        and (row["end_offset"] is None or row["end_offset"] > BEFORE_SHUTDOWN)
+    }
+
+
+def test_our_own_history_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    data = b"".join(batches())
+    write_segment(tmp_path, 0, data)
+    summary = report(tmp_path, tmp_path / "out.html", tmp_path / "tables", spark=spark)
+    tables = Tables(START_MS + len(SCRIPT) * STEP_MS).fold(logged(data))
+    check(tables, tmp_path / "tables")
+    assert_tells_the_story(summary, tmp_path)
+    assert "connection-lost" in (tmp_path / "out.html").read_text()
+
+
+def assert_tells_the_story(summary: Summary, directory: Path) -> None:
+    """What the oracle might get wrong in the same way, said by hand."""
+    leadership = rows_of(directory, "leadership", "start_offset")
+    one = [row for row in leadership if (row["topic"], row["partition"]) == ("a", 1)]
+    assert [(row["leader"], row["cause"], row["duration_ms"]) for row in one] == [
+        (2, "topic-created", 3 * STEP_MS),
+        (1, "session-expired", 2 * STEP_MS),
+        (-1, "connection-lost", 3 * STEP_MS),
+        (2, "unclean-election", 6 * STEP_MS),
+    ]
+    assert "never" not in {row["topic"] for row in leadership}, "its transaction was aborted"
+    sessions = rows_of(directory, "sessions", "registered_offset", "unfenced_offset")
+    assert [(row["broker"], row["ended"], row["cause"]) for row in sessions] == [
+        (1, "fenced", "connection-lost"),
+        (2, "fenced", "session-expired"),
+        (2, "shutdown", "shutdown-complete"),
+        (3, "replaced", "registered"),
+        (3, "unregistered", "unregistered"),
+    ]
+    below = [
+        (row["partition"], row["isr"], row["min_isr"])
+        for row in rows_of(directory, "isr", "offset")
+        if row["below_min"]
+    ]
+    assert below == [(1, [1], 2), (1, [2], 2), (0, [2], 2)]
+    assert (summary.partitions, summary.partitions_without_leader) == (3, 1)
+    assert summary.longest_without_leader_ms == 3 * STEP_MS
+
+
+def rows_of(directory: Path, name: str, *order: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(directory / "tables" / name).to_pylist()
+    return sorted(rows, key=lambda row: [row[each] for each in order])
+
+
+def test_slices_snapshots_and_a_wrong_option(spark: SparkSession) -> None:
+    source = spark.read.format("quorate.metadata").option("sliceBytes", "6000")
+    counts = {
+        row["snapshot"]: row["count"]
+        for row in source.option("include", "snapshots")
+        .load(str(C1))
+        .selectExpr("snapshot_index is not null as snapshot")
+        .groupBy("snapshot")
+        .count()
+        .collect()
+    }
+    held = sum(len(list(dumped(path))) for path in CHECKPOINTS)
+    assert counts == {False: 479, True: held + 2 * len(CHECKPOINTS)}, "and headers and footers"
+    with pytest.raises(Exception, match="include is 'all'"):
+        source.option("include", "all").load(str(C1)).count()
