@@ -19,6 +19,7 @@ from quorate.broker.replication.alter_partition_sender import AlterPartitionSend
 from quorate.broker.replication.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
+from quorate.broker.suspects import Suspects
 from quorate.broker.topic_settings import EffectiveTopicSettings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
@@ -49,6 +50,11 @@ class BrokerNode:
         replication = ReplicationSettings.of(config, config.log_dir)
         assert config.listeners.replication is not None
         self._replication_listener = config.listeners.replication.name
+        self.suspects = Suspects(
+            seams.clock,
+            lambda: self.replicas.registry.image,
+            enabled=config["quorate.hints.enable"],
+        )
         self.replicas = ReplicaManager(
             seams,
             replication,
@@ -58,6 +64,7 @@ class BrokerNode:
             broker_epoch=self._broker_epoch,
             address_of=self._replication_address,
             on_failure=core.fail,
+            on_link_lost=self.suspects.link_lost,
         )
         self.services = Services(
             config=config,
@@ -67,6 +74,7 @@ class BrokerNode:
             replicas=self.replicas,
             forwarder=self.client,
             producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
+            suspects=self.suspects,
         )
         self.lifecycle: BrokerLifecycle | None = None
         self._listeners: dict[str, Listener] = {}
@@ -152,6 +160,7 @@ class BrokerNode:
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
         if self._applying:
             self.replicas.apply(image, delta)
+            self.suspects.image_changed(delta)
         if self.lifecycle is None:
             return
         self.lifecycle.metadata_replayed(image.last.offset)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from quorate.broker.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -35,8 +36,13 @@ class MetadataHandler:
     image: Callable[[], MetadataImage]
     auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None]], None] | None
     """Create these topics with defaults, then tell what became of each; None: switched off."""
+    suspects: Suspects
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> None:
+        if not self.suspects.hold(lambda: self._handle(context, request)):
+            self._handle(context, request)
+
+    def _handle(self, context: RequestContext, request: MetadataRequest) -> None:
         image = self.image()
         wanted = self._wanted(image, request, context.version)
         missing = [

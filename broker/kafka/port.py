@@ -16,6 +16,7 @@ from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.broker.suspects import Suspects
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
@@ -35,6 +36,7 @@ class Services:
     replicas: Replicas
     forwarder: Forwarder
     producer_ids: ProducerIds
+    suspects: Suspects
 
 
 def client_port(services: Services, listener: str) -> KafkaServer:
@@ -45,6 +47,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         cluster_id=services.cluster_id,
         listener=listener,
         image=image,
+        suspects=services.suspects,
         auto_create=creation.create if config["auto.create.topics.enable"] else None,
     )
     cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)

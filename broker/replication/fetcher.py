@@ -46,6 +46,8 @@ class Follower:
     broker_epoch: Callable[[], int]
     truncated: Callable[[Hosted, int], None]
     on_disk_failure: Callable[[OSError], None]
+    link_lost: Callable[[int], None]
+    """To this leader; the first time after it worked."""
 
 
 class Fetcher:
@@ -254,6 +256,7 @@ class Fetcher:
 
     def _lost(self, reason: str) -> None:
         if self._failures == 0:
+            self._follower.link_lost(self._leader_id)
             logger.info("no fetch from broker %d at %s: %s", self._leader_id, self.address, reason)
         if self._client is not None:
             self._client.close()

@@ -40,6 +40,7 @@ class ReplicaManager:
         broker_epoch: Callable[[], int],
         address_of: Callable[[int], Address | None],
         on_failure: Callable[[BaseException], None],
+        on_link_lost: Callable[[int], None] = lambda broker_id: None,
     ) -> None:
         """`topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
         node port in the latest image; `on_failure` is told when the disk failed: the node stops."""
@@ -72,6 +73,7 @@ class ReplicaManager:
             broker_epoch=broker_epoch,
             truncated=lambda hosted, offset: self.logs.truncated(name_of(hosted), offset),
             on_disk_failure=on_failure,
+            link_lost=on_link_lost,
         )
         self._fetchers = Fetchers(seams, settings, follower, address_of)
         opening = Opening(seams, self.registry, self.logs, broker_id, topic_settings, propose)

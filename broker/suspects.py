@@ -1,0 +1,56 @@
+"""Brokers whose link just died, while the controller has not said yet what became of them.
+
+A client that loses a broker asks the others who leads now, usually a few milliseconds before the
+controller has fenced the dead one; librdkafka then believes the old leader for another second. So
+an answer that would name a suspect waits for the controller's verdict, for HOLD_MS at most. This is
+a hint (design idea 9): nothing is decided here, and a suspect that lives costs a short delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.seams import Clock
+
+HOLD_MS = 150
+MAX_HELD = 1000
+
+
+class Suspects:
+    def __init__(self, clock: Clock, image: Callable[[], MetadataImage], *, enabled: bool) -> None:
+        self._clock = clock
+        self._image = image
+        self._enabled = enabled
+        self._since_ms: dict[int, int] = {}
+        self._held: list[Callable[[], None]] = []
+
+    def link_lost(self, broker_id: int) -> None:
+        broker = self._image().brokers.get(broker_id)
+        if not self._enabled or broker is None or broker.fenced or broker_id in self._since_ms:
+            return
+        now_ms = self._clock.now_ms()
+        self._since_ms[broker_id] = now_ms
+        self._clock.call_later(HOLD_MS, lambda: self._clear(broker_id, now_ms))
+
+    def image_changed(self, delta: ImageDelta) -> None:
+        for broker_id in delta.brokers:
+            if broker_id in self._since_ms:
+                self._clear(broker_id, self._since_ms[broker_id])
+
+    def hold(self, answer: Callable[[], None]) -> bool:
+        """True: there is a suspect, and `answer` is called when there is none any more."""
+        if not self._since_ms or len(self._held) >= MAX_HELD:
+            return False
+        self._held.append(answer)
+        return True
+
+    def _clear(self, broker_id: int, since_ms: int) -> None:
+        if self._since_ms.get(broker_id) != since_ms:
+            return
+        del self._since_ms[broker_id]
+        if not self._since_ms:
+            held, self._held = self._held, []
+            for answer in held:
+                answer()
