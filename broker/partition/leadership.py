@@ -58,7 +58,9 @@ class Leadership:
         new_epoch = value.leader_epoch > self.epoch
         if not new_epoch and value.partition_epoch <= self.partition_epoch:
             return False
-        new_leader = self.epoch < 0
+        # Where epochs were missed, another may have led in between, and followers have truncated:
+        # what they had in ours says nothing any more.
+        new_leader = self.epoch < 0 or value.leader_epoch > self.epoch + 1
         known = self.replicas
         self.replicas = {
             each: known.get(each) or ReplicaState(each)

@@ -203,6 +203,23 @@ def test_metadata_of_the_epoch_already_known_does_not_forget_a_proposal() -> Non
     assert isr_of(leader) == ((1, 2), (1, 2, 3))
 
 
+def test_what_followers_had_counts_only_if_nobody_else_led_since() -> None:
+    """A leader that replays several epochs at once and leads again: its followers followed another
+    meanwhile and may have truncated."""
+    leader = leader_of((1, 2))
+    append(leader, 5)
+    fetch(leader, 2, 4)
+    leader.make_leader(value(1, 6, (1, 2)), now_ms=0)
+    append(leader, 5)
+    assert leader.high_watermark == 4, "re-elected at once"
+    fetch(leader, 2, 8)
+    assert leader.high_watermark == 8
+    append(leader, 5)
+    leader.make_leader(value(1, 8, (1, 2)), now_ms=0)
+    assert leader.leadership is not None
+    assert leader.leadership.replicas[2].end_offset == -1
+
+
 def test_answer_to_an_older_leadership_is_ignored() -> None:
     leader = leader_of((1, 2))
     fetch(leader, 3, 0)

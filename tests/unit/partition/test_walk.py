@@ -159,7 +159,10 @@ class Walk:
     def rule(self) -> None:
         if not self.proposals:
             return
-        _, replica, change = self.proposals.pop(self.random.randrange(len(self.proposals)))
+        chosen = self.random.randrange(len(self.proposals))
+        broker_id, replica, change = self.proposals.pop(chosen)
+        if self.replicas[broker_id] is not replica:
+            return  # of an earlier incarnation: STALE_BROKER_EPOCH, and nobody is there to hear it
         error = self.refusal(change)
         if error:
             answer = result(change, error)
