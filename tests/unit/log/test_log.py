@@ -160,6 +160,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(disk: SimDisk, log: Log) -> None:
     with pytest.raises(OSError) as raised:
         append(log, 0, b"x" * 500)
     assert raised.value.errno == errno.ENOSPC
+    assert len(disk.content(f"{PATH}/{0:020}.log")) == log.size_bytes
     disk.capacity_bytes = None
     append(log, 0, b"short")
     assert len(entries(log)) == 4
@@ -234,6 +235,17 @@ def test_timestamps_are_found_by_their_first_record(log: Log) -> None:
     assert log.offset_for_timestamp(4_901) is None
     log.advance_start(150)
     assert log.offset_for_timestamp(0) == TimestampOffset(3_700, 150, 3)
+
+
+def test_timestamps_of_what_was_truncated_are_forgotten(log: Log) -> None:
+    for number in range(20):
+        log.append(batch(number, 0, [b"x" * 50], timestamp_ms=10_000), wall_ms=0)
+    log.truncate_to(4)
+    for number in range(4, 20):
+        log.append(batch(number, 1, [b"x" * 50], timestamp_ms=10_000 - number), wall_ms=0)
+    log.append(batch(20, 1, [b"late"], timestamp_ms=19_980), wall_ms=0)
+    assert log.offset_for_timestamp(10_004) == TimestampOffset(20_000, 20, 1)
+    assert log.offset_for_timestamp(10_003) == TimestampOffset(10_003, 3, 0)
 
 
 def test_records_before_the_start_are_gone(log: Log) -> None:

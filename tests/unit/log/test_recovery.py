@@ -297,6 +297,32 @@ def test_a_wrong_length_is_damage_and_not_torn(follows: bytes) -> None:
         reopen()
 
 
+def test_a_batch_of_an_older_epoch_does_not_continue_the_log() -> None:
+    """Left of what was truncated; a leader of epoch 4 never wrote it there."""
+    for log_settings in (METADATA, PARTITION):
+        node = machine(1, log_settings)
+        log = node.open()
+        append(log, 4, b"new")
+        file = node.disk.open(f"{PATH}/{0:020}.log")
+        file.pwrite(batch(1, 3, [b"old"]), file.size())
+        if log_settings is METADATA:
+            with pytest.raises(CorruptLog, match="leader epoch 3 follows 4"):
+                node.open()
+        else:
+            assert node.open().end_offset == 1
+
+
+def test_a_truncation_of_the_metadata_log_is_durable_at_once() -> None:
+    for seed in range(30):
+        node = machine(seed, METADATA)
+        log = node.open()
+        node.append(log, 30)
+        node.flush(log)
+        node.truncate(log, 3)
+        node.disk = node.disk.crash()
+        assert node.open().end_offset == 3
+
+
 def test_nothing_survives_behind_a_cut(caplog: pytest.LogCaptureFixture) -> None:
     """A segment that outlived the one before it was never acknowledged either."""
     node = machine(3, PARTITION)
