@@ -67,7 +67,8 @@ class ElectionFile:
     def _contents(self, election: Election) -> dict[str, bytes]:
         dynamic = self._kraft_version > 0
         kafka = encode_v1(election) if dynamic else encode_v0(election, self._voter_ids)
-        return {KAFKA_NAME: kafka, COPY_NAME: encode_copy(election)}
+        # The copy first: if a crash comes in between, the newer one is the one that says all.
+        return {COPY_NAME: encode_copy(election), KAFKA_NAME: kafka}
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"

@@ -110,10 +110,9 @@ def on_vote_response(
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return
     state.asked.discard(voter_id)
-    if isinstance(state, Candidate) and state.lost:
-        return
     if response is None:
-        state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
+        if not (isinstance(state, Candidate) and state.lost):
+            state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
     if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
         core.refused(voter_id, response.error)

@@ -24,6 +24,7 @@ from tests.unit.raft.memory_log import MemoryLog
 
 CLUSTER_ID = "raft-test"
 WALL_OFFSET_MS = 1_700_000_000_000
+MAX_TICKS_PER_MS = 5
 
 
 def directory(node_id: int, number: int = 1) -> Uuid:
@@ -55,7 +56,7 @@ class Node:
     saving: Election | None = None
     outbox: deque[Effect] = field(default_factory=deque)
     flushes: deque[effects.Flush] = field(default_factory=deque)
-    waiting: dict[int, int] = field(default_factory=dict)  # token -> timeout
+    waiting: dict[int, tuple[int, int]] = field(default_factory=dict)  # token -> (timeout, voter)
     incoming: dict[int, tuple[int, int]] = field(default_factory=dict)  # token -> (source, token)
     incarnation: int = 0
     high_watermark: int = 0
@@ -135,6 +136,10 @@ class Cluster:
         """The process dies too: others see closed links, and refusals when they reconnect."""
         self.crash(node_id)
         for other_id in self.up():
+            node = self.nodes[other_id]
+            for token in [each for each, (_, to) in node.waiting.items() if to == node_id]:
+                del node.waiting[token]
+                node.core.response(self.now_ms, token, None)
             self.core(other_id).link_lost(self.now_ms, node_id)
             self.core(other_id).link_refused(self.now_ms, node_id)
             self.collect(self.nodes[other_id])
@@ -271,7 +276,7 @@ class Cluster:
             case effects.Persist(election):
                 node.saving = election
             case effects.Send(voter_id, token, request, timeout_ms):
-                node.waiting[token] = self.now_ms + timeout_ms
+                node.waiting[token] = (self.now_ms + timeout_ms, voter_id)
                 if (node.me.id, voter_id) not in self.cut:
                     self.letters.append(Letter(node.me.id, voter_id, token, request, False))
             case effects.Reply(token, response):
@@ -321,20 +326,24 @@ class Cluster:
             node = self.nodes[node_id]
             deadline_ms = node.core.deadline_ms()
             due += [] if deadline_ms is None else [deadline_ms]
-            due += node.waiting.values()
+            due += [timeout_ms for timeout_ms, _ in node.waiting.values()]
         self.now_ms = max(self.now_ms, min(due))
         for node_id in self.up():
             self.tick(node_id)
 
     def tick(self, node_id: int) -> None:
         node = self.nodes[node_id]
-        for token, timeout_ms in list(node.waiting.items()):
+        for token, (timeout_ms, _) in list(node.waiting.items()):
             if timeout_ms <= self.now_ms:
                 del node.waiting[token]
                 node.core.response(self.now_ms, token, None)
-        deadline_ms = node.core.deadline_ms()
-        if deadline_ms is not None and deadline_ms <= self.now_ms:
+        for _ in range(MAX_TICKS_PER_MS):
+            deadline_ms = node.core.deadline_ms()
+            if deadline_ms is None or deadline_ms > self.now_ms:
+                break
             node.core.tick(self.now_ms)
+        else:
+            raise AssertionError(f"node {node_id} wants to be woken all the time: {node.core.role}")
         self.collect(node)
 
     def run(self, duration_ms: int) -> None:

@@ -1,0 +1,49 @@
+"""Control records, against the bytes that Apache Kafka 4.1.1 wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.raft.control import (
+    ControlType,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    control_key,
+    leader_change,
+)
+from quorate.quorum.rpc.kafka.codec import decode, encode
+from tests.unit.raft.harness import key
+
+KAFKA_LOG = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1/00000000000000000000.log"
+
+
+def test_kafkas_leader_change_is_read_and_written_alike() -> None:
+    data = KAFKA_LOG.read_bytes()
+    (position, header), *_ = batches(data)
+    assert header.is_control
+    record = next(records_of(data, position, header))
+    assert record.key == control_key(ControlType.LEADER_CHANGE)
+    assert record.value is not None
+    message = decode(LeaderChangeMessage, 0, record.value)
+
+    def voters(*ids: int) -> tuple[LeaderChangeVoter, ...]:
+        return tuple(LeaderChangeVoter(voter_id=i, voter_directory_id=ZERO_UUID) for i in ids)
+
+    assert message == LeaderChangeMessage(
+        version=0, leader_id=1, voters=voters(1, 2, 3), granting_voters=voters(2, 1)
+    )
+    assert encode(message, 0) == record.value
+
+
+def test_ours_names_the_directories() -> None:
+    value = leader_change(1, (key(1), key(2)), (key(2),))
+    assert decode(LeaderChangeMessage, 1, value) == LeaderChangeMessage(
+        version=1,
+        leader_id=1,
+        voters=tuple(
+            LeaderChangeVoter(voter_id=i, voter_directory_id=key(i).directory_id) for i in (1, 2)
+        ),
+        granting_voters=(LeaderChangeVoter(voter_id=2, voter_directory_id=key(2).directory_id),),
+    )
