@@ -154,8 +154,11 @@ class SegmentIndexes:
         self.max_timestamp_offset = self._base_offset
 
     def load(self) -> bool:
-        """Into memory; False when a file is missing or cannot be an index."""
-        return self._offsets.load() and self._times.load()
+        """Into memory; False, and both empty, when a file is missing or cannot be an index."""
+        if self._offsets.load() and self._times.load():
+            return True
+        self.start()
+        return False
 
     def seal(self) -> None:
         if self.in_memory:

@@ -324,6 +324,23 @@ def test_a_damaged_index_costs_time_and_no_record(disk: SimDisk, log: Log) -> No
             reopened = open_log(after, clean=True)
 
 
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_missing_index_is_built_anew(disk: SimDisk, log: Log, suffix: str) -> None:
+    expected = filled(log, 40)
+    log.close()
+    for truncate_to in (40, 11):
+        after = disk.restart()
+        for name in after.list(PATH):
+            if name.endswith(suffix):
+                after.remove(f"{PATH}/{name}")
+        reopened = open_log(after, clean=True)
+        reopened.truncate_to(truncate_to)
+        assert reopened.offset_for_timestamp(1_009) == TimestampOffset(1_009, 9, 0)
+        assert entries(reopened) == expected[:truncate_to]
+        append(reopened, 1, b"on")
+        reopened.close()
+
+
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 5), st.integers(0, 300)),
