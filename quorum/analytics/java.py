@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from quorate.quorum.analytics.errors import NoJava
+
 SUPPORTED = (17, 21)
 VECTOR_MODULE = "jdk.incubator.vector"
 SHIM = """#!/bin/sh
@@ -25,10 +27,6 @@ for argument do
 done
 exec "{java}" "$@"
 """
-
-
-class NoJava(Exception):
-    """Spark cannot run here."""
 
 
 def ensure_java() -> str:

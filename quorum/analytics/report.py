@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from quorate.quorum.analytics.errors import DamagedLog
 from quorate.quorum.analytics.page import render
 from quorate.quorum.analytics.page_text import History, clock, span
 from quorate.quorum.analytics.segments import metadata_dir
@@ -66,10 +69,20 @@ def report(
 ) -> Summary:
     """In `spark`, or in a small local session of its own. Without `parquet_dir` only the page."""
     metadata_dir(str(source_dir))
-    if spark is None:
-        with local_session("quorate history report") as own:
-            return _report(own, source_dir, out_html, parquet_dir)
-    return _report(spark, source_dir, out_html, parquet_dir)
+    with nullcontext(spark) if spark else local_session("quorate history report") as session:
+        try:
+            return _report(session, source_dir, out_html, parquet_dir)
+        except Exception as error:
+            damage = _said_by_a_task(error)
+            if damage is None:
+                raise
+            raise damage from None
+
+
+def _said_by_a_task(error: Exception) -> DamagedLog | None:
+    """Spark wraps what a task raises in its own errors and two languages' stack traces."""
+    damaged = re.search(r"\bDamagedLog: (.*)", str(error))
+    return DamagedLog(damaged[1]) if damaged else None
 
 
 def read_log(spark: SparkSession, source_dir: Path) -> DataFrame:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from quorate.quorum.analytics.errors import DamagedLog, NoMetadataLog
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
 from quorate.quorum.log.errors import CorruptBatch
@@ -29,14 +30,6 @@ SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 SLICE_BYTES = 8 << 20
 READ_AHEAD_BYTES = 1 << 16
 MAGIC_BYTE, MAGIC_AT = b"\x02", 16
-
-
-class NoMetadataLog(Exception):
-    """The directory given holds no metadata log."""
-
-
-class DamagedLog(Exception):
-    """A batch that is not at the log's end cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

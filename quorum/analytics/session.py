@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from quorate.quorum.analytics import register
@@ -20,12 +22,21 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts sooner
-    "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A short-lived Java is done before its better compiler pays."""
+QUIET = """rootLogger.level = fatal
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %m%n
+"""
+"""What goes wrong comes back as an exception; the log would only say it again, at length."""
 
 
 @contextmanager
@@ -33,11 +44,17 @@ def local_session(app_name: str = "quorate", master: str = "local[2]") -> Iterat
     """A session that knows `quorate.metadata`. Its Python workers run this very interpreter."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS).getOrCreate()
-    try:
-        register(spark)
-        yield spark
-    finally:
-        spark.stop()
+    with TemporaryDirectory(prefix="quorate-spark-") as directory:
+        quiet = Path(directory) / "log4j2.properties"
+        quiet.write_text(QUIET)
+        options = f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{quiet}"
+        builder = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS)
+        spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
+        try:
+            register(spark)
+            yield spark
+        finally:
+            spark.stop()

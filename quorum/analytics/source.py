@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from quorate.quorum.analytics.columns import spark_schema
+from quorate.quorum.analytics.errors import BadOption
 from quorate.quorum.analytics.segments import (
     SLICE_BYTES,
     Slice,
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 
 NAME = "quorate.metadata"
 INCLUDES = ("base", "snapshots")
-
-
-class BadOption(Exception):
-    """An option that the data source does not have."""
 
 
 class SlicePartition(InputPartition):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.analytics import java
+from quorate.quorum.analytics.errors import NoJava
 
 
 def fake_java(home: Path, version: str, modules: str) -> Path:
@@ -45,7 +46,7 @@ def test_a_java_that_does_not_list_its_modules_is_taken_as_it_is(
 
 def test_none_says_what_was_looked_at(candidates: list[Path], tmp_path: Path) -> None:
     candidates.append(fake_java(tmp_path / "new", "25.0.2", ""))
-    with pytest.raises(java.NoJava, match=r"needs Java 17 or 21.*new \(Java 25\)"):
+    with pytest.raises(NoJava, match=r"needs Java 17 or 21.*new \(Java 25\)"):
         java.find_java()
 
 

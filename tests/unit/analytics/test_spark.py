@@ -13,7 +13,8 @@ pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.java import NoJava, find_java
+from quorate.quorum.analytics.errors import DamagedLog, NoJava
+from quorate.quorum.analytics.java import find_java
 from quorate.quorum.analytics.report import Summary, report
 from quorate.quorum.analytics.session import local_session
 from tests.unit.analytics.logs import SCRIPT, START_MS, STEP_MS, batches, write_segment
@@ -125,6 +126,14 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
 def rows_of(directory: Path, name: str, *order: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pq.read_table(directory / "tables" / name).to_pylist()
     return sorted(rows, key=lambda row: [row[each] for each in order])
+
+
+def test_damage_is_said_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
+    data = bytearray(b"".join(batches()))
+    data[200] ^= 1
+    path = write_segment(tmp_path, 0, bytes(data))
+    with pytest.raises(DamagedLog, match=rf"^{path}: the batch at byte \d+ is damaged"):
+        report(tmp_path, tmp_path / "out.html", spark=spark)
 
 
 def test_slices_snapshots_and_a_wrong_option(spark: SparkSession) -> None:
