@@ -52,15 +52,17 @@ class SparseIndex:
         self._memory = bytearray(data)
         return True
 
-    def seal(self) -> None:
-        """Write what is in memory; from now on it is in the file only."""
-        if self._memory is None:
-            return
+    def save(self) -> None:
+        """Write what is in memory."""
+        assert self._memory is not None
         file = self._opened() or self._disk.open(self.path, create=True)
         if file.size() > len(self._memory):
             file.truncate(len(self._memory))
         file.pwrite(self._memory, 0)
         self._file = file
+
+    def leave_memory(self) -> None:
+        """What was saved is searched in its file from now on."""
         self._memory = None
         self._count = None
 
@@ -161,10 +163,13 @@ class SegmentIndexes:
         return False
 
     def seal(self) -> None:
+        """Into their files. When that fails, both stay as they were."""
         if self.in_memory:
             self._add_time()
-            self._offsets.seal()
-            self._times.seal()
+            self._offsets.save()
+            self._times.save()
+            self._offsets.leave_memory()
+            self._times.leave_memory()
 
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch was appended at `position`."""

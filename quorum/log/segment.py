@@ -105,7 +105,8 @@ class Segment:
 
     def close(self) -> None:
         """Nothing of the segment stays in memory or open; it must be resumed to be appended to."""
-        self._indexes.seal()
+        if self._size:  # else there may not even be a file
+            self._indexes.seal()
         self._indexes.close()
         if self._file is not None:
             self._file.close()

@@ -41,6 +41,10 @@ def log(disk: SimDisk) -> Log:
     return open_log(disk)
 
 
+def used_bytes(disk: SimDisk) -> int:
+    return sum(len(disk.content(f"{PATH}/{name}")) for name in disk.list(PATH))
+
+
 def filled(log: Log, count: int, epoch: int = 0) -> list[Entry]:
     for number in range(count):
         append(log, epoch, b"value %d" % number)
@@ -167,6 +171,22 @@ def test_a_full_disk_leaves_the_log_as_it_was(disk: SimDisk, log: Log) -> None:
     assert len(entries(open_log(disk.restart()))) == 4
 
 
+def test_a_full_disk_while_rolling_leaves_the_log_as_it_was(disk: SimDisk, log: Log) -> None:
+    for room in (0, 5, 20, 40, 60, 200):
+        expected = entries(log)
+        while log.size_bytes % 1_000 < 880:
+            append(log, 0, b"fill up")
+            expected.append((0, b"fill up"))
+        disk.capacity_bytes = used_bytes(disk) + room
+        with pytest.raises(OSError):
+            append(log, 0, b"x" * 600)
+        disk.capacity_bytes = None
+        assert entries(log) == expected
+        append(log, 0, b"y" * 600)
+        assert entries(log) == [*expected, (0, b"y" * 600)]
+        log.check()
+
+
 def test_truncation_takes_the_batch_that_holds_the_offset(log: Log) -> None:
     append(log, 0, b"a")
     append(log, 0, b"b", b"c", b"d")
@@ -289,6 +309,11 @@ def test_deletion_renames_as_kafka_does(disk: SimDisk, log: Log) -> None:
     assert after.list("/data") == [target.rpartition("/")[2]]
     after.remove_tree(target)
     assert after.list("/data") == []
+
+
+def test_closing_an_empty_log_leaves_no_file(disk: SimDisk, log: Log) -> None:
+    log.close()
+    assert disk.list(PATH) == []
 
 
 def test_closing_gives_everything_back(disk: SimDisk) -> None:
