@@ -67,11 +67,13 @@ class Deadlines:
         self._timer = None
         now_ms = self._clock.now_ms()
         while self._order and self._order[0] * TICK_MS <= now_ms:
-            due = self._ticks.pop(heapq.heappop(self._order))
-            while due:
+            due = self._ticks[self._order[0]]
+            while due:  # whoever expires may remove others of the same tick
                 waiting = next(iter(due))
                 del due[waiting]
                 waiting.expire()
+            if self._order:  # else closed meanwhile
+                del self._ticks[heapq.heappop(self._order)]
         if self._order and self._timer is None:
             self._watch(self._order[0])
 

@@ -1,0 +1,133 @@
+"""Deadlines and wake-ups on a clock that the test turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.broker.replication.delayed import TICK_MS, Deadlines, Wakeups
+
+
+class Handle:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class TurnedClock:
+    def __init__(self) -> None:
+        self.ms = 0
+        self.timers: list[tuple[float, Callable[[], None], Handle]] = []
+        self.soon: list[Callable[[], None]] = []
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def wall_ms(self) -> int:
+        return self.ms
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Handle:
+        handle = Handle()
+        self.timers.append((self.ms + delay_ms, callback, handle))
+        return handle
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self, to_ms: int) -> None:
+        while due := [each for each in self.live() if each[0] <= to_ms]:
+            when, callback, _ = entry = min(due, key=lambda each: each[0])
+            self.timers.remove(entry)
+            self.ms = int(when)
+            callback()
+        self.ms = to_ms
+
+    def live(self) -> list[tuple[float, Callable[[], None], Handle]]:
+        return [each for each in self.timers if not each[2].cancelled]
+
+
+class Operation:
+    def __init__(self, on_expire: Callable[[], None] = lambda: None) -> None:
+        self.expired = 0
+        self.on_expire = on_expire
+
+    def expire(self) -> None:
+        self.expired += 1
+        self.on_expire()
+
+
+def test_expires_in_time_and_once() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    early, late = Operation(), Operation()
+    deadlines.add(late, 500)
+    deadlines.add(early, 95)
+    clock.turn(94)
+    assert not early.expired
+    clock.turn(95 + TICK_MS)
+    assert (early.expired, late.expired) == (1, 0)
+    clock.turn(600)
+    assert (early.expired, late.expired) == (1, 1)
+    assert len(deadlines) == 0
+
+
+def test_what_is_removed_does_not_expire() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    operation = Operation()
+    deadlines.remove(operation, deadlines.add(operation, 50))
+    clock.turn(100)
+    assert operation.expired == 0
+
+
+def test_one_timer_however_many_wait() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    for timeout_ms in range(1000, 0, -1):
+        deadlines.add(Operation(), timeout_ms)
+    assert len(clock.live()) == 1
+    assert len(deadlines) == 1000
+    clock.turn(2000)
+    assert len(deadlines) == 0
+
+
+def test_expiring_may_remove_and_add_others() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    second = Operation()
+    third = Operation()
+
+    def expired() -> None:
+        deadlines.remove(second, tick)
+        deadlines.add(third, 30)
+
+    deadlines.add(Operation(expired), 50)
+    tick = deadlines.add(second, 50)
+    clock.turn(60)
+    assert (second.expired, third.expired) == (0, 0)
+    clock.turn(120)
+    assert third.expired == 1
+
+
+def test_closed_deadlines_leave_no_timer() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    deadlines.add(Operation(), 50)
+    deadlines.close()
+    assert not clock.live()
+
+
+def test_woken_once_in_order_of_the_first_wake() -> None:
+    clock = TurnedClock()
+    wakeups = Wakeups(clock)
+    ran: list[str] = []
+    first, second = lambda: ran.append("first"), lambda: ran.append("second")
+    for callback in (first, second, first):
+        wakeups.wake(callback)
+    assert len(clock.soon) == 1
+    clock.soon.pop()()
+    assert ran == ["first", "second"]
+    wakeups.wake(first)
+    clock.soon.pop()()
+    assert ran == ["first", "second", "first"]

@@ -1,0 +1,242 @@
+"""Fetch sessions of followers, the leader's end, request by request (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from tests.unit.replication.cluster import Cluster, led_by
+
+PARTITIONS = 5
+
+
+class Leader:
+    """Broker 1 of a cluster of one process; the test plays follower 2."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(brokers=1)
+        self.topic = self.cluster.create("t", [led_by(1, 2)] * PARTITIONS)
+        self.cluster.run(20)
+        self.session = 0
+        self.answers: list[tuple[int, int, list[FetchedPartition]]] = []
+
+    def ask(
+        self,
+        epoch: int,
+        *partitions: FetchPartition,
+        max_bytes: int = 1 << 20,
+        max_wait_ms: int = 500,
+        forgotten: list[tuple[str, Uuid, int]] | None = None,
+        session: int | None = None,
+    ) -> None:
+        request = FetchRequest(
+            2,
+            -1,
+            max_wait_ms,
+            1,
+            max_bytes,
+            0,
+            self.session if session is None else session,
+            epoch,
+            list(partitions),
+            forgotten or [],
+            "",
+        )
+        self.cluster.nodes[1].replicas.fetch_as_replica(
+            request, lambda *answer: self.answers.append((answer[0], answer[1], list(answer[2])))
+        )
+
+    def begin(self) -> None:
+        self.ask(0, *(self.at(0, index) for index in range(PARTITIONS)), max_wait_ms=0)
+        self.cluster.run(20)
+        _, self.session, partitions = self.answers.pop()
+        assert [each.partition for each in partitions] == list(range(PARTITIONS))
+
+    def at(self, offset: int, partition: int = 0, **fields: Any) -> FetchPartition:
+        wanted = FetchPartition("", self.topic, partition, offset, 1 << 20, 0)
+        return wanted._replace(**fields)
+
+    def produce(self, partition: int = 0, count: int = 1) -> None:
+        for _ in range(count):
+            self.cluster.produce(1, self.topic, partition_id=partition, acks=1)
+
+    def run(self, ms: float = 20) -> None:
+        self.cluster.run(ms)
+
+    def answer(self) -> dict[int, FetchedPartition]:
+        assert len(self.answers) == 1, self.answers
+        error, session, partitions = self.answers.pop()
+        assert (error, session) == (0, self.session)
+        return {each.partition: each for each in partitions}
+
+
+@pytest.fixture
+def leader() -> Iterator[Leader]:
+    leader = Leader()
+    leader.begin()
+    yield leader
+    leader.cluster.close()
+
+
+def test_a_parked_fetch_is_answered_with_what_was_appended_only(leader: Leader) -> None:
+    leader.ask(1)
+    leader.run()
+    assert not leader.answers
+    leader.produce(3)
+    leader.run()
+    answer = leader.answer()
+    assert list(answer) == [3]
+    assert len(answer[3].records) > 0
+
+
+def test_appends_of_one_iteration_are_one_answer(leader: Leader) -> None:
+    leader.ask(1)
+    for partition in range(PARTITIONS):
+        leader.produce(partition, 2)
+    leader.run()
+    assert list(leader.answer()) == list(range(PARTITIONS))
+
+
+def test_nothing_new_is_an_empty_answer_when_the_time_is_over(leader: Leader) -> None:
+    leader.ask(1)
+    leader.run(480)
+    assert not leader.answers
+    leader.run(40)
+    assert leader.answer() == {}
+
+
+def test_answered_records_are_not_sent_again_before_they_are_asked_for(leader: Leader) -> None:
+    leader.produce(0)
+    leader.ask(1)
+    leader.run()
+    assert list(leader.answer()) == [0]
+    leader.produce(0)
+    leader.ask(2)
+    leader.run()
+    assert not leader.answers, "its follower has not said yet that it has the first"
+    leader.ask(3, leader.at(1))
+    assert leader.answer() == {}, "one fetch at a time: the older one is let go"
+    leader.run()
+    answer = leader.answer()
+    assert answer[0].high_watermark == 1
+    assert len(answer[0].records) > 0
+
+
+def test_a_moved_high_watermark_travels_with_the_next_answer_but_wakes_nobody(
+    leader: Leader,
+) -> None:
+    leader.produce(0)
+    leader.ask(1)
+    leader.run()
+    leader.answer()
+    leader.ask(2, leader.at(1))
+    leader.run(480)
+    assert not leader.answers
+    leader.run(40)
+    answer = leader.answer()
+    assert (answer[0].high_watermark, len(answer[0].records)) == (1, 0)
+    leader.ask(3)
+    leader.run(520)
+    assert leader.answer() == {}
+
+
+def test_the_byte_limit_leaves_partitions_for_the_next_answer(leader: Leader) -> None:
+    leader.produce(0)
+    leader.produce(1)
+    leader.ask(1, max_bytes=1)
+    leader.run()
+    assert list(leader.answer()) == [0], "one batch always goes"
+    leader.ask(2, leader.at(1, 0), max_bytes=1)
+    leader.run()
+    assert [key for key, each in leader.answer().items() if len(each.records)] == [1]
+
+
+def test_epochs_and_ids_of_sessions(leader: Leader) -> None:
+    leader.ask(2)
+    assert leader.answers.pop()[0] == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    leader.ask(1, session=leader.session + 1)
+    assert leader.answers.pop()[0] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    old = leader.session
+    leader.begin()
+    assert leader.session != old
+    leader.ask(1, session=old)
+    assert leader.answers.pop()[0] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    leader.ask(-1)
+    assert leader.answers.pop() == (0, 0, [])
+    leader.ask(1)
+    assert leader.answers.pop()[0] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_forgotten_partitions_are_silent(leader: Leader) -> None:
+    leader.ask(1, forgotten=[("", leader.topic, 0)])
+    leader.produce(0)
+    leader.run()
+    assert not leader.answers
+    leader.produce(1)
+    leader.run()
+    assert list(leader.answer()) == [1]
+
+
+def test_errors_are_told_once_and_at_once(leader: Leader) -> None:
+    leader.ask(1, leader.at(9))
+    leader.run()
+    assert leader.answer()[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+    leader.ask(2)
+    leader.run()
+    assert not leader.answers
+
+
+def test_divergence_is_told_and_not_counted(leader: Leader) -> None:
+    leader.produce(0, 2)
+    leader.cluster.change(leader.topic, leader=1)
+    leader.cluster.spread()
+    leader.run()
+    leader.produce(0, 2)
+    leader.ask(1, leader.at(3, current_leader_epoch=1, last_fetched_epoch=0))
+    leader.run()
+    assert leader.answer()[0].diverging == EpochOffset(0, 2)
+    assert leader.cluster.offsets(leader.topic) == {1: (4, 0)}
+
+
+def test_r58_fenced_by_a_new_epoch_while_parked(leader: Leader) -> None:
+    leader.ask(1)
+    leader.cluster.change(leader.topic, leader=1)
+    leader.cluster.spread()
+    leader.run()
+    answer = leader.answer()
+    assert answer[0].error == ErrorCode.FENCED_LEADER_EPOCH
+    assert answer[0].leader == (1, 1)
+
+
+def test_newer_epochs_wait_for_the_leaders_metadata_and_give_up_in_the_end(
+    leader: Leader,
+) -> None:
+    leader.ask(1, leader.at(0, current_leader_epoch=1))
+    leader.run(520)
+    assert leader.answer() == {}
+    leader.ask(2, leader.at(0, 1, current_leader_epoch=7))
+    leader.cluster.change(leader.topic, leader=1)
+    leader.cluster.spread()
+    leader.produce(0)
+    leader.run()
+    assert len(leader.answer()[0].records) > 0
+    answers = []
+    for epoch in range(3, 13):
+        leader.ask(epoch)
+        leader.run(520)
+        answers.append(leader.answer())
+    assert [1 in each for each in answers] == [False] * 9 + [True], "after five seconds"
+    assert answers[-1][1].error == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_deleted_partition(leader: Leader) -> None:
+    leader.ask(1)
+    leader.cluster.delete("t")
+    leader.run()
+    assert leader.answer()[0].error == ErrorCode.UNKNOWN_TOPIC_ID
