@@ -148,7 +148,7 @@ class Channel:
                 self._reply(row[1], row[0] + 1, Unsupported(reason=f"{name} is not served here"))
             else:
                 handler(self.peer, kind.read(row), partial(self._reply, row[1], row[0] + 1))
-            if self.closed:
+            if self._link.closed:
                 return
 
     def on_closed(self, error: Exception | None) -> None:
@@ -210,8 +210,8 @@ class Channel:
 
     def _flush(self) -> None:
         """One frame of all that is queued; more only when it would be too large."""
-        if not self._queue or self.closed:
-            return
+        if not self._queue or self._link.closed:
+            return  # what is queued now was provably never sent
         queue, self._queue = self._queue, []
         parts: list[bytes] = []
         room = self._settings.max_frame_bytes - FRAME_HEADER_BYTES

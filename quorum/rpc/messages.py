@@ -71,10 +71,6 @@ class Kind(NamedTuple):
     write: Callable[[int, int, Any], Sequence[Any]]
     read: Callable[[Sequence[Any]], Any]
 
-    @property
-    def is_response(self) -> bool:
-        return bool(self.number & 1)
-
 
 def _kinds() -> list[Kind]:
     numbered = [(2 * rpc.number, rpc.request) for rpc in RPCS if rpc.request is not None]

@@ -97,6 +97,8 @@ class SimLink:
         held, self._held = self._held, []
         for frame in held:
             self._transmit(frame)
+        if self._ended:
+            self._forget()
 
     def _transmit(self, frame: bytes | None) -> None:
         if self._path.blocked:
@@ -166,6 +168,9 @@ class SimLink:
         self.handler.on_closed(self._error or error)
 
     def _forget(self) -> None:
+        """Unless a blocked path still holds something of it back."""
+        if self._held:
+            return
         self._network.links.pop(self, None)
         if self._listener is not None:
             self._listener.links.pop(self, None)
