@@ -117,8 +117,8 @@ class ControllerClient:
             self._give_up(request)
         else:
             request.done(answer)
-        if request.forwarded and not self._forwarded:
-            self._drain()
+        if not again and not self._forwarded:
+            self._drain()  # others may have waited for this one to be resolved
 
     def _requeue(self, request: _Request) -> None:
         """In order of arrival: before what came after it."""

@@ -1,0 +1,168 @@
+"""ControllerClient: routing to the active controller, and what may be sent again (Traps, "Pipelined
+forwarding")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from quorate.broker.controller_client import RETRY_MS, ControllerClient
+from quorate.quorum.controller.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.channel import Channel, FailureKind, RpcFailure
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.kafka.fakes import FakeClock
+
+HEARTBEAT = BrokerHeartbeatRequest(
+    broker_id=4, broker_epoch=1, metadata_offset=1, want_fence=False, want_shut_down=False
+)
+TIMEOUT_MS = 1000
+
+
+def envelope(number: int, api_key: int = ApiKey.CREATE_TOPICS) -> EnvelopeRequest:
+    return EnvelopeRequest(api_key=api_key, version=1, client_id=str(number), body=b"")
+
+
+def failure(kind: FailureKind) -> RpcFailure:
+    return RpcFailure(kind, "in the test")
+
+
+@dataclass
+class FakeChannel:
+    sent: list[Any] = field(default_factory=list)
+    waiting: list[Callable[[Any], None]] = field(default_factory=list)
+
+    def request(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
+        self.sent.append(message)
+        self.waiting.append(done)
+
+    def answer(self, response: Any) -> None:
+        self.waiting.pop(0)(response)
+
+
+class Client:
+    def __init__(self, *controllers: int) -> None:
+        self.clock = FakeClock()
+        self.channels = {each: FakeChannel() for each in controllers}
+        self.client = ControllerClient(self.clock, self)
+        self.answers: list[tuple[int, int]] = []  # number of the envelope, error
+        if controllers:
+            self.lead(controllers[0])
+
+    def channel(self, controller_id: int) -> Channel | None:
+        return cast(Channel | None, self.channels.get(controller_id))
+
+    def lead(self, controller_id: int) -> None:
+        self.client.leader_changed(controller_id)
+        self.clock.advance(0)
+
+    def forward(self, number: int, api_key: int = ApiKey.CREATE_TOPICS) -> None:
+        self.client.forward(
+            envelope(number, api_key),
+            TIMEOUT_MS,
+            lambda response: self.answers.append((number, response.error)),
+        )
+
+    def sent(self, controller_id: int) -> list[str]:
+        return [each.client_id for each in self.channels[controller_id].sent]
+
+
+def test_requests_wait_for_a_leader_and_leave_in_order() -> None:
+    each = Client()
+    each.channels[1] = FakeChannel()
+    for number in range(3):
+        each.forward(number)
+    each.lead(1)
+    assert each.sent(1) == ["0", "1", "2"]
+
+
+def test_without_a_leader_in_time_the_outcome_is_a_time_out() -> None:
+    each = Client()
+    beats: list[Any] = []
+    each.forward(0)
+    each.client.send(HEARTBEAT, TIMEOUT_MS, beats.append)
+    for _ in range(TIMEOUT_MS // RETRY_MS + 1):
+        each.clock.advance(RETRY_MS)
+    assert each.answers == [(0, ErrorCode.REQUEST_TIMED_OUT)]
+    assert beats == [None]
+
+
+def test_what_was_provably_not_appended_is_sent_again_in_order() -> None:
+    each = Client(1, 2)
+    each.forward(0)
+    each.forward(1)
+    each.channels[1].answer(EnvelopeResponse(error=ErrorCode.NOT_CONTROLLER))
+    each.channels[1].answer(failure(FailureKind.NOT_SENT))
+    each.lead(2)
+    assert each.sent(2) == ["0", "1"]
+    each.channels[2].answer(EnvelopeResponse(error=0))
+    each.channels[2].answer(EnvelopeResponse(error=0))
+    assert each.answers == [(0, 0), (1, 0)]
+
+
+def test_an_unknown_outcome_is_told_and_never_repeated() -> None:
+    for kind in (FailureKind.LOST, FailureKind.TIMED_OUT):
+        each = Client(1, 2)
+        each.forward(0)
+        each.channels[1].answer(failure(kind))
+        each.lead(2)
+        each.clock.advance(RETRY_MS)
+        assert each.sent(2) == []
+        assert each.answers == [(0, ErrorCode.REQUEST_TIMED_OUT)]
+
+
+def test_what_changes_nothing_may_be_asked_again_after_a_lost_link() -> None:
+    each = Client(1, 2)
+    each.forward(0, ApiKey.DESCRIBE_QUORUM)
+    each.channels[1].answer(failure(FailureKind.LOST))
+    each.lead(2)
+    assert each.sent(2) == ["0"]
+
+
+def test_none_goes_to_a_new_leader_while_one_at_the_old_is_unresolved() -> None:
+    """Else the second could be applied before the first, which comes back and is sent again."""
+    each = Client(1, 2)
+    each.forward(0)
+    each.lead(2)
+    each.forward(1)
+    assert each.sent(2) == []
+    each.channels[1].answer(EnvelopeResponse(error=ErrorCode.NOT_CONTROLLER))
+    each.clock.advance(RETRY_MS)
+    assert each.sent(2) == ["0", "1"]
+
+
+def test_the_brokers_own_requests_do_not_wait_behind_forwarded_ones() -> None:
+    each = Client(1, 2)
+    each.forward(0)
+    each.lead(2)
+    beats: list[Any] = []
+    each.client.send(HEARTBEAT, TIMEOUT_MS, beats.append)
+    assert each.channels[2].sent == [HEARTBEAT]
+    each.channels[2].answer(BrokerHeartbeatResponse(error=0))
+    assert len(beats) == 1
+
+
+def test_a_heartbeat_whose_answer_was_lost_is_told_as_none() -> None:
+    each = Client(1)
+    beats: list[Any] = []
+    each.client.send(HEARTBEAT, TIMEOUT_MS, beats.append)
+    each.channels[1].answer(failure(FailureKind.LOST))
+    assert beats == [None]
+
+
+def test_close_answers_everyone_who_waits() -> None:
+    each = Client()
+    each.forward(0)
+    each.client.leader_changed(NO_NODE)
+    each.client.close()
+    assert each.answers == [(0, ErrorCode.REQUEST_TIMED_OUT)]
+    each.forward(1)
+    each.clock.advance(0)
+    assert each.answers[-1] == (1, ErrorCode.REQUEST_TIMED_OUT)

@@ -1,0 +1,78 @@
+"""Suspects: an answer that would name a dying broker waits for the verdict, and not for long."""
+
+from __future__ import annotations
+
+from quorate.broker.suspects import HOLD_MS, Suspects
+from quorate.quorum.ids import ZERO_UUID, EpochOffset
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+)
+from quorate.quorum.metadata.replay import replay
+from tests.unit.kafka.fakes import FakeClock
+
+REGISTERED = RegisterBrokerRecord(
+    broker_id=5, incarnation_id=ZERO_UUID, broker_epoch=3, end_points=(), fenced=False
+)
+FENCED = BrokerRegistrationChangeRecord(broker_id=5, broker_epoch=3, fenced=1)
+
+
+class World:
+    def __init__(self, *, enabled: bool = True) -> None:
+        self.clock = FakeClock()
+        self.image = MetadataImage()
+        self.offset = -1
+        self.apply(REGISTERED)
+        self.suspects = Suspects(self.clock, lambda: self.image, enabled=enabled)
+        self.answered = 0
+
+    def apply(self, *records: MetadataRecord) -> ImageDelta:
+        self.offset += len(records)
+        self.image, delta = replay(self.image, records, EpochOffset(1, self.offset), 0)
+        return delta
+
+    def ask(self) -> bool:
+        """True when the answer is held back."""
+
+        def answer() -> None:
+            self.answered += 1
+
+        return self.suspects.hold(answer)
+
+
+def test_answers_wait_for_the_fence() -> None:
+    world = World()
+    assert not world.ask()
+    world.suspects.link_lost(5)
+    assert world.ask()
+    assert world.answered == 0
+    world.suspects.image_changed(world.apply(FENCED))
+    assert world.answered == 1
+    assert not world.ask()
+
+
+def test_a_suspect_that_lives_costs_a_bounded_delay() -> None:
+    world = World()
+    world.suspects.link_lost(5)
+    assert world.ask()
+    world.clock.advance(HOLD_MS)
+    assert world.answered == 1
+    assert not world.ask()
+
+
+def test_who_is_fenced_already_or_unknown_is_no_suspect() -> None:
+    world = World()
+    world.suspects.link_lost(99)
+    assert not world.ask()
+    world.apply(FENCED)
+    world.suspects.link_lost(5)
+    assert not world.ask()
+
+
+def test_hints_can_be_switched_off() -> None:
+    world = World(enabled=False)
+    world.suspects.link_lost(5)
+    assert not world.ask()
