@@ -32,7 +32,7 @@ from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES
-from quorate.quorum.seams import Address, Listener, Seams, Wire
+from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
 
@@ -79,6 +79,7 @@ class BrokerNode:
         self.lifecycle: BrokerLifecycle | None = None
         self._listeners: dict[str, Listener] = {}
         self._applying = False
+        self._serving = False
         self._shut_down = asyncio.Event()
         core.followers.role.append(self._role_changed)
         core.followers.links.append(self.client.links_changed)
@@ -96,7 +97,7 @@ class BrokerNode:
         replication = config.listeners.replication
         assert replication is not None
         ports = {
-            each: {Wire.KAFKA: client_port(self.services, each.name).accept}
+            each: {Wire.KAFKA: self._once_serving(client_port(self.services, each.name).accept)}
             for each in config.listeners.client
         }
         accepts = {**ports, replication: node_port(node, self.replicas.fetch_as_replica)}
@@ -172,10 +173,26 @@ class BrokerNode:
         if state is State.RECOVERY:
             self._applying = True
             self.replicas.apply(self.core.image, None)
-            assert self.lifecycle is not None
-            self.replicas.when_settled(self.lifecycle.logs_loaded)
+            self.replicas.when_settled(self._serve)
         elif state is State.SHUTTING_DOWN:
             self._shut_down.set()
+
+    def _serve(self) -> None:
+        assert self.lifecycle is not None
+        self._serving = True
+        self.lifecycle.logs_loaded()
+
+    def _once_serving(self, accept: Accept) -> Accept:
+        """Before that a client would hear that no topic exists; turned away, it asks another
+        broker. (Kafka binds these ports only then; ours must be known at registration.)"""
+
+        def accept_or_close(link: Link) -> LinkHandler:
+            handler = accept(link)
+            if not self._serving:
+                link.close()
+            return handler
+
+        return accept_or_close
 
     # --- identity
 
