@@ -44,6 +44,7 @@ RULED = (
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
     Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
+    Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
 }
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -33,6 +33,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import MARKERS
+from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
@@ -40,6 +41,9 @@ from quorate.quorum.seams import Clock, Timer
 MAX_QUEUED = 20_000
 MAX_BATCH_RECORDS = 10_000
 MAX_BATCH_BYTES = 4 << 20
+MAX_RESULT_BYTES = 6 << 20
+"""Of one atomic result: it must fit one batch of the metadata log, 8 MiB with all that frames
+it."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -47,6 +51,7 @@ logger = logging.getLogger("quorate.quorum.controller")
 class Refusal(enum.Enum):
     NOT_CONTROLLER = "not the active controller"
     UNKNOWN = "leadership was lost before the outcome was known"
+    TOO_LARGE = "the request changes more at once than one batch of the metadata log can hold"
 
 
 Answer = Callable[[object], None]
@@ -73,22 +78,19 @@ class _Waiting:
 class _Batch:
     """What one loop iteration appends, and who waits for it."""
 
-    first_offset: int
     values: list[bytes] = field(default_factory=list)
     answers: list[_Waiting] = field(default_factory=list)
     size_bytes: int = 0
 
+    def has_room_for(self, values: list[bytes]) -> bool:
+        return (
+            len(self.values) + len(values) <= MAX_BATCH_RECORDS
+            and self.size_bytes + sum(map(len, values)) <= MAX_BATCH_BYTES
+        )
+
     def add(self, values: list[bytes]) -> None:
         self.values.extend(values)
         self.size_bytes += sum(map(len, values))
-
-    @property
-    def next_offset(self) -> int:
-        return self.first_offset + len(self.values)
-
-    @property
-    def full(self) -> bool:
-        return len(self.values) >= MAX_BATCH_RECORDS or self.size_bytes >= MAX_BATCH_BYTES
 
 
 def _nobody(_: object) -> None:
@@ -113,6 +115,7 @@ class ControllerShell:
         self._requests: deque[tuple[object, Answer]] = deque()
         self._waiting: deque[_Waiting] = deque()
         self._images: deque[MetadataImage] = deque()
+        self._batch = _Batch()
         self._latest: MetadataImage | None = None
         self._epoch = -1
         self._high_watermark = 0
@@ -168,9 +171,7 @@ class ControllerShell:
         image = None
         while self._images and self._images[0].last.offset < high_watermark:
             image = self._images.popleft()
-        while self._waiting and self._waiting[0].offset < high_watermark:
-            each = self._waiting.popleft()
-            each.answer(each.response)
+        self._answer_committed()
         return image
 
     def tell(self, event: Rule) -> None:
@@ -187,50 +188,72 @@ class ControllerShell:
     def _drain(self) -> None:
         self._drain_scheduled = False
         while self._requests and self.active:
-            batch = _Batch(self._log.end_offset)
-            while self._requests and not batch.full:
-                request, answer = self._requests.popleft()
-                self._rule(batch, partial(self._handle, request), answer)
-            self._append(batch)
+            request, answer = self._requests.popleft()
+            self._rule(partial(self._handle, request), answer)
+        self._append()
         self._arm()
 
     def _handle(self, request: object, now_ms: int, next_offset: int) -> Result:
         return self._controller.handle(request, now_ms=now_ms, next_offset=next_offset)
 
     def _rule_now(self, rule: Rule) -> None:
-        batch = _Batch(self._log.end_offset)
-        self._rule(batch, rule, _nobody)
-        self._append(batch)
+        self._rule(rule, _nobody)
+        self._append()
         self._arm()
 
-    def _rule(self, batch: _Batch, rule: Rule, answer: Answer) -> None:
-        assert self._latest is not None
-        result = rule(self._clock.now_ms(), batch.next_offset)
+    def _rule(self, rule: Rule, answer: Answer) -> None:
+        """Its records join the batch; its answer waits for them and for all before them."""
+        result = rule(self._clock.now_ms(), self._next_offset)
+        values = [encode_record(record) for record in result.records]
+        if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
+            answer(Refusal.TOO_LARGE)
+            return
         effects = list(result.effects)
-        if result.records:
-            batch.add([encode_record(record) for record in result.records])
-            last = EpochOffset(self._epoch, batch.next_offset - 1)
-            stable = [each for each in result.records if not isinstance(each, MARKERS)]
-            self._latest, delta = replay(self._latest, stable, last, self._clock.wall_ms())
-            effects.extend(self._controller.replayed(self._latest, delta).effects)
-        batch.answers.append(_Waiting(batch.next_offset - 1, result.response, answer))
+        for part in _parts(len(values), whole=result.atomic):
+            effects.extend(self._add(result.records[part], values[part]))
+        self._batch.answers.append(_Waiting(self._next_offset - 1, result.response, answer))
         for effect in effects:
             self._carry_out(effect)
 
-    def _append(self, batch: _Batch) -> None:
-        """One Raft batch for all of `batch`; then whatever needs no commit is answered."""
-        if batch.values:
-            assert self._latest is not None
+    def _add(self, records: Sequence[MetadataRecord], values: list[bytes]) -> Sequence[Effect]:
+        batch = self._batch
+        if batch.values and not batch.has_room_for(values):
+            self._append()
+            batch = self._batch
+        if self._latest is None:
+            return ()
+        batch.add(values)
+        last = EpochOffset(self._epoch, self._next_offset - 1)
+        stable = [each for each in records if not isinstance(each, MARKERS)]
+        self._latest, delta = replay(self._latest, stable, last, self._clock.wall_ms())
+        return self._controller.replayed(self._latest, delta).effects
+
+    @property
+    def _next_offset(self) -> int:
+        return self._log.end_offset + len(self._batch.values)
+
+    def _append(self) -> None:
+        """One Raft batch for all that was ruled; then whatever needs no commit is answered."""
+        batch, self._batch = self._batch, _Batch()
+        lost = Refusal.UNKNOWN
+        if batch.values and self._latest is not None:
             self._images.append(self._latest)
             try:
                 self._log.append(batch.values)
             except NotLeader:
-                for each in batch.answers:
-                    each.answer(Refusal.NOT_CONTROLLER)
+                lost = Refusal.NOT_CONTROLLER
                 self.deactivate()
-                return
-        self._waiting.extend(batch.answers)
-        self.committed(self._high_watermark)
+        if self.active:
+            self._waiting.extend(batch.answers)
+            self._answer_committed()
+            return
+        for each in batch.answers:  # leadership was lost meanwhile: nobody else would answer them
+            each.answer(lost)
+
+    def _answer_committed(self) -> None:
+        while self._waiting and self._waiting[0].offset < self._high_watermark:
+            each = self._waiting.popleft()
+            each.answer(each.response)
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -245,3 +268,10 @@ class ControllerShell:
         self._timer = None
         if self.active:
             self._rule_now(lambda now_ms, _: self._controller.tick(now_ms))
+
+
+def _parts(count: int, *, whole: bool) -> Iterator[slice]:
+    """What of a result goes into one batch: all of it when it is atomic, else a bounded slice."""
+    size = max(1, count if whole else MAX_BATCH_RECORDS)
+    for first in range(0, count, size):
+        yield slice(first, first + size)

@@ -1,0 +1,209 @@
+"""ControllerShell: group commit, answers after the commit, leadership lost in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from quorate.quorum import controller_shell
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.result import NOTHING, Effect, Result
+from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller_shell import ControllerShell, Refusal
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.framing import decode_record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord, NoOpRecord
+from quorate.quorum.raft.errors import NotLeader
+from tests.unit.kafka.fakes import FakeClock
+
+EPOCH = 3
+
+
+def config(number: int, size: int = 1) -> ConfigRecord:
+    return ConfigRecord(resource_type=2, resource_name="t", name=f"k{number}", value="v" * size)
+
+
+@dataclass
+class FakeLog:
+    """Appends in memory; `on_append` is what happens inside the append."""
+
+    batches: list[list[bytes]] = field(default_factory=list)
+    on_append: Callable[[], None] = lambda: None
+
+    @property
+    def end_offset(self) -> int:
+        return sum(map(len, self.batches))
+
+    def append(self, values: list[bytes]) -> int:
+        self.on_append()
+        self.batches.append(values)
+        return self.end_offset - 1
+
+
+@dataclass
+class FakeRules:
+    """A request is the Result it gets; remembers the offsets it was told."""
+
+    offsets: list[int] = field(default_factory=list)
+    deltas: list[ImageDelta] = field(default_factory=list)
+    loaded_image: MetadataImage | None = None
+    deactivated: int = 0
+
+    def handle(self, request: Result, *, now_ms: int, next_offset: int) -> Result:
+        self.offsets.append(next_offset)
+        return request
+
+    def activate(self, image: MetadataImage, **moment: Any) -> Result:
+        return NOTHING
+
+    def deactivate(self) -> None:
+        self.deactivated += 1
+
+    def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
+        self.deltas.append(delta)
+        return NOTHING
+
+    def loaded(self, image: MetadataImage) -> Result:
+        self.loaded_image = image
+        return NOTHING
+
+    def deadline_ms(self) -> int:
+        return NEVER_MS
+
+
+class Shell:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.log = FakeLog()
+        self.rules = FakeRules()
+        self.effects: list[Effect] = []
+        self.committed_image = MetadataImage()
+        self.shell = ControllerShell(
+            self.clock,
+            cast(Controller, self.rules),
+            self.log,
+            committed_image=lambda: self.committed_image,
+            carry_out=self.effects.append,
+        )
+        self.shell.activate(MetadataImage(), EPOCH, in_transaction=False)
+        self.answers: dict[str, object] = {}
+
+    def submit(self, name: str, *records: MetadataRecord, atomic: bool = True) -> None:
+        result = Result(records, f"done {name}", atomic=atomic)
+        self.shell.submit(result, lambda answer: self.answers.__setitem__(name, answer))
+
+    def run(self) -> None:
+        self.clock.advance(0)
+
+    def commit(self) -> None:
+        image = self.shell.committed(self.log.end_offset)
+        if image is not None:
+            self.committed_image = image
+
+
+def test_what_waits_in_one_iteration_is_one_batch_and_is_answered_when_committed() -> None:
+    each = Shell()
+    each.submit("a", config(1))
+    each.submit("b", config(2), config(3))
+    each.run()
+    assert [len(batch) for batch in each.log.batches] == [3]
+    assert each.rules.offsets == [0, 1], "the second rules on what the first will have written"
+    assert each.answers == {}
+    each.shell.committed(1)
+    assert each.answers == {"a": "done a"}
+    each.commit()
+    assert each.answers == {"a": "done a", "b": "done b"}
+    assert each.committed_image.config(2, "t") == {"k1": "v", "k2": "v", "k3": "v"}
+    assert decode_record(each.log.batches[0][0]) == config(1)
+
+
+def test_an_answer_without_records_waits_for_what_it_rests_on() -> None:
+    each = Shell()
+    each.submit("read at once")
+    each.run()
+    assert each.answers == {"read at once": "done read at once"}
+    each.submit("write", config(1))
+    each.submit("read")
+    each.run()
+    assert "read" not in each.answers, "it may have seen what is not committed yet"
+    each.commit()
+    assert each.answers["read"] == "done read"
+
+
+def test_leadership_lost_before_the_commit_leaves_the_outcome_unknown() -> None:
+    each = Shell()
+    each.submit("appended", config(1))
+    each.run()
+    each.submit("waiting", config(2))
+    each.shell.deactivate()
+    assert each.answers == {"appended": Refusal.UNKNOWN, "waiting": Refusal.NOT_CONTROLLER}
+    assert each.rules.loaded_image is each.committed_image, "the latest image is gone"
+    each.submit("late")
+    assert each.answers["late"] is Refusal.NOT_CONTROLLER
+    each.shell.committed(10)
+    assert len(each.answers) == 3
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_leadership_lost_inside_the_append_orphans_nobody(raises: bool) -> None:
+    each = Shell()
+
+    def lose() -> None:
+        if raises:
+            raise NotLeader(EPOCH, -1)
+        each.shell.deactivate()
+
+    each.log.on_append = lose
+    each.submit("a", config(1))
+    each.submit("b")
+    each.run()
+    refusal = Refusal.NOT_CONTROLLER if raises else Refusal.UNKNOWN
+    assert each.answers == {"a": refusal, "b": refusal}
+    assert not each.shell.active
+
+
+def test_an_atomic_result_that_fits_no_batch_is_refused_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_RESULT_BYTES", 1000)
+    each = Shell()
+    each.submit("large", config(1, 600), config(2, 600))
+    each.submit("small", config(3))
+    each.run()
+    each.commit()
+    assert each.answers == {"large": Refusal.TOO_LARGE, "small": "done small"}
+    assert each.committed_image.config(2, "t") == {"k3": "v"}
+
+
+def test_batches_are_bounded_and_offsets_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_BATCH_RECORDS", 4)
+    each = Shell()
+    each.submit("a", config(1), config(2), config(3))
+    each.submit("b", config(4), config(5))
+    each.submit("c", *[config(number) for number in range(6, 16)], atomic=False)
+    each.run()
+    assert [len(batch) for batch in each.log.batches] == [3, 2, 4, 4, 2]
+    assert each.rules.offsets == [0, 3, 5]
+    each.commit()
+    assert each.answers == {name: f"done {name}" for name in "abc"}
+    assert len(each.committed_image.config(2, "t")) == 15
+
+
+def test_only_control_over_the_offset_moves_with_records_that_change_nothing() -> None:
+    each = Shell()
+    each.submit("noop", NoOpRecord())
+    each.run()
+    each.commit()
+    assert each.committed_image.last.offset == 0
+
+
+def test_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_QUEUED", 2)
+    each = Shell()
+    for name in "abc":
+        each.submit(name)
+    assert each.answers == {"c": Refusal.NOT_CONTROLLER}
