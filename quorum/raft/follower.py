@@ -74,14 +74,15 @@ def on_fetch_response(
     if state.deadline_ms is not None:
         state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
     if response.diverging is not None:
+        # Its high watermark says nothing about a log that is not a prefix of its own (R15).
         _truncate(core, response.diverging)
-    elif len(response.records):
-        try:
-            core.log.append(response.records, wall_ms=core.wall_ms)
-        except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
-            core.emit(effects.Refused(voter_id, f"the leader's answer to a fetch: {error}"))
-            _retry(core, fetching)
-            return
+        return
+    try:
+        core.log.append(response.records, wall_ms=core.wall_ms)
+    except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
+        core.emit(effects.Refused(voter_id, f"the leader's answer to a fetch: {error}"))
+        _retry(core, fetching)
+        return
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
 
 
@@ -193,7 +194,7 @@ def _truncate(core: Core, diverging: EpochOffset) -> None:
         )
     core.log.truncate_to(offset)
     core.durable_offset = min(core.durable_offset, offset)
-    core.flush_asked = NOTHING_ASKED  # what was asked for may never be answered
+    core.flush_asked = NOTHING_ASKED  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
 
 

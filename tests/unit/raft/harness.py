@@ -145,7 +145,8 @@ class Cluster:
             self.collect(self.nodes[other_id])
 
     def wipe(self, node_id: int, number: int = 2) -> None:
-        self.nodes[node_id] = Node(key(node_id, number))
+        incarnation = self.nodes[node_id].incarnation
+        self.nodes[node_id] = Node(key(node_id, number), incarnation=incarnation)
 
     def core(self, node_id: int) -> Raft:
         return self.nodes[node_id].core

@@ -21,10 +21,17 @@ class Invariants:
         self.saved_epochs: dict[int, int] = {}
         self.votes: dict[tuple[int, int], object] = {}  # (node, epoch) -> voted, as saved
         self.watermarks: dict[int, tuple[int, int]] = {}
+        self.lost: dict[int, list[Batch]] = {}  # what wiped voters had flushed
 
     @property
     def committed_end(self) -> int:
         return self.committed[-1].next_offset if self.committed else 0
+
+    def forget(self, node_id: int) -> None:
+        """Its disk was replaced: what comes back under that id is another replica."""
+        self.lost[node_id] = self._flushed_by(node_id)
+        self.saved_epochs.pop(node_id, None)
+        self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
 
     def check(self) -> None:
         nodes = self.cluster.nodes
@@ -81,14 +88,20 @@ class Invariants:
         holders = [
             voter_id
             for voter_id in self.cluster.voter_ids
-            if self.cluster.nodes[voter_id].log.flushed_offset >= end
-            and self.cluster.nodes[voter_id].log.batches[: len(wanted)] == wanted
+            if self._flushed_by(voter_id)[: len(wanted)] == wanted
         ]
         assert len(holders) > len(self.cluster.voter_ids) // 2, (
             f"offset {end} is called committed but durable only on {holders}"
         )
         assert wanted[: len(self.committed)] == self.committed, "a committed record changed"
         self.committed = wanted
+
+    def _flushed_by(self, voter_id: int) -> list[Batch]:
+        """By that very replica, not by one that came after it under its id."""
+        if voter_id in self.lost:
+            return self.lost[voter_id]
+        log = self.cluster.nodes[voter_id].log
+        return [batch for batch in log.batches if batch.next_offset <= log.flushed_offset]
 
     def _committed_prefix(self, node: Node) -> None:
         if node.raft is None:

@@ -257,6 +257,27 @@ def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
             assert cluster.core(node_id).high_watermark >= 2
 
 
+def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
+    """Found by the random walk: the leader's high watermark, in the answer that says that the logs
+    diverge, was taken for this log's own."""
+    cluster = Cluster(start=False)
+    filled(cluster, 1, 1, 3, 3)
+    filled(cluster, 2, 1, 3, 3)
+    filled(cluster, 3, 1, 2, 2, 2)
+    for node_id in (1, 2):
+        cluster.start(node_id)
+    cluster.elect(1)
+    assert cluster.core(1).high_watermark == 4
+    cluster.start(3)
+    while not cluster.nodes[3].log.truncations:
+        if not cluster.one_step():
+            cluster.pass_time(cluster.now_ms + 100)
+    assert cluster.core(3).high_watermark == 0
+    cluster.run(1000)
+    assert epochs(cluster, 3) == [1, 3, 3, 4]
+    assert cluster.core(3).high_watermark == 4
+
+
 def test_r15_a_follower_commits_only_what_it_has() -> None:
     cluster = Cluster()
     cluster.elect(1)

@@ -38,8 +38,13 @@ class Walk:
         self.repeats = self.random.choice((0.0, 0.05))
         self.crashes = self.random.choice((0.0, 0.005, 0.03))
         self.cuts = self.random.choice((0.0, 0.02))
+        self.wipes = self.random.choice((0, 0, (voters - 1) // 2))
         for node_id in self.cluster.nodes:
             self.cluster.start(node_id)
+        if self.wipes:  # every voter has met every other, so each notices a disk that was replaced
+            self.cluster.connect_all()
+            for node_id in self.cluster.nodes:
+                self.cluster.save_all(node_id)
 
     def run(self) -> None:
         for _ in range(self.steps):
@@ -58,6 +63,10 @@ class Walk:
                 self._connect(node_id)
             elif chance.random() < 0.5:
                 cluster.crash(node_id)
+                if self.wipes and node_id in cluster.voter_ids and chance.random() < 0.3:
+                    self.wipes -= 1
+                    self.invariants.forget(node_id)
+                    cluster.wipe(node_id, 2 + self.wipes)
             else:
                 cluster.kill(node_id)
         if chance.random() < self.cuts:
