@@ -30,6 +30,7 @@ from quorate.config.node_config import NodeConfig
 STOP_TIMEOUT_S = 30.0
 RESTART_DELAY_S = 0.5
 PR_SET_PDEATHSIG = 1
+MAX_INHERITED_FD = 256
 
 Say = Callable[[str], None]
 
@@ -165,6 +166,8 @@ def stop_with_parent(supervisor: int) -> None:
 
 
 def redirect_output(directory: ClusterDir, node_id: int) -> None:
+    """To the node's log; what else the supervisor has open (who waits for `ready`) is closed."""
+    os.closerange(3, MAX_INHERITED_FD)
     log = os.open(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
