@@ -5,8 +5,10 @@ for each request, never inside `request`, with the response or an RpcFailure tha
 other end can have acted on it. There is no task and no future per request; one timer sweeps all
 timeouts.
 
-A response that comes after its request timed out is dropped. Requests reach their handlers in the
-order in which they were sent; responses come in any order.
+A response that comes after its request timed out is dropped. When nothing at all was heard since
+such a request was sent, the link is given up: after a partition TCP may sit out a long backoff, in
+which a new link would work at once. Requests reach their handlers in the order in which they were
+sent; responses come in any order.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class ChannelSettings:
 
 @dataclass(slots=True)
 class _Outstanding:
+    sent_ms: int
     deadline_ms: int
     response: int  # kind
     done: Done
@@ -94,6 +97,7 @@ class Channel:
         self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
         self._sweep: Timer | None = None
         self._sweep_at_ms = 0
+        self._heard_ms = clock.now_ms()
 
     @property
     def outstanding(self) -> int:
@@ -108,9 +112,10 @@ class Channel:
             name = type(message).__name__
             return self._fail_soon(done, f"{name} of {len(data)} bytes is larger than a frame")
         self._next_id += 1
-        deadline_ms = self._clock.now_ms() + timeout_ms
+        now_ms = self._clock.now_ms()
+        deadline_ms = now_ms + timeout_ms
         response = BY_CLASS[type(message)].number + 1
-        self._outstanding[correlation_id] = _Outstanding(deadline_ms, response, done)
+        self._outstanding[correlation_id] = _Outstanding(now_ms, deadline_ms, response, done)
         if self._sweep is None or deadline_ms < self._sweep_at_ms:
             self._sweep_at(deadline_ms)
         self._enqueue(data, correlation_id)
@@ -139,6 +144,7 @@ class Channel:
         self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:
+        self._heard_ms = self._clock.now_ms()
         for row in rows_of(frame):
             kind = BY_NUMBER.get(row[0])
             if row[0] & 1:
@@ -238,5 +244,7 @@ class Channel:
         if self._outstanding:
             self._sweep_at(min(r.deadline_ms for r in self._outstanding.values()))
         failure = RpcFailure(FailureKind.TIMED_OUT, f"no response from {self.peer}")
+        if any(request.sent_ms >= self._heard_ms for request in requests):
+            self._link.abort()
         for request in requests:
             request.done(failure)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.channel import Channel
+from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.greeting import ClientGreeting, HandshakeRefused, NodeSettings, RefusalLog
 from quorate.quorum.seams import (
     Address,
@@ -97,6 +98,7 @@ class Connector:
         self._timer = None
         if not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._connect())
+            self._task.add_done_callback(raise_failure)
 
     async def _connect(self) -> None:
         try:

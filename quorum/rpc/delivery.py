@@ -10,6 +10,12 @@ from quorate.quorum.seams import Link, LinkHandler, ProtocolError
 logger = logging.getLogger(__name__)
 
 
+def raise_failure(task: asyncio.Task[None]) -> None:
+    """As done callback of an owned task: what it raised goes to the loop's exception handler."""
+    if not task.cancelled():
+        task.result()
+
+
 def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
     """What the handler raised, if it did: the link is then aborted already. A ProtocolError is
     the peer's fault; anything else is a bug and goes to the loop's exception handler, where the

@@ -117,7 +117,8 @@ class AioListener:
 
     @property
     def full(self) -> bool:
-        return self._closing or len(self._open) >= MAX_CONNECTIONS
+        plain_http = self._http.connections if self._http is not None else 0
+        return self._closing or len(self._open) + plain_http >= MAX_CONNECTIONS
 
     @property
     def speaks_kafka_only(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 from aiohttp import WSMsgType, web
 
-from quorate.quorum.rpc.delivery import deliver, deliver_end
+from quorate.quorum.rpc.delivery import deliver, deliver_end, raise_failure
 from quorate.quorum.rpc.http import Routes
 from quorate.quorum.rpc.kafka_frames import address_of
 from quorate.quorum.seams import (
@@ -139,6 +139,10 @@ class HttpSide:
     def protocol(self) -> asyncio.Protocol:
         return self._server()
 
+    @property
+    def connections(self) -> int:
+        return len(self._server.connections)
+
     async def close(self) -> None:
         await self._server.shutdown(CLOSE_TIMEOUT_S)
 
@@ -213,6 +217,7 @@ async def connect(
     assert isinstance(socket, _ClientWebSocket)
     link = WebSocketLink(socket, socket.transport)
     link.reader = asyncio.get_running_loop().create_task(_read(link, accept(link), session))
+    link.reader.add_done_callback(raise_failure)
     return link
 
 

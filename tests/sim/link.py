@@ -92,9 +92,12 @@ class SimLink:
         self.closed = self._ended = True
         self._forget()
 
-    def send_held(self) -> None:
-        """The path is free again."""
+    def send_held(self, delay_s: float) -> None:
+        """The path is free again; TCP notices when it next resends."""
         held, self._held = self._held, []
+        if held:
+            earliest_s = self._network.loop.time() + delay_s
+            self._last_arrival_s = max(self._last_arrival_s, earliest_s)
         for frame in held:
             self._transmit(frame)
         if self._ended:

@@ -30,12 +30,14 @@ class PathSettings:
     delay_probability: float = 0.0  # lost once and sent again
     delay_ms: float = 200.0
     break_probability: float = 0.0  # the link is reset instead
+    retransmission_backoff: float = 0.0  # 1: after a block, up to as long again until TCP resends
 
 
 @dataclass(slots=True)
 class Path:
     settings: PathSettings
     blocked: bool = False
+    blocked_at_s: float = 0.0
     refused: bool = False  # connecting is refused though somebody listens
 
 
@@ -108,13 +110,17 @@ class SimNetwork:
 
     def block(self, source: str, target: str) -> None:
         """One way: nothing of `source` reaches `target` until `unblock`."""
-        self.path(source, target).blocked = True
+        path = self.path(source, target)
+        if not path.blocked:
+            path.blocked, path.blocked_at_s = True, self.loop.time()
 
     def unblock(self, source: str, target: str) -> None:
-        self.path(source, target).blocked = False
+        path = self.path(source, target)
+        path.blocked = False
+        backoff_s = path.settings.retransmission_backoff * (self.loop.time() - path.blocked_at_s)
         for link in list(self.links):
             if link.host.name == source and link.peer.host == target:
-                link.send_held()
+                link.send_held(backoff_s * self.random.random())
 
     def partition(self, group: Iterable[str], others: Iterable[str]) -> None:
         others = list(others)

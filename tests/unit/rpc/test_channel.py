@@ -198,6 +198,29 @@ def test_a_response_after_the_timeout_is_dropped(loop: SimLoop) -> None:
     assert len(bench.results) == 1
 
 
+def test_a_link_on_which_nothing_was_heard_is_given_up(loop: SimLoop) -> None:
+    """After a partition TCP retries ever more slowly; a new link works at once."""
+    bench = Bench(loop)
+    loop.run_for(0.01)
+    bench.ask(timeout_ms=100)
+    loop.run_for(0.2)
+    assert bench.failures == [FailureKind.TIMED_OUT]
+    assert bench.link.closed
+
+
+def test_a_link_on_which_something_was_heard_stays(loop: SimLoop) -> None:
+    """One request may take long: the peer is there."""
+    bench = Bench(loop)
+    bench.ask(timeout_ms=100)
+    bench.ask(timeout_ms=1000)
+    loop.run_for(0.05)
+    bench.receive((1, ENDED))
+    loop.run_for(0.2)
+    assert bench.results[0] == ENDED
+    assert bench.failures == [FailureKind.TIMED_OUT]
+    assert not bench.link.closed
+
+
 def test_a_loss_tells_what_was_never_sent_from_what_may_have_happened(loop: SimLoop) -> None:
     bench = Bench(loop)
     bench.ask()

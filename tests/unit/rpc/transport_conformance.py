@@ -67,6 +67,7 @@ async def the_end_comes_once(net: Net, wire: Wire) -> None:
     await asyncio.sleep(0.01)
     assert len(server.ends) == len(client.ends) == 1
     assert server.frames == client.frames == []
+    assert server.link.pending_bytes == client.link.pending_bytes == 0
 
 
 async def closing_from_within_on_frame(net: Net, wire: Wire) -> None:

@@ -92,6 +92,24 @@ def test_one_way_is_blocked_and_nothing_is_missing_afterwards(bench: Bench) -> N
     assert link.pending_bytes == 0
 
 
+def test_old_links_take_long_to_recover_from_a_partition_and_new_ones_do_not() -> None:
+    bench = Bench(5, PathSettings(retransmission_backoff=1.0))
+    link = bench.link()
+    bench.network.isolate("client")
+    link.send(b"before")
+    bench.pass_ms(10_000)
+    bench.network.heal()
+    link.send(b"after")
+    bench.pass_ms(1000)
+    assert bench.server.frames == []
+    bench.connect().send(b"new")
+    bench.pass_ms(1)
+    assert bench.server.frames == [b"new"]
+    bench.pass_ms(9000)
+    assert bench.server.frames == [b"new", b"before", b"after"]
+    bench.loop.close()
+
+
 def test_late_frames_stay_in_order(bench: Bench) -> None:
     link = bench.link()
     bench.network.shape("client", "server", delay_probability=0.3, delay_ms=20)
