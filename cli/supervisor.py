@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
@@ -69,6 +70,9 @@ class Supervisor:
             redirect_output(self.directory, config.node_id)
             configure_logging(config)
             status = run_node(config)
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             sys.stderr.flush()
             os._exit(status)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -212,13 +213,19 @@ def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool
             os.dup2(log, 1)
             os.dup2(log, 2)
             status = supervise(directory, configs, restart, writing)
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
+            sys.stderr.flush()
             os._exit(status)
     os.close(writing)
     with os.fdopen(reading) as lines:
         text = lines.read()
     click.echo(text, nl=False)
-    return 0 if "ready " in text else 3
+    if "ready " in text:
+        return 0
+    raise NotReachable(f"the cluster did not get ready; see {directory.root}/up.log")
 
 
 async def wait_ready(
