@@ -8,8 +8,8 @@ equal when a record changed something back or nothing; consumers compare what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import (
@@ -19,8 +19,10 @@ from quorate.quorum.metadata.image import (
     Partition,
     Topic,
 )
+from quorate.quorum.metadata.persistent import PersistentMap
 
 T = TypeVar("T")
+NOTHING: Mapping[Any, Any] = PersistentMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,12 @@ class ImageDelta:
     between is in neither mapping. `configs` lists the resources with any changed key, also those of
     deleted topics."""
 
-    brokers: Mapping[int, Change[Broker]] = field(default_factory=dict)
-    controllers: Mapping[int, Change[ControllerRegistration]] = field(default_factory=dict)
-    topics: Mapping[Uuid, TopicChange] = field(default_factory=dict)
-    deleted: Mapping[Uuid, Topic] = field(default_factory=dict)
+    brokers: Mapping[int, Change[Broker]] = NOTHING
+    controllers: Mapping[int, Change[ControllerRegistration]] = NOTHING
+    topics: Mapping[Uuid, TopicChange] = NOTHING
+    deleted: Mapping[Uuid, Topic] = NOTHING
     configs: tuple[ConfigResource, ...] = ()
-    features: Mapping[str, Change[int]] = field(default_factory=dict)
+    features: Mapping[str, Change[int]] = NOTHING
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:

@@ -6,11 +6,11 @@ plain dictionaries and are folded in at the end. A draft is private to one `repl
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Final, Generic, TypeVar
 
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
+from quorate.quorum.metadata.delta import NOTHING, Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import (
     TOPIC_RESOURCE,
@@ -50,7 +50,9 @@ class Overlay(Generic[K, V]):
     def fold(self) -> PersistentMap[K, V]:
         return folded(self.base, self.changed)
 
-    def changes(self) -> dict[K, Change[V]]:
+    def changes(self) -> Mapping[K, Change[V]]:
+        if not self.changed:
+            return NOTHING
         found = {}
         for key, new in self.changed.items():
             old = self.base.get(key)
@@ -130,11 +132,12 @@ class Draft:
 
     def finish(self, last: EpochOffset, timestamp_ms: int) -> tuple[MetadataImage, ImageDelta]:
         image = self.image
-        topics = {
-            topic_id: None if draft is None else draft.fold()
-            for topic_id, draft in self.topics.items()
-        }
-        configs = {resource: overlay.fold() or None for resource, overlay in self.configs.items()}
+        topics: dict[Uuid, Topic | None] = {}
+        for topic_id, draft in self.topics.items():
+            topics[topic_id] = None if draft is None else draft.fold()
+        configs: dict[ConfigResource, PersistentMap[str, str] | None] = {}
+        for resource, overlay in self.configs.items():
+            configs[resource] = overlay.fold() or None
         successor = MetadataImage(
             last=last,
             last_timestamp_ms=timestamp_ms,
@@ -149,16 +152,10 @@ class Draft:
         return successor, self._delta(successor)
 
     def _delta(self, successor: MetadataImage) -> ImageDelta:
-        topics, deleted = {}, {}
-        for topic_id, draft in self.topics.items():
-            if draft is not None:
-                topics[topic_id] = TopicChange(
-                    topic=successor.topics[topic_id],
-                    created=draft.created,
-                    partitions=draft.partitions.changes(),
-                )
-            elif topic_id in self.image.topics:
-                deleted[topic_id] = self.image.topics[topic_id]
+        topics: Mapping[Uuid, TopicChange] = NOTHING
+        deleted: Mapping[Uuid, Topic] = NOTHING
+        if self.topics:
+            topics, deleted = self._topic_changes(successor)
         producer_ids_moved = self.next_producer_id != self.image.next_producer_id
         return ImageDelta(
             brokers=self.brokers.changes(),
@@ -170,10 +167,28 @@ class Draft:
             next_producer_id=self.next_producer_id if producer_ids_moved else None,
         )
 
+    def _topic_changes(
+        self, successor: MetadataImage
+    ) -> tuple[dict[Uuid, TopicChange], dict[Uuid, Topic]]:
+        topics, deleted = {}, {}
+        for topic_id, draft in self.topics.items():
+            if draft is not None:
+                topics[topic_id] = TopicChange(
+                    topic=successor.topics[topic_id],
+                    created=draft.created,
+                    partitions=draft.partitions.changes(),
+                )
+            elif topic_id in self.image.topics:
+                deleted[topic_id] = self.image.topics[topic_id]
+        return topics, deleted
+
 
 def folded(base: PersistentMap[K, V], changed: dict[K, V | None]) -> PersistentMap[K, V]:
     if not changed:
         return base
+    if len(changed) == 1:  # most runs of records change one thing
+        ((key, value),) = changed.items()
+        return base.discard(key) if value is None else base.insert(key, value)
     kept = {key: value for key, value in changed.items() if value is not None}
     if len(kept) != len(changed):
         for key, value in changed.items():
