@@ -17,7 +17,7 @@ from tests.sim.host import Host
 from tests.sim.link import SimLink
 from tests.sim.loop import SimLoop
 
-FIRST_FREE_PORT = 30_000
+LAST_FIXED_PORT = 29_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class SimNetwork:
         self.links: dict[SimLink, None] = {}
         self._hosts: dict[str, Host] = {}
         self._paths: dict[tuple[str, str], Path] = {}
-        self._next_port = FIRST_FREE_PORT
+        self._last_port = LAST_FIXED_PORT
 
     def boot(self, name: str) -> Host:
         """A new process of that name, on a machine that is up; the one before must be dead."""
@@ -158,15 +158,16 @@ class SimNetwork:
     def listen(
         self, host: Host, address: Address, accept: Mapping[Wire, Accept], max_frame_bytes: int
     ) -> SimListener:
-        port = address.port
-        if port == 0:
-            port, self._next_port = self._next_port, self._next_port + 1
-        bound = Address(host.name, port)
+        bound = Address(host.name, address.port or self.free_port())
         if bound in self.listeners:
             raise OSError(errno.EADDRINUSE, f"{bound} is in use")
         listener = SimListener(self, host, bound, accept, max_frame_bytes)
         self.listeners[bound] = listener
         return listener
+
+    def free_port(self) -> int:
+        self._last_port += 1
+        return self._last_port
 
     def _links_of(self, host: Host) -> list[SimLink]:
         return [link for link in self.links if link.host is host]

@@ -89,7 +89,8 @@ class _Attempt:
             return self._answer(lambda: self._fail(failure))
         if self._host.dead:
             return None
-        network, client_address = self._network, Address(self._host.name, 0)
+        network = self._network
+        client_address = Address(self._host.name, network.free_port())
         server = SimLink(
             network, listener.host, client_address, self._wire, listener.max_frame_bytes, listener
         )
