@@ -50,7 +50,7 @@ class Letter:
 @dataclass(eq=False)
 class Node:
     me: ReplicaKey
-    log: MemoryLog = field(default_factory=MemoryLog)
+    log: MemoryLog
     saved: Election = field(default_factory=Election)
     raft: Raft | None = None
     saving: Election | None = None
@@ -79,6 +79,7 @@ class Cluster:
         seed: int = 0,
         start: bool = True,
         directories_known: bool = False,
+        log: Callable[[int], MemoryLog] = lambda node_id: MemoryLog(),
     ) -> None:
         self.settings = settings or RaftSettings()
         self.random = random.Random(seed)
@@ -88,7 +89,8 @@ class Cluster:
             key(i) if directories_known else ReplicaKey(i, ZERO_UUID) for i in self.voter_ids
         )
         ids = [*self.voter_ids, *range(101, 101 + observers)]
-        self.nodes = {i: Node(key(i)) for i in ids}
+        self._log = log
+        self.nodes = {i: Node(key(i), log(i)) for i in ids}
         self.letters: list[Letter] = []
         self.cut: set[tuple[int, int]] = set()
         self.on_effect: Callable[[Node, Effect], None] = lambda node, effect: None
@@ -146,7 +148,9 @@ class Cluster:
 
     def wipe(self, node_id: int, number: int = 2) -> None:
         incarnation = self.nodes[node_id].incarnation
-        self.nodes[node_id] = Node(key(node_id, number), incarnation=incarnation)
+        self.nodes[node_id] = Node(
+            key(node_id, number), self._log(1000 * number + node_id), incarnation=incarnation
+        )
 
     def core(self, node_id: int) -> Raft:
         return self.nodes[node_id].core

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.raft.log_view import Epochs
 from quorate.quorum.seams import Buffer
 
 
@@ -20,10 +21,20 @@ class Batch(NamedTuple):
 class MemoryLog:
     start_offset = 0
 
+    truncations: list[int]
+
     def __init__(self) -> None:
-        self.batches: list[Batch] = []
-        self.flushed_offset = 0
-        self.truncations: list[int] = []
+        self._batches: list[Batch] = []
+        self._flushed_offset = 0
+        self.truncations = []
+
+    @property
+    def batches(self) -> list[Batch]:
+        return self._batches
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._flushed_offset
 
     @property
     def end_offset(self) -> int:
@@ -34,7 +45,7 @@ class MemoryLog:
         return self.batches[-1].epoch if self.batches else -1
 
     @property
-    def epochs(self) -> MemoryLog:
+    def epochs(self) -> Epochs:
         return self
 
     def end_offset_for(self, epoch: int) -> EpochOffset | None:
@@ -71,14 +82,23 @@ class MemoryLog:
 
     def truncate_to(self, offset: int) -> None:
         self.truncations.append(offset)
-        self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
-        self.flushed_offset = min(self.flushed_offset, offset)
+        self.batches[:] = [batch for batch in self.batches if batch.next_offset <= offset]
+        self._flushed_offset = min(self.flushed_offset, offset)
 
     def flush(self, offset: int) -> None:
-        self.flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))
+        self._flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))
 
     def crash(self) -> None:
-        self.batches = [batch for batch in self.batches if batch.next_offset <= self.flushed_offset]
+        self.forget_from(self.flushed_offset)
+
+    def forget_from(self, offset: int) -> None:
+        """What a disk that lies may do."""
+        self.batches[:] = [batch for batch in self.batches if batch.next_offset <= offset]
+        self._flushed_offset = min(self.flushed_offset, offset)
+
+    def only_in_page_cache_from(self, offset: int) -> None:
+        """What a process that dies leaves behind."""
+        self._flushed_offset = offset
 
     def entries(self, end: int | None = None) -> list[tuple[int, bytes]]:
         """(epoch, value) by offset."""

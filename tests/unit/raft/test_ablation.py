@@ -100,8 +100,11 @@ def walks() -> None:
         (vote_for_everybody, walks),
         (keep_what_diverges, walks),
         (never_call_it_diverging, walks),
-        (commit_what_is_not_known_to_match, walks),
         # Too rare for random histories: each needs its own script.
+        (
+            commit_what_is_not_known_to_match,
+            test_replication.test_r15_what_is_not_known_to_match_is_not_committed_either,
+        ),
         (
             commit_older_epochs_by_counting,
             test_replication.test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting,

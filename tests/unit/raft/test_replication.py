@@ -147,7 +147,7 @@ def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() 
     cluster.append(1, b"a")
     cluster.settle()
     cluster.crash(2)
-    cluster.nodes[2].log.flushed_offset = 0
+    cluster.nodes[2].log.only_in_page_cache_from(0)
     cluster.start(2)
     cluster.tick(2)
     assert [type(each) for each in cluster.nodes[2].flushes] == [effects.Flush]
@@ -193,7 +193,7 @@ def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1, 1)
     filled(cluster, 3, 1, 2)
-    cluster.nodes[2].log.flushed_offset = 1
+    cluster.nodes[2].log.only_in_page_cache_from(1)
     for node_id in (1, 3):
         cluster.start(node_id)
     cluster.elect(1)
@@ -405,8 +405,7 @@ def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
     cluster.append(1, b"a")
     cluster.settle()
     cluster.crash(2)
-    cluster.nodes[2].log.batches.clear()
-    cluster.nodes[2].log.flushed_offset = 0
+    cluster.nodes[2].log.forget_from(0)
     cluster.start(2)
     cluster.run(1500)
     assert cluster.nodes[2].log.end_offset == 0

@@ -7,12 +7,14 @@ saved) and come back, links are cut one way or both, flushes and saves take long
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.harness import Cluster
 from tests.unit.raft.invariants import Invariants
+from tests.unit.raft.memory_log import MemoryLog
 
 SETTINGS = RaftSettings(
     election_timeout_ms=100,
@@ -26,11 +28,19 @@ SETTINGS = RaftSettings(
 
 
 class Walk:
-    def __init__(self, seed: int, *, steps: int) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        steps: int,
+        log: Callable[[int], MemoryLog] = lambda node_id: MemoryLog(),
+    ) -> None:
         self.random = random.Random(seed)
         voters = self.random.choice((1, 3, 3, 3, 4, 5))
         observers = self.random.choice((0, 0, 1, 2))
-        self.cluster = Cluster(voters, observers, settings=SETTINGS, seed=seed, start=False)
+        self.cluster = Cluster(
+            voters, observers, settings=SETTINGS, seed=seed, start=False, log=log
+        )
         self.invariants = Invariants(self.cluster)
         self.steps = steps
         self.appended = 0

@@ -1,0 +1,75 @@
+"""The real log on a simulated disk, for the same harness."""
+
+from __future__ import annotations
+
+import random
+
+from quorate.quorum.log.batch import batches
+from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.seams import Buffer
+from tests.sim.disk import SimDisk
+from tests.unit.raft.memory_log import Batch, MemoryLog
+
+DIRECTORY = "/data/__cluster_metadata-0"
+SETTINGS = LogSettings(segment_bytes=1000, flushed_is_acknowledged=True)
+
+
+class DiskLog(MemoryLog):
+    def __init__(self, seed: int) -> None:
+        self.truncations = []
+        self.disk = SimDisk(random.Random(seed))
+        self.disk.make_dirs(DIRECTORY)
+        self._open()
+
+    def _open(self) -> None:
+        self.log = Log.open(self.disk, DIRECTORY, SETTINGS, wall_ms=0, clean=False)
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        return self.log.last_epoch
+
+    @property
+    def epochs(self) -> EpochCache:
+        return self.log.epochs
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.log.flushed_offset
+
+    @property
+    def batches(self) -> list[Batch]:
+        found: list[Batch] = []
+        while True:
+            offset = found[-1].next_offset if found else 0
+            data = self.log.read(offset, 1 << 20)
+            if not data:
+                return found
+            for position, header in batches(data):
+                whole = bytes(data[position : position + header.size_bytes])
+                found.append(
+                    Batch(header.base_offset, header.next_offset, header.leader_epoch, whole)
+                )
+
+    def append(self, data: Buffer, *, wall_ms: int) -> None:
+        self.log.append(data, wall_ms=wall_ms)
+
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
+        return self.log.read(offset, max_bytes, end=end)
+
+    def truncate_to(self, offset: int) -> None:
+        self.truncations.append(offset)
+        self.log.truncate_to(offset)
+
+    def flush(self, offset: int) -> None:
+        self.log.flush()
+
+    def crash(self) -> None:
+        """Any part of what was not flushed is gone."""
+        self.disk = self.disk.crash()
+        self._open()
