@@ -244,6 +244,7 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
         schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False),
         schemas.IncrementalAlterConfigsResponse,
         lambda answer: [each.error_code for each in answer.responses],
+        repeatable=True,
     )
     for result in answer.responses:
         check(result.error_code, result.error_message)

@@ -23,7 +23,7 @@ from quorate.quorum.rpc.kafka.wire import Message
 
 R = TypeVar("R", bound=Message)
 
-RETRY_DELAY_S = 0.1
+RETRY_DELAY_S = 0.05
 CONNECT_TIMEOUT_S = 5.0
 DEFAULT_TIMEOUT_S = 30.0
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
@@ -38,6 +38,8 @@ PASSING = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 )
+# It may have been done: asked again only if twice is the same as once.
+UNKNOWN_OUTCOME = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +87,12 @@ class Admin:
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]] = lambda _: (),
+        *,
+        repeatable: bool = False,
     ) -> R:
-        """Change something through any node; sent again only if it was provably not carried out."""
-        return self._until(request, response, errors, again=False)
+        """Change something through any node; sent again only if it was provably not carried out, or
+        if it is `repeatable` (twice is the same as once)."""
+        return self._until(request, response, errors, again=repeatable)
 
     def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
         """Read something from one broker; raises ConnectionLost, for the caller to look again."""
@@ -122,6 +127,7 @@ class Admin:
         again: bool,
     ) -> R:
         deadline = time.monotonic() + self._settings.timeout_s
+        asked_again = PASSING | UNKNOWN_OUTCOME if again else PASSING
         while True:
             connection = self._any_connection()
             left_s = max(0.1, deadline - time.monotonic())
@@ -136,7 +142,7 @@ class Admin:
                 continue
             except Unsupported as error:
                 raise Refused(str(error)) from None
-            passing = any(ErrorCode.of(code) in PASSING for code in errors(answer))
+            passing = any(ErrorCode.of(code) in asked_again for code in errors(answer))
             if not passing or time.monotonic() > deadline:
                 return answer
             time.sleep(RETRY_DELAY_S)

@@ -110,6 +110,7 @@ class DemoCluster:
             request,
             configs.IncrementalAlterConfigsResponse,
             lambda answer: [each.error_code for each in answer.responses],
+            repeatable=True,
         )
         admin.close()
         check(answer.responses[0].error_code, answer.responses[0].error_message)
