@@ -14,6 +14,7 @@ from typing import Any
 
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
+from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.raft.control import LeaderChangeMessage
 
@@ -141,6 +142,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     },
     r.ClearElrRecord: {"topic": _unless("topic_name", "")},
     r.BeginTransactionRecord: _same("name"),
+    AccessControlEntryRecord: _same("resource_type", "resource_name"),
     LeaderChangeMessage: {"controller_id": _plain("leader_id")},
 }
 """What is not listed fills no column of its own: NoOp, markers, footers, unknown records."""

@@ -50,16 +50,6 @@ CONTROL_MESSAGES: dict[int, type] = {
     ControlType.KRAFT_VERSION: KRaftVersionRecord,
     ControlType.KRAFT_VOTERS: VotersRecord,
 }
-OTHER_RECORDS = {
-    10: "DELEGATION_TOKEN_RECORD",
-    11: "USER_SCRAM_CREDENTIAL_RECORD",
-    14: "CLIENT_QUOTA_RECORD",
-    18: "ACCESS_CONTROL_ENTRY_RECORD",
-    19: "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
-    22: "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
-    26: "REMOVE_DELEGATION_TOKEN_RECORD",
-}
-"""Kafka's records of features that Quorate does not have: their type is shown, and their bytes."""
 
 _INT16 = struct.Struct(">h")
 
@@ -146,8 +136,7 @@ def _metadata(value: Buffer) -> tuple[str, int, object]:
     try:
         record, version = decode_versioned(value)
     except UnknownRecord as unknown:
-        named = unknown.name or OTHER_RECORDS.get(unknown.api_key)
-        kind = named or f"UNKNOWN_RECORD_{unknown.api_key}"
+        kind = unknown.name or f"UNKNOWN_RECORD_{unknown.api_key}"
         return kind, unknown.version, {"apiKey": unknown.api_key, "frame": bytes(value).hex()}
     return TYPE_NAMES[type(record)], version, record
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
+from quorate.quorum.metadata.foreign import FOREIGN_TYPES, ForeignRecord
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
     MetadataRecord,
@@ -25,13 +26,15 @@ from quorate.quorum.seams import Buffer
 
 FRAME_VERSION = 1
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
+READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
 NEWEST_VERSIONS: dict[type[MetadataRecord], int] = {
-    **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
+    **{cls: cls.VERSION for cls in READABLE_TYPES.values()},
     **dict.fromkeys(PARTITION_RECORDS, 2),  # with eligible leader replicas (KIP-966)
 }
 """The newest version that we can read."""
 TYPE_NAMES: dict[type[MetadataRecord], str] = {
-    cls: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper() for cls in RECORD_TYPES.values()
+    cls: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
+    for cls in READABLE_TYPES.values()
 }
 """Kafka's names of the types: PARTITION_CHANGE_RECORD."""
 
@@ -47,12 +50,15 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(buffer: Buffer) -> MetadataRecord:
-    """Raises UnknownRecord or MalformedRecord."""
-    return decode_versioned(buffer)[0]
+    """What a node can replay. Raises UnknownRecord or MalformedRecord."""
+    record, version = decode_versioned(buffer)
+    if isinstance(record, ForeignRecord):
+        raise UnknownRecord(record.API_KEY, version, TYPE_NAMES[type(record)])
+    return record
 
 
 def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
-    """The record and the version that it was written in."""
+    """For tools, also foreign records: the record and the version that it was written in."""
     known = _READERS.get(bytes(buffer[:3]))
     if known is not None:
         read, version, position = known
@@ -74,7 +80,7 @@ _READERS: dict[bytes, tuple[Read, int, int]] = {}
 def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
     """(reader of the body, version, position of the body)."""
     frame, api_key, version, position = read_head(buffer)
-    cls: Any = RECORD_TYPES.get(api_key)
+    cls: Any = READABLE_TYPES.get(api_key)
     if frame != FRAME_VERSION:
         raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
     if cls is None or version > NEWEST_VERSIONS[cls]:

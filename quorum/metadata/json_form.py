@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from functools import cache, lru_cache
 from json.encoder import encode_basestring_ascii
@@ -17,6 +18,7 @@ from typing import Any
 
 from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.rpc.kafka.wire import Wired
+from quorate.quorum.seams import Buffer
 
 Show = Callable[[Any], Any]
 Text = Callable[[Any], str]
@@ -89,6 +91,8 @@ def _plan(cls: Any, version: int) -> list[tuple[str, Show, Show, object]]:
 def _show(wired: Wired, version: int) -> Show:
     if wired.kind == "uuid":
         return _uuids
+    if wired.kind == "bytes":
+        return _base64
     if wired.kind == "":
         return lambda value: _structs(value, version)
     return _plain
@@ -98,6 +102,10 @@ def _uuids(value: Uuid | tuple[Uuid, ...] | None) -> Any:
     if isinstance(value, tuple):
         return [uuid_to_text(each) for each in value]
     return None if value is None else uuid_to_text(value)
+
+
+def _base64(value: Buffer) -> str:
+    return b64encode(value).decode("ascii")
 
 
 def _structs(value: Any, version: int) -> Any:

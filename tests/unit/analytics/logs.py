@@ -10,6 +10,7 @@ from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -24,6 +25,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from quorate.quorum.metadata.snapshot import snapshot_records
 from quorate.quorum.raft.control import ControlType, control_key, leader_change
 
 A, B = Uuid(b"A" * 16), Uuid(b"B" * 16)
@@ -140,6 +142,19 @@ def batches(script: Sequence[Sequence[MetadataRecord]] = SCRIPT) -> list[bytes]:
         )
         offset += len(records)
     return made
+
+
+def snapshot_of(image: MetadataImage) -> bytes:
+    """A snapshot's bytes, without header and footer."""
+    values = [encode_record(record) for record in snapshot_records(image)]
+    return bytes(
+        build_value_batch(
+            values,
+            base_offset=0,
+            leader_epoch=image.last.epoch,
+            timestamp_ms=image.last_timestamp_ms,
+        )
+    )
 
 
 def write_segment(directory: Path, base_offset: int, data: bytes) -> Path:

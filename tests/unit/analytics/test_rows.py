@@ -13,10 +13,22 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spar
 from quorate.quorum.analytics.rows import arrow_batches
 from quorate.quorum.analytics.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from tests.unit.analytics.logs import START_MS, batches, write_segment
+from tests.unit.analytics.logs import START_MS, A, batches, write_segment
 from tests.unit.metadata.kafka_dump import C1, CHECKPOINTS, LOG, dumped
+
+ACL = AccessControlEntryRecord(
+    id=A,
+    resource_type=2,
+    resource_name="orders",
+    pattern_type=3,
+    principal="User:x",
+    host="*",
+    operation=2,
+    permission_type=3,
+)
 
 
 def rows_of(directory: Path, **options: bool) -> list[dict[str, Any]]:
@@ -81,7 +93,7 @@ def test_snapshots_carry_the_last_offset_that_they_contain() -> None:
 
 def test_what_nobody_knows_is_a_row_of_its_own(tmp_path: Path) -> None:
     values = [
-        b"\x01\x12\x00" + b"\x00" * 40,  # an ACL
+        encode_record(ACL),
         encode_record(NoOpRecord()),
         b"\x01\xe7\x07\x03body",
         b"\x01\x05\x09newer",
@@ -89,7 +101,8 @@ def test_what_nobody_knows_is_a_row_of_its_own(tmp_path: Path) -> None:
     data = build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)
     write_segment(tmp_path, 0, bytes(data))
     acl, no_op, unknown, newer = rows_of(tmp_path)
-    assert acl["type"] == "ACCESS_CONTROL_ENTRY_RECORD"
+    assert (acl["type"], acl["resource_name"]) == ("ACCESS_CONTROL_ENTRY_RECORD", "orders")
+    assert json.loads(acl["record"])["principal"] == "User:x"
     assert no_op["type"] == "NO_OP_RECORD" and no_op["record"] == "{}"
     assert (unknown["type"], unknown["version"]) == ("UNKNOWN_RECORD_999", 3)
     assert json.loads(unknown["record"]) == {"apiKey": 999, "frame": values[2].hex()}

@@ -15,9 +15,13 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.errors import DamagedLog, NoJava
 from quorate.quorum.analytics.java import find_java
-from quorate.quorum.analytics.report import Summary, report
+from quorate.quorum.analytics.report import Summary, read_log, report
 from quorate.quorum.analytics.session import local_session
-from tests.unit.analytics.logs import SCRIPT, START_MS, STEP_MS, batches, write_segment
+from quorate.quorum.analytics.tables import isr, leadership
+from quorate.quorum.metadata.batches import metadata_batches
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import Loader
+from tests.unit.analytics.logs import SCRIPT, START_MS, STEP_MS, batches, snapshot_of, write_segment
 from tests.unit.analytics.oracle import Row, Tables, logged
 from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, CHECKPOINTS, HISTORY, LOG, dumped
 
@@ -126,6 +130,37 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
 def rows_of(directory: Path, name: str, *order: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pq.read_table(directory / "tables" / name).to_pylist()
     return sorted(rows, key=lambda row: [row[each] for each in order])
+
+
+def test_a_log_whose_beginning_is_gone_begins_with_its_snapshot(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Kafka deletes old segments once a snapshot holds them."""
+    made = batches()
+    loader = Loader(MetadataImage())
+    loader.feed(metadata_batches(b"".join(made[:8])))
+    end_offset = loader.image.last.offset + 1
+    path = write_segment(tmp_path, end_offset, b"".join(made[8:]))
+    path.with_name(f"{end_offset:020d}-0000000001.checkpoint").write_bytes(
+        snapshot_of(loader.image)
+    )
+    log = read_log(spark, tmp_path).cache()
+    tables = Tables(START_MS + len(SCRIPT) * STEP_MS).fold(logged(b"".join(made)))
+    for table, expected in ((leadership, tables.leadership), (isr, tables.isr)):
+        at = "start_offset" if table is leadership else "offset"
+        rows = [row.asDict() for row in table(log).collect()]
+        later, known = of_columns(rows, expected, at, end_offset)
+        assert later == known
+        before = {(row["topic"], row["partition"]) for row in rows if row[at] < end_offset}
+        assert before == {("a", 0), ("a", 1)}, "as the snapshot says"
+
+
+def of_columns(
+    rows: list[Row], expected: list[Row], at: str, from_offset: int
+) -> tuple[list[Row], list[Row]]:
+    later = [[row for row in each if row[at] >= from_offset] for each in (rows, expected)]
+    seen = [{name: row[name] for name in expected[0]} for row in later[0]]
+    return in_order(seen), in_order(later[1])
 
 
 def test_damage_is_said_in_a_line(spark: SparkSession, tmp_path: Path) -> None:

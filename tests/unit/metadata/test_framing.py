@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,19 @@ from hypothesis import strategies as st
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause, describe
 from quorate.quorum.metadata.errors import MalformedRecord, MetadataError, UnknownRecord
-from quorate.quorum.metadata.framing import decode_record, encode_record, read_head
+from quorate.quorum.metadata.foreign import (
+    ClientQuotaRecord,
+    QuotaEntity,
+    UserScramCredentialRecord,
+)
+from quorate.quorum.metadata.framing import (
+    decode_record,
+    decode_versioned,
+    encode_record,
+    read_head,
+    written_version,
+)
+from quorate.quorum.metadata.json_form import json_form, json_text
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
@@ -88,6 +102,34 @@ def test_the_cause_is_a_tag_that_kafka_skips() -> None:
 def test_newer_records_are_refused_by_name(frame: bytes, named: str) -> None:
     with pytest.raises(UnknownRecord, match=named):
         decode_record(frame)
+
+
+SCRAM = UserScramCredentialRecord(
+    name="x", mechanism=1, salt=b"salt", stored_key=b"\0", server_key=b"\xff", iterations=4096
+)
+QUOTA = ClientQuotaRecord(
+    entity=(QuotaEntity(entity_type="user", entity_name=None),), key="k", value=1.5, remove=False
+)
+
+
+def test_foreign_records_are_for_tools_and_stop_a_node() -> None:
+    for record in (SCRAM, QUOTA):
+        frame = encode_record(record)
+        assert decode_versioned(frame) == (record, 0)
+        with pytest.raises(UnknownRecord, match="by a feature that Quorate does not have"):
+            decode_record(frame)
+    assert json_form(SCRAM, 0)["serverKey"] == "/w=="
+    assert json_text(QUOTA, 0) == (
+        '{"entity":[{"entityType":"user","entityName":null}],"key":"k","value":1.5,"remove":false}'
+    )
+
+
+@pytest.mark.parametrize("record", EXAMPLES, ids=lambda record: type(record).__name__)
+def test_json_as_text_is_the_json(record: MetadataRecord) -> None:
+    version = written_version(record)
+    assert json_text(record, version) == json.dumps(
+        json_form(record, version), separators=(",", ":")
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,103 @@
+"""Kafka's records of features that Quorate does not have: SCRAM, ACLs, quotas, delegation tokens.
+
+Tools show them, so that a real Kafka log reads whole. A node refuses them (`UnknownRecord`): an
+image without them would be a wrong one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.seams import Buffer
+
+
+class ForeignRecord(MetadataRecord):
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationTokenRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 10
+    owner: str = wire("string")
+    requester: str = wire("string")
+    renewers: tuple[str, ...] = wire("string")
+    issue_timestamp: int = wire("int64")
+    max_timestamp: int = wire("int64")
+    expiration_timestamp: int = wire("int64")
+    token_id: str = wire("string")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 11
+    name: str = wire("string")
+    mechanism: int = wire("int8")
+    salt: Buffer = wire("bytes")
+    stored_key: Buffer = wire("bytes")
+    server_key: Buffer = wire("bytes")
+    iterations: int = wire("int32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    entity_type: str = wire("string")
+    entity_name: str | None = wire("string", nullable="0+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 14
+    entity: tuple[QuotaEntity, ...] = wire()
+    key: str = wire("string")
+    value: float = wire("float64")
+    remove: bool = wire("bool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntryRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 18
+    id: Uuid = wire("uuid")
+    resource_type: int = wire("int8")
+    resource_name: str = wire("string")
+    pattern_type: int = wire("int8")
+    principal: str = wire("string")
+    host: str = wire("string")
+    operation: int = wire("int8")
+    permission_type: int = wire("int8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessControlEntryRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 19
+    id: Uuid = wire("uuid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 22
+    name: str = wire("string")
+    mechanism: int = wire("int8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDelegationTokenRecord(ForeignRecord):
+    API_KEY: ClassVar[int] = 26
+    token_id: str = wire("string")
+
+
+FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {
+    record.API_KEY: record
+    for record in (
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        ClientQuotaRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveUserScramCredentialRecord,
+        RemoveDelegationTokenRecord,
+    )
+}
