@@ -6,6 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from quorate.broker.kafka.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+)
 from quorate.broker.kafka.metadata import INTERNAL_TOPICS, describe_partition
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage, Topic
@@ -66,6 +71,9 @@ class ClusterHandler:
                 cluster_id=self.cluster_id,
                 controller_id=alive[0] if alive else NO_NODE,
                 brokers=tuple(brokers),
+                cluster_authorized_operations=CLUSTER_OPERATIONS
+                if request.include_cluster_authorized_operations
+                else NOT_ASKED,
             )
         )
 
@@ -112,6 +120,7 @@ class ClusterHandler:
             topic_id=topic.id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=tuple(self._partitions(image, topic, wanted)),
+            topic_authorized_operations=TOPIC_OPERATIONS,
         )
 
     def _partitions(

@@ -63,7 +63,7 @@ class DescribeConfigsHandler:
                 resource_name=resource.resource_name,
                 configs=(),
             )
-        wanted = resource.configuration_keys
+        wanted = resource.configuration_keys or None  # empty asks for all, too, in Kafka
         return DescribeConfigsResult(
             error_code=ErrorCode.NONE,
             error_message=None,
@@ -141,7 +141,7 @@ def describe(
     return DescribeConfigsResourceResult(
         name=key.name,
         value=text,
-        read_only=key.update is Update.READ_ONLY,
+        read_only=key.update is Update.READ_ONLY and key.name not in TOPIC_KEYS,
         config_source=source,
         is_sensitive=False,
         synonyms=tuple(

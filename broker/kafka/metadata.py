@@ -12,6 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from quorate.broker.kafka.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+)
 from quorate.broker.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
@@ -51,11 +56,11 @@ class MetadataHandler:
             if each.topic_id == ZERO_UUID and each.name is not None and not image.topic(each.name)
         ]
         if not (missing and request.allow_auto_topic_creation and self.auto_create):
-            context.respond(self.describe(self.image(), wanted, {}))
+            context.respond(self.describe(self.image(), wanted, {}, request))
             return
 
         def created(errors: dict[str, ErrorCode]) -> None:
-            context.respond(self.describe(self.image(), wanted, errors))
+            context.respond(self.describe(self.image(), wanted, errors, request))
 
         self.auto_create(missing, created)
 
@@ -72,15 +77,21 @@ class MetadataHandler:
         image: MetadataImage,
         wanted: Iterable[MetadataRequestTopic],
         errors: dict[str, ErrorCode],
+        request: MetadataRequest,
     ) -> MetadataResponse:
         """`errors` say why a missing topic was not created."""
+        asked = request.include_topic_authorized_operations
+        operations = TOPIC_OPERATIONS if asked else NOT_ASKED
         alive = [image.brokers[each] for each in image.broker_ids()]
         alive = [each for each in alive if not each.fenced and each.endpoint(self.listener)]
         return MetadataResponse(
             brokers=tuple(self._broker(each) for each in alive),
             cluster_id=self.cluster_id,
             controller_id=alive[0].id if alive else NO_NODE,
-            topics=tuple(self._topic(image, each, errors) for each in wanted),
+            topics=tuple(self._topic(image, each, errors, operations) for each in wanted),
+            cluster_authorized_operations=CLUSTER_OPERATIONS
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED,
         )
 
     def _broker(self, broker: Broker) -> MetadataResponseBroker:
@@ -91,7 +102,11 @@ class MetadataHandler:
         )
 
     def _topic(
-        self, image: MetadataImage, wanted: MetadataRequestTopic, errors: dict[str, ErrorCode]
+        self,
+        image: MetadataImage,
+        wanted: MetadataRequestTopic,
+        errors: dict[str, ErrorCode],
+        operations: int,
     ) -> MetadataResponseTopic:
         by_id = wanted.topic_id != ZERO_UUID
         topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
@@ -103,10 +118,12 @@ class MetadataHandler:
                 topic_id=wanted.topic_id,
                 partitions=(),
             )
-        return describe_topic(image, topic, self.listener)
+        return describe_topic(image, topic, self.listener, operations)
 
 
-def describe_topic(image: MetadataImage, topic: Topic, listener: str) -> MetadataResponseTopic:
+def describe_topic(
+    image: MetadataImage, topic: Topic, listener: str, operations: int
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -116,6 +133,7 @@ def describe_topic(image: MetadataImage, topic: Topic, listener: str) -> Metadat
             describe_partition(image, each, topic.partitions[each], listener)
             for each in topic.partition_ids()
         ),
+        topic_authorized_operations=operations,
     )
 
 

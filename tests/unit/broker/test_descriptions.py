@@ -1,0 +1,136 @@
+"""What admin clients are told of topics and configs, field by field where Kafka is particular."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.records import PartitionRecord, TopicRecord
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.rpc.kafka.schemas.cluster import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from quorate.quorum.rpc.kafka.schemas.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+TOPIC = Uuid(b"T" * 16)
+ORDERS, _ = replay(
+    MetadataImage(),
+    [
+        TopicRecord(name="orders", topic_id=TOPIC),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=TOPIC,
+            replicas=(1,),
+            isr=(1,),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+        ),
+    ],
+    EpochOffset(1, 2),
+    1000,
+)
+
+
+@dataclass
+class Asked:
+    """Stands for a request's context; keeps the answer."""
+
+    answer: Any = None
+
+    def respond(self, response: object) -> None:
+        self.answer = response
+
+    @property
+    def context(self) -> RequestContext:
+        return cast(RequestContext, self)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> NodeConfig:
+    file = tmp_path_factory.mktemp("node") / "server.properties"
+    file.write_text(
+        "process.roles=broker\nnode.id=1\nlisteners=PLAINTEXT://127.0.0.1:9092\n"
+        "controller.listener.names=CONTROLLER\ncontroller.quorum.voters=9@127.0.0.1:9093\n"
+        f"log.dirs={Path(file.parent) / 'data'}\n"
+    )
+    return load(str(file), environment={})
+
+
+def configs(
+    node: NodeConfig, resource_type: int, name: str, keys: tuple[str, ...] | None
+) -> DescribeConfigsResult:
+    handler = DescribeConfigsHandler(node=node, image=lambda: ORDERS)
+    resource = DescribeConfigsResource(
+        resource_type=resource_type, resource_name=name, configuration_keys=keys
+    )
+    asked = Asked()
+    handler.handle(asked.context, DescribeConfigsRequest(resources=(resource,)))
+    (result,) = cast("tuple[DescribeConfigsResult, ...]", asked.answer.results)
+    return result
+
+
+def test_no_config_of_a_topic_is_read_only(node: NodeConfig) -> None:
+    """kafka-python refuses to alter those that are."""
+    result = configs(node, TOPIC_RESOURCE, "orders", None)
+    assert result.configs
+    assert [each.name for each in result.configs if each.read_only] == []
+
+
+def test_some_configs_of_a_broker_are_read_only(node: NodeConfig) -> None:
+    result = configs(node, BROKER_RESOURCE, "1", ("node.id", "min.insync.replicas"))
+    read_only = {each.name: each.read_only for each in result.configs}
+    assert read_only == {"node.id": True, "min.insync.replicas": False}
+
+
+@pytest.mark.parametrize("keys", [None, ()])
+def test_without_names_all_configs_are_told(node: NodeConfig, keys: tuple[str, ...] | None) -> None:
+    """Kafka takes an empty list as it takes null, whatever its protocol's text says."""
+    assert len(configs(node, TOPIC_RESOURCE, "orders", keys).configs) > 20
+
+
+def test_named_configs_are_told_alone(node: NodeConfig) -> None:
+    result = configs(node, TOPIC_RESOURCE, "orders", ("retention.ms", "no.such.key"))
+    assert [each.name for each in result.configs] == ["retention.ms"]
+
+
+CLUSTER = ClusterHandler(cluster_id="c", listener="PLAINTEXT", image=lambda: ORDERS)
+
+
+@pytest.mark.parametrize(("include", "operations"), [(True, 0x1FA0), (False, -(1 << 31))])
+def test_what_may_be_done_with_the_cluster(include: bool, operations: int) -> None:
+    asked = Asked()
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=include,
+        endpoint_type=1,
+        include_fenced_brokers=False,
+    )
+    CLUSTER.describe_cluster(asked.context, request)
+    assert asked.answer.cluster_authorized_operations == operations
+
+
+def test_what_may_be_done_with_a_topic() -> None:
+    """Told unasked here; Metadata tells it when it is asked (KIP-430)."""
+    asked = Asked()
+    request = DescribeTopicPartitionsRequest(
+        topics=(TopicRequest(name="orders"),), response_partition_limit=10, cursor=None
+    )
+    CLUSTER.describe_topic_partitions(asked.context, request)
+    (topic,) = asked.answer.topics
+    assert topic.topic_authorized_operations == 0x0DF8
