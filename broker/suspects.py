@@ -15,6 +15,9 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.seams import Clock
 
 HOLD_MS = 150
+GRACE_MS = 10
+"""A client that asks again on a connection has often lost a leader, whose death shows at different
+times on different connections: its question waits so long before it is taken up."""
 MAX_HELD = 1000
 
 
@@ -39,12 +42,17 @@ class Suspects:
             if broker_id in self._since_ms:
                 self._clear(broker_id, self._since_ms[broker_id])
 
-    def hold(self, answer: Callable[[], None]) -> bool:
-        """True: there is a suspect, and `answer` is called when there is none any more."""
-        if not self._since_ms or len(self._held) >= MAX_HELD:
+    def hold(self, answer: Callable[[], None], *, returning: bool = False) -> bool:
+        """True: `answer` is called later, when there is no suspect. `returning`: its client has
+        asked on this connection before."""
+        if not self._enabled or len(self._held) >= MAX_HELD:
             return False
-        self._held.append(answer)
-        return True
+        if self._since_ms:
+            self._held.append(answer)
+            return True
+        if returning:
+            self._clock.call_later(GRACE_MS, lambda: self.hold(answer) or answer())
+        return returning
 
     def _clear(self, broker_id: int, since_ms: int) -> None:
         if self._since_ms.get(broker_id) != since_ms:

@@ -44,7 +44,9 @@ class MetadataHandler:
     suspects: Suspects
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> None:
-        if not self.suspects.hold(lambda: self._handle(context, request)):
+        connection = context.connection
+        returning, connection.asked_metadata = connection.asked_metadata, True
+        if not self.suspects.hold(lambda: self._handle(context, request), returning=returning):
             self._handle(context, request)
 
     def _handle(self, context: RequestContext, request: MetadataRequest) -> None:

@@ -153,8 +153,8 @@ class KafkaServer:
 
 
 class Connection:
-    """One client: its queue of requests, oldest first. Handlers may keep state of theirs in
-    `client_software` (from ApiVersions)."""
+    """One client: its queue of requests, oldest first. Handlers keep state of theirs in
+    `client_software` (from ApiVersions) and `asked_metadata`."""
 
     __slots__ = (
         "_checking",
@@ -162,6 +162,7 @@ class Connection:
         "_paused",
         "_queue",
         "_refused",
+        "asked_metadata",
         "client_software",
         "clock",
         "closed",
@@ -175,6 +176,7 @@ class Connection:
         self.clock = server.clock
         self.closed = False
         self.client_software: tuple[str, str] | None = None
+        self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
         self._in_flight_bytes = 0
         self._paused = False

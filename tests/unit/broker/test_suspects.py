@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.broker.suspects import HOLD_MS, Suspects
+from quorate.broker.suspects import GRACE_MS, HOLD_MS, Suspects
 from quorate.quorum.ids import ZERO_UUID, EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -61,6 +61,24 @@ def test_a_suspect_that_lives_costs_a_bounded_delay() -> None:
     world.clock.advance(HOLD_MS)
     assert world.answered == 1
     assert not world.ask()
+
+
+def test_a_client_that_asks_again_may_have_seen_a_death_first() -> None:
+    world = World()
+
+    def answer() -> None:
+        world.answered += 1
+
+    assert world.suspects.hold(answer, returning=True)
+    world.clock.advance(GRACE_MS - 1)
+    world.suspects.link_lost(5)
+    world.clock.advance(1)
+    assert world.answered == 0, "the death has shown here meanwhile"
+    world.suspects.image_changed(world.apply(FENCED))
+    assert world.answered == 1
+    assert world.suspects.hold(answer, returning=True)
+    world.clock.advance(GRACE_MS)
+    assert world.answered == 2
 
 
 def test_who_is_fenced_already_or_unknown_is_no_suspect() -> None:
