@@ -51,8 +51,12 @@ class Suspects:
             self._held.append(answer)
             return True
         if returning:
-            self._clock.call_later(GRACE_MS, lambda: self.hold(answer) or answer())
+            self._clock.call_later(GRACE_MS, lambda: self._after_grace(answer))
         return returning
+
+    def _after_grace(self, answer: Callable[[], None]) -> None:
+        if not self.hold(answer):
+            answer()
 
     def _clear(self, broker_id: int, since_ms: int) -> None:
         if self._since_ms.get(broker_id) != since_ms:
