@@ -26,6 +26,11 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Random
 
 NOTHING_ASKED = EpochOffset(-1, -1)
+LASTING_REFUSALS = (
+    ErrorCode.INCONSISTENT_CLUSTER_ID,
+    ErrorCode.INVALID_VOTER_KEY,
+    ErrorCode.INVALID_REQUEST,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,8 @@ class Core:
         "me",
         "now_ms",
         "random",
-        "refused_keys",
         "refusing",
+        "reported",
         "resigning",
         "settings",
         "state",
@@ -89,7 +94,7 @@ class Core:
         self.flush_asked = NOTHING_ASKED
         self.connected: set[int] = set()
         self.refusing: set[int] = set()
-        self.refused_keys: dict[int, ReplicaKey] = {}  # said once; one per voter
+        self.reported: dict[int, str] = {}  # by voter id
         self.lost_elections = 0
         self.resigning = False
         self.stopped = False
@@ -167,21 +172,30 @@ class Core:
             self.high_watermark = offset
             self.emit(effects.Committed(offset))
 
+    def report(self, replica_id: int, reason: str) -> None:
+        """Said once, until there is something else to say about that replica."""
+        if self.reported.get(replica_id) != reason:
+            self.reported[replica_id] = reason
+            self.emit(effects.Refused(replica_id, reason))
+
+    def report_refusal(self, voter_id: int, error: int) -> None:
+        """When an answer says what no retry will mend."""
+        if error in LASTING_REFUSALS:
+            name = ErrorCode.of(error).name
+            self.report(voter_id, f"voter {voter_id} refuses this node, {self.me}, with {name}")
+
     # The durable facts
 
     def meet(self, replica: ReplicaKey) -> bool:
         """False when it is not the voter that its id says; pins a directory id that was unknown."""
         if self.voters.is_impostor(replica):
-            if self.refused_keys.get(replica.id) == replica:
-                return False
-            self.refused_keys[replica.id] = replica
             known = self.voters.key(replica.id)
-            reason = (
+            self.report(
+                replica.id,
                 f"replica {replica} is not voter {known}: its disk was replaced or its "
                 "directory.id changed, and it may have voted before; bring back the directory of "
-                f"{known}, or remove that voter and add this one"
+                f"{known}, or remove that voter and add this one",
             )
-            self.emit(effects.Refused(replica.id, reason))
             return False
         if self.voters.learns(replica) and self.is_voter:
             self.voters = self.voters.pin(replica)
@@ -191,11 +205,6 @@ class Core:
     def is_me(self, replica: ReplicaKey) -> bool:
         """The receiver's key as the sender knows it: perhaps without the directory id."""
         return replica in (self.me, ReplicaKey(self.me.id, ZERO_UUID))
-
-    def refused(self, voter_id: int, error: int) -> None:
-        """`voter_id` refused this node for good; an operator has to know."""
-        reason = f"voter {voter_id} refused {self.me} with {ErrorCode.of(error).name}"
-        self.emit(effects.Refused(voter_id, reason))
 
     def set_election(self, election: Election) -> None:
         if election != self.election:

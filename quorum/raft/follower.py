@@ -21,7 +21,7 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.states import Fetching, Follower, Unattached
 from quorate.quorum.raft.transitions import learn
-from quorate.quorum.raft.vote import campaign, step_unattached
+from quorate.quorum.raft.vote import campaign
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 NEVER = (1 << 63) - 1
@@ -35,11 +35,12 @@ def step_follower(core: Core, state: Follower) -> None:
         _fetch(core, state.fetching, state.leader_id)
 
 
-def step_unattached_observer(core: Core, state: Unattached) -> None:
-    if core.is_voter:
-        step_unattached(core, state)
-    else:
+def step_unattached(core: Core, state: Unattached) -> None:
+    """A voter waits for its election timeout, an observer asks around for the leader."""
+    if not core.is_voter:
         _fetch(core, state.fetching, NO_NODE)
+    elif state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
+        campaign(core)
 
 
 def on_fetch_response(
@@ -53,21 +54,16 @@ def on_fetch_response(
     if response is None:
         _retry(core, fetching)
         return
-    if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-        core.refused(voter_id, response.error)
-        _retry(core, fetching)
-        return
-    learn(core, response.epoch, response.leader_id)
+    core.report_refusal(voter_id, response.error)
+    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+        learn(core, response.epoch, response.leader_id)
     if core.state is not state:
         return
-    if response.error != ErrorCode.NONE:
-        if response.error == ErrorCode.INVALID_REQUEST:
-            core.refused(voter_id, response.error)
+    is_from_leader = isinstance(state, Follower) and voter_id == state.leader_id
+    if response.error != ErrorCode.NONE or not is_from_leader:
         _retry(core, fetching)
         return
-    if not isinstance(state, Follower) or voter_id != state.leader_id:
-        _retry(core, fetching)
-        return
+    assert isinstance(state, Follower)
     fetching.failed = fetching.is_first = False
     state.has_fetched = True
     state.leader_gone = False
@@ -80,7 +76,7 @@ def on_fetch_response(
     try:
         core.log.append(response.records, wall_ms=core.wall_ms)
     except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
-        core.emit(effects.Refused(voter_id, f"the leader's answer to a fetch: {error}"))
+        core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
         _retry(core, fetching)
         return
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
@@ -116,6 +112,7 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
         state = core.state
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.leader_gone = True
+            _forget(core, state.fetching)  # an answer that is still under way is from before
             if state.deadline_ms is not None:
                 state.deadline_ms = core.now_ms + _succession_delay_ms(core, request)
     core.reply(
@@ -178,6 +175,13 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         high_watermark=core.high_watermark if awaits_commit else NEVER,
     )
     fetching.token = core.send(leader_id, request, settings.fetch_max_wait_ms)
+
+
+def _forget(core: Core, fetching: Fetching) -> None:
+    if fetching.token is not None:
+        core.under_way.pop(fetching.token, None)
+        fetching.token = None
+        _retry(core, fetching)
 
 
 def _retry(core: Core, fetching: Fetching) -> None:

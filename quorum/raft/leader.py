@@ -100,10 +100,9 @@ def on_begin_quorum_epoch_response(
     state = core.state
     if not isinstance(state, Leader) or response is None:
         return
+    core.report_refusal(voter_id, response.error)
     if response.error == ErrorCode.NONE:
         state.voters[voter_id].knows_leader = True
-    elif response.error in (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID):
-        core.refused(voter_id, response.error)
 
 
 def _announce(core: Core, state: Leader) -> None:

@@ -37,7 +37,7 @@ from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.seams import Random
 
 STEPS: dict[Role, Callable[..., None]] = {
-    Role.UNATTACHED: follower.step_unattached_observer,
+    Role.UNATTACHED: follower.step_unattached,
     Role.PROSPECTIVE: vote.step_prospective,
     Role.CANDIDATE: vote.step_candidate,
     Role.FOLLOWER: follower.step_follower,

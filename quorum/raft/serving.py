@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.effects import Refused
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
 from quorate.quorum.raft.voters import majority_offset
@@ -45,7 +44,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
             f"all below {progress.end_offset}: it lost records that count as committed "
             "(KAFKA-12181). Format its disk anew and let it catch up as a new replica"
         )
-        core.emit(Refused(replica_id=progress.key.id, reason=reason))
+        core.report(progress.key.id, reason)
         _refuse(core, token, ErrorCode.INVALID_REQUEST)
         return
     _note(core, progress, request.offset)

@@ -26,7 +26,7 @@ def start(core: Core) -> None:
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
     alone = core.is_voter and len(core.voters.ids) == 1
-    if alone:
+    if election.leader_id == core.me.id and (alone or not core.is_voter):
         election = replace(election, leader_id=NO_NODE)
     pinned = core.voters.pinned() if core.is_voter else election.pinned
     voted = election.voted
@@ -39,13 +39,13 @@ def start(core: Core) -> None:
 
 def _role(core: Core, alone: bool) -> State:
     leader_id = core.leader_id
-    if leader_id == core.me.id and core.is_voter:
+    if leader_id == core.me.id:
         return ResignedLeader(
             deadline_ms=core.election_deadline_ms(),
             preferred=(),
             unacked=set(core.voters.others(core.me.id)),
         )
-    if leader_id not in (NO_NODE, core.me.id):
+    if leader_id != NO_NODE:
         deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:

@@ -16,7 +16,6 @@ from quorate.quorum.raft.states import (
     Follower,
     Leader,
     Prospective,
-    ResignedLeader,
     Round,
     Unattached,
 )
@@ -36,11 +35,6 @@ def campaign(core: Core) -> None:
     known = core.election
     state = Prospective(deadline_ms=core.election_deadline_ms(), granted={core.me.id})
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
-
-
-def step_unattached(core: Core, state: Unattached) -> None:
-    if state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
-        campaign(core)
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
@@ -114,9 +108,8 @@ def on_vote_response(
         if not (isinstance(state, Candidate) and state.lost):
             state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
-    if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-        core.refused(voter_id, response.error)
-    else:
+    core.report_refusal(voter_id, response.error)
+    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
         learn(core, response.epoch, response.leader_id)
     if core.state is state and response.epoch <= core.epoch:
         granted = response.granted and response.error == ErrorCode.NONE
@@ -148,14 +141,12 @@ def _grants(core: Core, request: VoteRequest) -> bool:
     state = core.state
     if request.pre_vote:
         match state:
-            case Unattached() | Prospective() | Candidate():
-                return up_to_date
-            case Follower():
-                return up_to_date and (state.leader_gone or not state.has_fetched)
-            case ResignedLeader():
-                return up_to_date
             case Leader():
                 return False
+            case Follower():
+                return up_to_date and (state.leader_gone or not state.has_fetched)
+            case _:  # also one that resigned, where Kafka refuses: another may be elected sooner
+                return up_to_date
     if core.election.voted is not None:
         return core.election.voted in (
             request.candidate,

@@ -377,10 +377,11 @@ class Cluster:
                 core.voter_connected(self.now_ms, self.nodes[other].me)
         self.collect(self.nodes[node_id])
         self.save_all(node_id)
-        deadline_ms = core.deadline_ms()
-        assert deadline_ms is not None
-        self.now_ms = max(self.now_ms, deadline_ms)
-        self.tick(node_id)
+        while core.role in (Role.UNATTACHED, Role.FOLLOWER):
+            deadline_ms = core.deadline_ms()
+            assert deadline_ms is not None
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.tick(node_id)
 
     def logs(self, ids: Iterable[int] | None = None) -> list[list[tuple[int, bytes]]]:
         return [self.nodes[i].log.entries() for i in (ids or self.nodes)]
