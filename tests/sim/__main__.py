@@ -1,0 +1,48 @@
+"""`python -m tests.sim SEED`: replay a seed with its trace. Without a seed: new ones until one
+fails."""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import count
+
+from tests.sim.run import SeedFailed, run_seed
+
+
+def main(arguments: list[str]) -> int:
+    if arguments and "-" not in arguments[0]:
+        return replay(int(arguments[0]))
+    first, _, last = arguments[0].partition("-") if arguments else (str(int(time.time())), "", "")
+    seeds = range(int(first), int(last) + 1) if last else count(int(first))
+    failed = 0
+    for seed in seeds:
+        started = time.perf_counter()
+        try:
+            report = run_seed(seed)
+        except SeedFailed as error:
+            failed += 1
+            print(f"{error}", flush=True)
+            if not last:
+                return 1
+        else:
+            took_s = time.perf_counter() - started
+            print(f"{took_s:5.2f} s {report}", flush=True)
+    return 1 if failed else 0
+
+
+def replay(seed: int) -> int:
+    trace: list[str] = []
+    try:
+        report = run_seed(seed, trace=trace)
+    except SeedFailed as error:
+        print("\n".join(trace))
+        print(error)
+        raise
+    print("\n".join(trace))
+    print(report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,345 @@
+"""Clients at the protocol level, over the client port: what librdkafka does, in few lines.
+
+They find leaders by Metadata, retry what may be retried, and tell the history what was promised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import batches, build_batch, records_of
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.rpc.kafka.schemas.init_producer_id import InitProducerIdRequest
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
+from quorate.quorum.rpc.kafka.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address, TransportError
+from tests.sim.clock import SimClock
+from tests.sim.cluster import Cluster
+from tests.sim.history import History, Place, Promises, value_of
+from tests.sim.invariants import Invariants, Violation
+from tests.sim.transport import SimTransport
+
+REQUEST_TIMEOUT_MS = 1500
+CONNECT_TIMEOUT_MS = 500
+BACKOFF_S = 0.05
+WINDOW = 3  # batches in flight to one partition
+MAX_RECORDS = 3
+FETCH_BYTES = 1 << 20
+UNKNOWN_OUTCOME = None
+
+
+class Unreachable(Exception):
+    """No answer: nobody knows whether the request was carried out."""
+
+
+@dataclass(slots=True)
+class Topic:
+    id: Uuid
+    leaders: dict[int, int]
+
+
+class Client:
+    """`random` is this client's own. Use it inside tasks of its host only."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.name = name
+        self.host = cluster.network.boot(name)
+        self.random: Random = cluster.random(name)
+        self.topics: dict[str, Topic] = {}
+        self._loop = cluster.loop
+        self._clock = SimClock(self.host)
+        self._transport = SimTransport(cluster.network, self.host)
+        self._addresses = {each.id: cluster.broker_address(each.id) for each in cluster.brokers}
+        self._links: dict[int, KafkaClient] = {}
+
+    async def ask(self, broker_id: int, request: Message, version: int | None = None) -> Any:
+        """Raises Unreachable."""
+        try:
+            link = await self.link(broker_id)
+            return await link.call(request, version)
+        except (ClientError, TransportError) as error:
+            raise Unreachable(str(error)) from error
+
+    async def ask_any(self, request: Message) -> Any:
+        return await self.ask(self.random.choice(sorted(self._addresses)), request)
+
+    async def refresh(self) -> None:
+        """Metadata from whoever answers."""
+        try:
+            answer = await self.ask_any(MetadataRequest(topics=None))
+        except Unreachable:
+            return
+        for topic in answer.topics:
+            leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+            self.topics[topic.name] = Topic(topic.topic_id, leaders)
+
+    async def leader(self, place: Place) -> tuple[Uuid, int]:
+        """Asks until there is one."""
+        while True:
+            topic = self.topics.get(place[0])
+            leader = topic.leaders.get(place[1], -1) if topic is not None else -1
+            if topic is not None and leader in self._addresses:
+                return topic.id, leader
+            await self.pause(BACKOFF_S)
+            await self.refresh()
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * (0.5 + self.random.random()))
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.close()
+
+    async def link(self, broker_id: int) -> KafkaClient:
+        link = self._links.get(broker_id)
+        if link is None or link.closed:
+            settings = ClientSettings(
+                client_id=self.name,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                connect_timeout_ms=CONNECT_TIMEOUT_MS,
+            )
+            address: Address = self._addresses[broker_id]
+            link = await KafkaClient.connect(self._transport, self._clock, address, settings)
+            self._links[broker_id] = link
+        return link
+
+
+@dataclass(slots=True)
+class Batch:
+    first: int  # number of its first record, which is its sequence, too
+    count: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ProducerSettings:
+    acks: int = -1
+    idempotent: bool = True
+    pace_s: float = 0.1
+
+
+class Producer(Client):
+    """One task per partition; batches of an idempotent producer are sent again until they are
+    acknowledged, in order, with the same sequence numbers."""
+
+    def __init__(
+        self, cluster: Cluster, history: History, name: str, settings: ProducerSettings
+    ) -> None:
+        super().__init__(cluster, name)
+        self.settings = settings
+        self.stopping = False
+        self._cluster = cluster
+        self._history = history
+        self._producer = (-1, -1)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, places: list[Place]) -> None:
+        self._tasks.append(self.host.spawn(self._run(places)))
+
+    async def stop(self) -> None:
+        """Returns once everything sent is acknowledged."""
+        self.stopping = True
+        for task in self._tasks:
+            await task
+
+    async def _run(self, places: list[Place]) -> None:
+        if self.settings.idempotent:
+            await self._get_producer_id()
+        await asyncio.gather(*(self._produce(place) for place in places))
+
+    async def _get_producer_id(self) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        while True:
+            try:
+                answer = await self.ask_any(request)
+            except Unreachable:
+                answer = None
+            if answer is not None and answer.error_code == ErrorCode.NONE:
+                self._producer = answer.producer_id, answer.producer_epoch
+                return
+            await self.pause(BACKOFF_S)
+
+    async def _produce(self, place: Place) -> None:
+        promises = self._history.of(self.name, place)
+        waiting: list[Batch] = []
+        while not self.stopping or waiting:
+            if not waiting:
+                await self.pause(self.settings.pace_s)
+            while not self.stopping and len(waiting) < self.random.randrange(1, WINDOW + 1):
+                batch = Batch(promises.sent, self.random.randrange(1, MAX_RECORDS + 1))
+                promises.sent += batch.count
+                waiting.append(batch)
+            waiting = await self._send(place, waiting, promises)
+
+    async def _send(self, place: Place, waiting: list[Batch], promises: Promises) -> list[Batch]:
+        """Those that have to be sent again."""
+        topic_id, leader = await self.leader(place)
+        answers: list[tuple[int | None, int]] = [(UNKNOWN_OUTCOME, -1)] * len(waiting)
+        with contextlib.suppress(TransportError):
+            link = await self.link(leader)  # one for all, or they could overtake each other
+            answers = await asyncio.gather(
+                *(self._send_batch(link, place, topic_id, batch) for batch in waiting)
+            )
+        again = []
+        for batch, (error, offset) in zip(waiting, answers, strict=True):
+            if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                self._acknowledged(place, promises, batch, offset)
+                continue
+            if error is not UNKNOWN_OUTCOME:
+                self._check_retriable(place, batch, error, first=not again)
+            if self.settings.idempotent:
+                again.append(batch)
+        if len(answers) > sum(1 for error, _ in answers if error == ErrorCode.NONE):
+            await self.pause(BACKOFF_S)
+            await self.refresh()
+        return again
+
+    async def _send_batch(
+        self, link: KafkaClient, place: Place, topic_id: Uuid, batch: Batch
+    ) -> tuple[int | None, int]:
+        data = PartitionProduceData(index=place[1], records=self._records(batch))
+        topic = TopicProduceData(name=place[0], topic_id=topic_id, partition_data=(data,))
+        request = ProduceRequest(
+            acks=self.settings.acks, timeout_ms=REQUEST_TIMEOUT_MS // 2, topic_data=(topic,)
+        )
+        try:
+            answer = await link.call(request)
+        except ClientError:
+            return UNKNOWN_OUTCOME, -1
+        result = answer.responses[0].partition_responses[0]
+        return result.error_code, result.base_offset
+
+    def _records(self, batch: Batch) -> bytes:
+        wall_ms = self._clock.wall_ms()
+        records = [
+            Record(delta, wall_ms, None, value_of(self.name, batch.first + delta))
+            for delta in range(batch.count)
+        ]
+        producer_id, producer_epoch = self._producer
+        return bytes(
+            build_batch(
+                records,
+                leader_epoch=-1,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=batch.first if self.settings.idempotent else -1,
+            )
+        )
+
+    def _acknowledged(self, place: Place, promises: Promises, batch: Batch, offset: int) -> None:
+        self._cluster.note(f"{self.name} {place[0]}-{place[1]} {batch} acked at {offset}")
+        if self.settings.acks == -1:
+            for delta in range(batch.count):
+                known = offset + delta if offset >= 0 else -1
+                promises.acknowledged[batch.first + delta] = known
+
+    def _check_retriable(self, place: Place, batch: Batch, error: int, *, first: bool) -> None:
+        """A sequence error is one only behind a batch that failed; else the broker forgot."""
+        code = ErrorCode.of(error)
+        if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not first:
+            return
+        if not code.retriable:
+            raise Violation(f"{self.name} {place}: {batch} got {code.name}")
+
+
+@dataclass(slots=True)
+class Position:
+    offset: int = 0
+    records: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+class Consumer(Client):
+    """Reads partitions from their start, over and over one after the other; everything that it is
+    given is committed."""
+
+    def __init__(
+        self, cluster: Cluster, history: History, invariants: Invariants, name: str
+    ) -> None:
+        super().__init__(cluster, name)
+        self.stopping = False
+        self.positions: dict[Place, Position] = {}
+        self._history = history
+        self._invariants = invariants
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, places: list[Place], pace_s: float) -> None:
+        self._task = self.host.spawn(self._run(places, pace_s))
+
+    async def stop(self) -> None:
+        self.stopping = True
+        if self._task is not None:
+            await self._task
+
+    async def _run(self, places: list[Place], pace_s: float) -> None:
+        while not self.stopping:
+            for place in places:
+                await self.pause(pace_s)
+                await self.poll(place)
+
+    async def read_all(self, place: Place, end: int) -> list[tuple[int, bytes]]:
+        """(offset, value) of every record below `end`."""
+        position = self.positions.setdefault(place, Position())
+        while position.offset < end:
+            if not await self.poll(place):
+                await self.pause(BACKOFF_S)
+        return position.records
+
+    async def poll(self, place: Place) -> bool:
+        """True when something came."""
+        topic_id, leader = await self.leader(place)
+        position = self.positions.setdefault(place, Position())
+        asked = FetchPartition(
+            partition=place[1], fetch_offset=position.offset, partition_max_bytes=FETCH_BYTES
+        )
+        topic = FetchTopic(topic=place[0], topic_id=topic_id, partitions=(asked,))
+        request = FetchRequest(max_wait_ms=100, min_bytes=1, topics=(topic,))
+        try:
+            answer = await self.ask(leader, request)
+        except Unreachable:
+            await self.refresh()
+            return False
+        error, data = answer.error_code, None
+        if not error:
+            (partition,) = answer.responses[0].partitions
+            error, data = partition.error_code, partition
+        if error:
+            if not ErrorCode.of(error).retriable:
+                name = ErrorCode.of(error).name
+                raise Violation(f"{self.name} {place}: fetch at {position.offset} got {name}")
+            await self.pause(BACKOFF_S)
+            await self.refresh()
+            return False
+        assert data is not None
+        return self._take((topic_id, place[1]), position, data.records, data.high_watermark)
+
+    def _take(
+        self, key: tuple[Uuid, int], position: Position, records: Any, high_watermark: int
+    ) -> bool:
+        if not records:
+            return False
+        data = bytes(records)
+        for at, header in batches(data):
+            if header.next_offset > high_watermark:
+                raise Violation(
+                    f"{self.name} {key[1]}: read {header.base_offset} to {header.next_offset}, "
+                    f"the high watermark is {high_watermark}"
+                )
+            for record in records_of(data, at, header):
+                if record.offset >= position.offset:
+                    assert record.value is not None
+                    position.records.append((record.offset, bytes(record.value)))
+                    self._history.consumed += 1
+        position.offset = self._invariants.committed(key).holds(self.name, data, high_watermark)
+        return True

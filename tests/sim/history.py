@@ -1,0 +1,78 @@
+"""What the clients did and were told, and what must be true of it when everything is healed.
+
+An acknowledged record (acks=all) is in its partition exactly once; a record of an idempotent
+producer whose outcome it never learnt is there at most once; the records of one producer in one
+partition stand in the order of sending. Consumers see only what is committed, so what they read
+is compared with what the brokers hold below their high watermarks (`invariants.CommittedLog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from quorate.quorum.seams import Buffer
+from tests.sim.invariants import Violation
+
+Place = tuple[str, int]
+
+
+def value_of(producer: str, number: int) -> bytes:
+    return f"{producer}:{number}".encode()
+
+
+def parse_value(value: Buffer) -> tuple[str, int]:
+    producer, _, number = bytes(value).decode().partition(":")
+    return producer, int(number)
+
+
+@dataclass(slots=True)
+class Promises:
+    """One producer's records of one partition, by number; `offset` -1: known to be there."""
+
+    sent: int = 0
+    acknowledged: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class History:
+    promises: dict[tuple[str, Place], Promises] = field(default_factory=dict)
+    consumed: int = 0
+    admin_done: int = 0
+
+    def of(self, producer: str, place: Place) -> Promises:
+        return self.promises.setdefault((producer, place), Promises())
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(each.acknowledged) for each in self.promises.values())
+
+    def check(self, place: Place, records: Iterable[tuple[int, Buffer]]) -> None:
+        """`records` is all of the partition, as a consumer reads it."""
+        found: dict[str, dict[int, int]] = {}
+        for offset, value in records:
+            producer, number = parse_value(value)
+            numbers = found.setdefault(producer, {})
+            if number in numbers:
+                raise Violation(
+                    f"{place}: {producer}:{number} stands twice, at {numbers[number]} and {offset}"
+                )
+            if numbers and number < next(reversed(numbers)):
+                raise Violation(f"{place}: {producer}:{number} at {offset} is out of order")
+            numbers[number] = offset
+        for (producer, where), promises in self.promises.items():
+            if where == place:
+                self._check_promises(producer, place, promises, found.get(producer, {}))
+
+    def _check_promises(
+        self, producer: str, place: Place, promises: Promises, found: dict[int, int]
+    ) -> None:
+        for number, offset in promises.acknowledged.items():
+            if number not in found:
+                raise Violation(f"{place}: {producer}:{number} acknowledged at {offset} is lost")
+            if offset >= 0 and found[number] != offset:
+                raise Violation(
+                    f"{place}: {producer}:{number} acknowledged at {offset}, is at {found[number]}"
+                )
+        if found and max(found) >= promises.sent:
+            raise Violation(f"{place}: {producer}:{max(found)} was never sent")

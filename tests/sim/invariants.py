@@ -1,0 +1,221 @@
+"""What must hold at every moment, whatever fails; checked as it happens or every few virtual ms.
+
+| what | when |
+|---|---|
+| one leader per Raft epoch | a node becomes leader |
+| a committed metadata batch is the same on every node, for ever (log matching) | it is committed |
+| Raft epoch and high watermark only grow within a life | it is committed; sweep |
+| a partition's epochs only grow, by one; its leader is in its ISR | a delta is replayed |
+| one leader per (partition, leader epoch), the one that the metadata log names | sweep, delta |
+| a leader's ISR is one that the metadata log holds (no change but through the log) | sweep, delta |
+| a replica's high watermark only grows within a life | sweep |
+| what is below a high watermark is the same on every replica, and read by consumers, for ever | sweep |
+
+Everything is incremental: a sweep costs what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from quorate.broker.partition.isr import Committed
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.quorum.ids import uuid_to_text
+from quorate.quorum.log.batch import batches
+from quorate.quorum.metadata.delta import Change, ImageDelta
+from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.seams import Buffer
+from tests.sim.cluster import Cluster, Machine, Process
+
+READ_BYTES = 1 << 20
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+class Print(NamedTuple):
+    """What identifies a batch: its place, its epoch, its bytes."""
+
+    next_offset: int
+    epoch: int
+    crc: int
+
+
+class CommittedLog:
+    """The one history of a log that all have to agree with."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches: dict[int, Print] = {}
+        self._holder: dict[int, str] = {}
+
+    def holds(self, who: str, data: Buffer, below: int) -> int:
+        """`who` takes the batches of `data` for committed; the offset after the last of them."""
+        next_offset = -1
+        for _, header in batches(data):
+            if header.next_offset > below:
+                break
+            found = Print(header.next_offset, header.leader_epoch, header.crc)
+            known = self.batches.setdefault(header.base_offset, found)
+            if known != found:
+                raise Violation(
+                    f"{self.name}: {who} has {found} committed at {header.base_offset}, "
+                    f"{self._holder[header.base_offset]} had {known}"
+                )
+            self._holder.setdefault(header.base_offset, who)
+            next_offset = header.next_offset
+        return next_offset
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a process so far."""
+
+    raft_epoch: int = 0
+    raft_high_watermark: int = 0
+    metadata_offset: int = 0
+    high_watermarks: dict[Key, int] = field(default_factory=dict)
+    checked: dict[Key, int] = field(default_factory=dict)
+
+
+class Invariants:
+    def __init__(self, cluster: Cluster) -> None:
+        self.metadata = CommittedLog("__cluster_metadata")
+        self.partitions: dict[Key, CommittedLog] = {}
+        self._cluster = cluster
+        self._raft_leaders: dict[int, str] = {}
+        self._leaders: dict[tuple[Key, int], int] = {}
+        self._isrs: dict[tuple[Key, int], tuple[int, ...]] = {}
+        self._seen: dict[str, Seen] = {}
+        cluster.started = self._watch
+        cluster.dying = self._sweep_process
+
+    @property
+    def raft_epochs(self) -> int:
+        """How many epochs had a leader."""
+        return len(self._raft_leaders)
+
+    def committed(self, key: Key) -> CommittedLog:
+        log = self.partitions.get(key)
+        if log is None:
+            log = self.partitions[key] = CommittedLog(f"{uuid_to_text(key[0])}-{key[1]}")
+        return log
+
+    def sweep(self) -> None:
+        for machine in self._cluster.machines.values():
+            if machine.process is not None:
+                self._sweep_process(machine, machine.process)
+
+    # -- the metadata log ------------------------------------------------------------------------
+
+    def _watch(self, machine: Machine, process: Process) -> None:
+        seen = self._seen[machine.name] = Seen()
+
+        def role(effect: RoleChanged) -> None:
+            if effect.role is Role.LEADER:
+                self._cluster.note(f"{machine.name} leads raft epoch {effect.epoch}")
+                self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
+
+        def image(image: MetadataImage, delta: ImageDelta) -> None:
+            for topic, partition_id, change in delta.partitions():
+                self._changed((topic.id, partition_id), f"{topic.name}-{partition_id}", change)
+
+        def committed(high_watermark: int) -> None:
+            self._committed(machine, process, seen, high_watermark)
+
+        process.core.followers.role.insert(0, role)
+        process.core.followers.committed.insert(0, committed)
+        process.core.followers.image.insert(0, image)
+
+    def _committed(
+        self, machine: Machine, process: Process, seen: Seen, high_watermark: int
+    ) -> None:
+        if high_watermark < seen.raft_high_watermark:
+            raise Violation(
+                f"{machine.name}: raft high watermark {high_watermark} after "
+                f"{seen.raft_high_watermark}"
+            )
+        seen.raft_high_watermark = high_watermark
+        while seen.metadata_offset < high_watermark:
+            data = process.core.log.read(seen.metadata_offset, READ_BYTES, end=high_watermark)
+            seen.metadata_offset = self.metadata.holds(machine.name, data, high_watermark)
+
+    def _changed(self, key: Key, name: str, change: Change[Partition]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            return
+        if new.leader != NO_LEADER and new.leader not in new.isr:
+            raise Violation(f"{name}: leader {new.leader} is not in the ISR {new.isr}")
+        if old is not None and (
+            new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch
+        ):
+            raise Violation(f"{name}: epochs go back: {old} -> {new}")
+        if (key, new.partition_epoch) not in self._isrs:
+            self._cluster.note(
+                f"{name}: leader {new.leader} epoch {new.leader_epoch}.{new.partition_epoch} "
+                f"isr {list(new.isr)}"
+            )
+        self._claim_isr(key, new.partition_epoch, new.isr)
+        if new.leader != NO_LEADER:
+            self._claim(self._leaders, (key, new.leader_epoch), new.leader, f"leader of {name}")
+
+    # -- partitions ------------------------------------------------------------------------------
+
+    def _sweep_process(self, machine: Machine, process: Process) -> None:
+        seen = self._seen[machine.name]
+        epoch = process.core.replica.raft.epoch
+        if epoch < seen.raft_epoch:
+            raise Violation(f"{machine.name}: raft epoch {epoch} after {seen.raft_epoch}")
+        seen.raft_epoch = epoch
+        if process.broker is not None:
+            for hosted in process.broker.replicas.registry:
+                self._sweep_partition(machine, seen, hosted)
+
+    def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
+        partition, key = hosted.partition, hosted.key
+        high_watermark = partition.high_watermark
+        before = seen.high_watermarks.get(key, 0)
+        if high_watermark < before:
+            raise Violation(f"{machine.name} {hosted}: high watermark {high_watermark} < {before}")
+        leadership = partition.leadership
+        if leadership is not None:
+            self._claim(
+                self._leaders, (key, leadership.epoch), machine.id, f"leader of {hosted} in epoch"
+            )
+            if isinstance(leadership.isr, Committed):
+                self._claim_isr(key, leadership.partition_epoch, leadership.isr.committed)
+        if high_watermark > before:
+            seen.high_watermarks[key] = high_watermark
+            committed = self.committed(key)
+            for data in unread(hosted, seen.checked.get(key, 0), high_watermark):
+                seen.checked[key] = committed.holds(machine.name, data, high_watermark)
+
+    # -- claims ----------------------------------------------------------------------------------
+
+    def _claim(self, claims: dict[Any, Any], what: Any, value: Any, meaning: str) -> None:
+        known = claims.setdefault(what, value)
+        if known != value:
+            raise Violation(f"{meaning} {what}: {value} and {known}")
+
+    def _claim_isr(self, key: Key, partition_epoch: int, isr: tuple[int, ...]) -> None:
+        known = self._isrs.setdefault((key, partition_epoch), isr)
+        if sorted(known) != sorted(isr):
+            name = f"{uuid_to_text(key[0])}-{key[1]}"
+            raise Violation(f"ISR of {name} in partition epoch {partition_epoch}: {isr}, {known}")
+
+
+def unread(hosted: Hosted, offset: int, end: int) -> Iterator[bytes]:
+    """What the log of a replica holds from `offset` on, in whole batches."""
+    offset = max(offset, hosted.log.start_offset)
+    while offset < end:
+        data = hosted.log.read(offset, READ_BYTES, end=end)
+        if not data:
+            return
+        yield data
+        for _, header in batches(data, verify=False):
+            offset = header.next_offset
