@@ -33,6 +33,7 @@ def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None])
                 f"{row['duration_ms'] / 1000:>8.3f} s  {row['cause'] or ''}",
             )
         availability = spark.read.parquet(str(out / "tables" / "availability"))
-        for row in availability.orderBy("partition").collect():
-            if row["leaderless_ms"]:
-                say("", f"partition {row['partition']} had no leader for {row['leaderless_ms']} ms")
+        lost = [row for row in availability.orderBy("partition").collect() if row["leaderless_ms"]]
+        say("available", f"{len(lost)} partitions were without a leader at some time")
+        for row in lost:
+            say("", f"partition {row['partition']} had no leader for {row['leaderless_ms']} ms")

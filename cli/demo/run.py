@@ -103,14 +103,14 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     try:
         say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
         verdict = write_and_compare(cluster, lines, seconds)
+        for number, line in enumerate(verdict.lines()):
+            say("compared" if number == 0 else "", line)
+        if spark:
+            from quorate.cli.demo.history import tell_history
+
+            tell_history(cluster.directory.root, root, say)
     finally:
         cluster.stop()
-    for number, line in enumerate(verdict.lines()):
-        say("verdict" if number == 0 else "", line)
-    if spark:
-        from quorate.cli.demo.history import tell_history
-
-        tell_history(cluster.directory.root, root, say)
     word = "GOOD: nothing acknowledged was lost" if verdict.good else "BAD"
     say("verdict", f"{word} ({time.monotonic() - begin_s:.0f} s in all)")
     return 0 if verdict.good else 1
@@ -136,8 +136,8 @@ def write_and_compare(cluster: DemoCluster, lines: list[bytes], seconds: float) 
         say("outage", f"{kill.what}: {outage_text(longest)}")
     if writer.failures:
         say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
-    healed_s = cluster.wait_healed(TOPIC, REPLICAS)
-    say("healed", "no: an ISR is not full" if healed_s is None else "every ISR is full again")
+    healed = cluster.wait_healed(TOPIC, REPLICAS)
+    say("healed", "every ISR is full again" if healed else "no: an ISR is not full")
     say("reading", "everything back")
     comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
     for partition, offset, key, value in read_back(bootstrap, TOPIC, PARTITIONS):

@@ -1,0 +1,277 @@
+"""`quorate topics`: the lines, which are those of kafka-topics 4.1.1 on the same answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.main import main
+from quorate.cli.topic_view import PartitionView, Report, TopicView, lines, matching
+from quorate.quorum.ids import uuid_from_text
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import cluster, configs, metadata, reassignments, topics
+from tests.unit.cli.fake_kafka import Answer, fake_kafka
+
+TOPIC_ID = "XCXALlL4T82863c-QI40LQ"
+LIVE = frozenset({4, 5, 6})
+
+
+def metadata_answer(*names: str) -> metadata.MetadataResponse:
+    return metadata.MetadataResponse(
+        brokers=tuple(
+            metadata.MetadataResponseBroker(node_id=n, host="127.0.0.1", port=9092) for n in LIVE
+        ),
+        topics=tuple(
+            metadata.MetadataResponseTopic(
+                name=name,
+                topic_id=uuid_from_text(TOPIC_ID),
+                partitions=tuple(
+                    metadata.MetadataResponsePartition(
+                        partition_index=n, leader_id=4, replica_nodes=(4, 5), isr_nodes=(4,)
+                    )
+                    for n in range(2)
+                ),
+            )
+            for name in names
+        ),
+    )
+
+
+def described(_: Any) -> cluster.DescribeTopicPartitionsResponse:
+    partitions = tuple(
+        cluster.DescribeTopicPartitionsResponsePartition(
+            partition_index=n,
+            leader_id=leader,
+            replica_nodes=(4, 5),
+            isr_nodes=(4,),
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+        )
+        for n, leader in ((1, -1), (0, 4))
+    )
+    return cluster.DescribeTopicPartitionsResponse(
+        topics=(
+            cluster.DescribeTopicPartitionsResponseTopic(
+                name="t", topic_id=uuid_from_text(TOPIC_ID), partitions=partitions
+            ),
+        )
+    )
+
+
+def described_configs(request: Any) -> configs.DescribeConfigsResponse:
+    entry = configs.DescribeConfigsResourceResult
+    return configs.DescribeConfigsResponse(
+        results=tuple(
+            configs.DescribeConfigsResult(
+                resource_type=2,
+                resource_name=resource.resource_name,
+                configs=(
+                    entry(
+                        name="min.insync.replicas",
+                        value="2",
+                        read_only=False,
+                        config_source=4,
+                        is_sensitive=False,
+                    ),
+                    entry(
+                        name="retention.ms",
+                        value="7",
+                        read_only=False,
+                        config_source=5,
+                        is_sensitive=False,
+                    ),
+                ),
+            )
+            for resource in request.resources
+        )
+    )
+
+
+DESCRIBE: dict[Any, Answer] = {
+    metadata.MetadataRequest: lambda _: metadata_answer("t"),
+    cluster.DescribeTopicPartitionsRequest: described,
+    configs.DescribeConfigsRequest: described_configs,
+    reassignments.ListPartitionReassignmentsRequest: (
+        lambda _: reassignments.ListPartitionReassignmentsResponse(topics=())
+    ),
+}
+
+
+def run(answers: dict[Any, Answer], *arguments: str) -> tuple[Result, list[Any]]:
+    with fake_kafka(answers) as server:
+        result = CliRunner().invoke(
+            main, ["topics", "-b", server.address, "--timeout", "2", *arguments]
+        )
+        return result, server.requests
+
+
+def test_describe_prints_kafkas_lines() -> None:
+    result, _ = run(DESCRIBE, "--describe", "--topic", "t")
+    assert result.exit_code == 0
+    assert result.output == (
+        f"Topic: t\tTopicId: {TOPIC_ID}\tPartitionCount: 2\tReplicationFactor: 2"
+        "\tConfigs: min.insync.replicas=2\n"
+        "\tTopic: t\tPartition: 0\tLeader: 4\tReplicas: 4,5\tIsr: 4\tElr: \tLastKnownElr: \n"
+        "\tTopic: t\tPartition: 1\tLeader: none\tReplicas: 4,5\tIsr: 4\tElr: \tLastKnownElr: \n"
+    )
+
+
+def test_describe_by_metadata_where_the_newer_api_is_not_served() -> None:
+    answers = dict(DESCRIBE)
+    del answers[cluster.DescribeTopicPartitionsRequest]
+    del answers[reassignments.ListPartitionReassignmentsRequest]
+    result, _ = run(answers, "--describe")
+    assert "\tIsr: 4\tElr: N/A\tLastKnownElr: N/A\n" in result.output
+
+
+def test_describe_as_json() -> None:
+    result, _ = run(DESCRIBE, "--describe", "--format", "json", "--unavailable-partitions")
+    (topic,) = json.loads(result.output)
+    assert [each["partition"] for each in topic["partitions"]] == [1]
+    assert topic["configs"] == {"min.insync.replicas": "2"}
+
+
+def test_a_topic_that_is_not_there() -> None:
+    result, _ = run(DESCRIBE, "--describe", "--topic", "other")
+    assert result.exit_code == 1
+    assert result.output == (
+        "Error while executing topic command : Topic 'other' does not exist as expected\n"
+    )
+    result, _ = run(DESCRIBE, "--describe", "--topic", "other", "--if-exists")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def created(*codes: ErrorCode) -> dict[Any, Answer]:
+    left = list(codes)
+
+    def answer(request: Any) -> topics.CreateTopicsResponse:
+        code = left.pop(0)
+        text = None if code == ErrorCode.NONE else f"no: {code.name}"
+        result = topics.CreatableTopicResult(
+            name=request.topics[0].name, error_code=code, error_message=text
+        )
+        return topics.CreateTopicsResponse(topics=(result,))
+
+    return {topics.CreateTopicsRequest: answer}
+
+
+def test_create_sends_what_was_asked_for() -> None:
+    result, (request,) = run(
+        created(ErrorCode.NONE),
+        *("--create", "--topic", "t", "--partitions", "3", "--config", "retention.ms=1000"),
+    )
+    assert (result.exit_code, result.output) == (0, "Created topic t.\n")
+    (topic,) = request.topics
+    assert (topic.num_partitions, topic.replication_factor) == (3, -1)
+    assert topic.configs[0].name == "retention.ms"
+
+
+def test_create_with_an_assignment() -> None:
+    _, (request,) = run(
+        created(ErrorCode.NONE), "--create", "--topic", "t", "--replica-assignment", "4:5,5:6"
+    )
+    assert [each.broker_ids for each in request.topics[0].assignments] == [(4, 5), (5, 6)]
+
+
+def test_create_again_is_an_error_unless_told_otherwise() -> None:
+    result, _ = run(created(ErrorCode.TOPIC_ALREADY_EXISTS), "--create", "--topic", "t")
+    assert result.exit_code == 1
+    assert result.output == "Error while executing topic command : no: TOPIC_ALREADY_EXISTS\n"
+    result, _ = run(
+        created(ErrorCode.TOPIC_ALREADY_EXISTS), "--create", "--topic", "t", "--if-not-exists"
+    )
+    assert result.exit_code == 0
+
+
+def test_what_was_not_carried_out_is_asked_again() -> None:
+    result, requests = run(
+        created(ErrorCode.NOT_CONTROLLER, ErrorCode.NONE), "--create", "--topic", "t"
+    )
+    assert (result.exit_code, len(requests)) == (0, 2)
+
+
+def test_a_change_whose_outcome_is_unknown_is_not_sent_twice() -> None:
+    result, requests = run(created(ErrorCode.REQUEST_TIMED_OUT), "--create", "--topic", "t")
+    assert (result.exit_code, len(requests)) == (1, 1)
+    answers: dict[Any, Answer] = {topics.CreateTopicsRequest: lambda _: None}
+    result, requests = run(answers, "--create", "--topic", "t")
+    assert (result.exit_code, len(requests)) == (3, 1)
+    assert "outcome unknown" in result.output
+
+
+def test_names_that_could_collide_are_warned_of() -> None:
+    result, _ = run(created(ErrorCode.NONE), "--create", "--topic", "a.b")
+    assert result.output.startswith("WARNING: Due to limitations in metric names")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--list", "--describe"),
+        ("--create",),
+        ("--alter", "--topic", "t"),
+        ("--list", "--config", "a=b"),
+        ("--create", "--topic", "t", "--config", "nonsense"),
+        ("--create", "--topic", "t", "--replica-assignment", "1:x"),
+        ("--create", "--topic", "t", "--replica-assignment", "1:2", "--partitions", "1"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, ["topics", "-b", "127.0.0.1:1", *arguments])
+    assert result.exit_code == 2
+
+
+def test_nobody_there_ends_with_3() -> None:
+    with fake_kafka({}) as server:
+        address = server.address
+    result = CliRunner().invoke(main, ["topics", "-b", address, "--timeout", "0.01", "--list"])
+    assert result.exit_code == 3
+    assert address in result.output
+
+
+def test_a_pattern_is_for_the_whole_name() -> None:
+    names = ["a", "ab", "b", "__consumer_offsets"]
+    assert matching(names, None, exclude_internal=False) == ["__consumer_offsets", "a", "ab", "b"]
+    assert matching(names, "a|b", exclude_internal=False) == ["a", "b"]
+    assert matching(names, "a,b", exclude_internal=False) == ["a", "b"]
+    assert matching(names, None, exclude_internal=True) == ["a", "ab", "b"]
+
+
+def partition(leader: int | None, isr: tuple[int, ...], adding: tuple[int, ...] = ()) -> Any:
+    return PartitionView(
+        partition=0, leader=leader, replicas=(4, 5, *adding), isr=isr, adding=adding
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "shown"),
+    [
+        (Report(), [0, 1, 2, 3]),
+        (Report(under_replicated=True), [1, 2]),
+        (Report(unavailable=True), [2, 3]),
+        (Report(under_min_isr=True), [1, 2]),
+        (Report(at_min_isr=True), [0, 3]),
+    ],
+)
+def test_reports(report: Report, shown: list[int]) -> None:
+    cases = (
+        partition(4, (4, 5)),
+        partition(4, (4,)),
+        partition(None, ()),
+        partition(9, (4, 5), adding=(6,)),
+    )
+    found = [n for n, each in enumerate(cases) if report.shows(each, 2, LIVE)]
+    assert found == shown
+
+
+def test_a_partition_that_moves() -> None:
+    view = TopicView(
+        name="t", topic_id=TOPIC_ID, partitions=(partition(4, (4,), adding=(6,)),), configs={}
+    )
+    head, line = lines([view], Report(), LIVE)
+    assert "ReplicationFactor: 2" in head
+    assert "\tIsr: 4\tAdding Replicas: 6\tRemoving Replicas: \tElr: N/A" in line
