@@ -45,8 +45,7 @@ sim: $(STAMP)
 	$(BIN)/python -m tests.sim $(ARGS)
 
 bench: $(STAMP)
-	@set -e; for each in benchmarks/bench_*.py; do \
-		$(BIN)/python -m "benchmarks.$$(basename $$each .py)" $(ARGS); done
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

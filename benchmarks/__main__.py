@@ -1,0 +1,34 @@
+"""`python -m benchmarks [NAME ...]`: all of them, or those named."""
+
+from __future__ import annotations
+
+from benchmarks import (
+    cold_start,
+    consume,
+    create_topics,
+    decode,
+    failover_broker,
+    failover_controller,
+    memory,
+    metadata_updates,
+    one_record,
+    produce,
+    run,
+    thousand_partitions,
+)
+
+MODULES = (
+    failover_broker,
+    failover_controller,
+    cold_start,
+    memory,
+    metadata_updates,
+    one_record,
+    produce,
+    consume,
+    create_topics,
+    thousand_partitions,
+    decode,
+)
+
+run.main([module.BENCHMARK for module in MODULES])

@@ -1,0 +1,92 @@
+"""`quorate up` in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorate.cli.cluster_dir import ClusterDir, NodeEntry, alive
+
+QUORATE = (sys.executable, "-m", "quorate.cli")
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+POLL_S = 0.002
+
+
+class QuorateCluster:
+    name = "quorate"
+
+    def __init__(self) -> None:
+        self.launched_s = 0.0
+        self._directory = ClusterDir(Path(tempfile.mkdtemp(prefix="quorate-bench-")) / "cluster")
+        self._up: subprocess.Popen[bytes] | None = None
+        self._restarted: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return self._directory.read()["bootstrap"]
+
+    def start(self) -> None:
+        root = self._directory.root
+        root.mkdir(parents=True)
+        self.launched_s = time.monotonic()
+        with open(root / "up.err", "wb") as errors:
+            self._up = subprocess.Popen(
+                (*QUORATE, "up", "--dir", str(root), "--port", "0"),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        assert self._up.stdout is not None
+        line = self._up.stdout.readline()
+        if not line.startswith(b"ready "):
+            raise RuntimeError(f"`quorate up` did not get ready: see {root}/up.err")
+
+    def stop(self) -> None:
+        if self._up is not None:
+            self._up.send_signal(signal.SIGTERM)
+            try:
+                self._up.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._up.kill()
+                self._up.wait()
+            assert self._up.stdout is not None
+            self._up.stdout.close()
+        for node in self._restarted:
+            node.terminate()
+            node.wait()
+        shutil.rmtree(self._directory.root.parent, ignore_errors=True)
+
+    def kill(self, node_id: int) -> float:
+        pid = self._node(node_id)["pid"]
+        if pid is None:
+            raise RuntimeError(f"node {node_id} does not run")
+        os.kill(pid, signal.SIGKILL)
+        return time.monotonic()
+
+    def restart(self, node_id: int) -> None:
+        before = self._node(node_id)["pid"]
+        with open(self._directory.node_log(node_id), "ab") as log:
+            file = str(self._directory.node_file(node_id))
+            self._restarted.append(subprocess.Popen((*QUORATE, "server", file), stderr=log))
+        deadline_s = time.monotonic() + READY_TIMEOUT_S
+        while (pid := self._node(node_id)["pid"]) is None or pid == before or not alive(pid):
+            if time.monotonic() > deadline_s:
+                raise RuntimeError(f"node {node_id} did not start again")
+            time.sleep(POLL_S)
+
+    def pids(self) -> Sequence[int]:
+        return [node["pid"] for node in self._nodes() if node["pid"] is not None]
+
+    def _nodes(self) -> list[NodeEntry]:
+        entry = self._directory.read()
+        return [*entry["controllers"], *entry["brokers"]]
+
+    def _node(self, node_id: int) -> NodeEntry:
+        return next(node for node in self._nodes() if node["id"] == node_id)

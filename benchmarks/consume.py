@@ -1,0 +1,71 @@
+"""Consume 1 KB records through librdkafka, from the page cache."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from benchmarks import librdkafka, run
+from benchmarks.figure import Figure
+from benchmarks.produce import CALL_RECORDS, PARTITIONS, drain
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Target
+
+TOPIC = "consume"
+SIZE = 1000
+RECORDS = 300_000
+PASSES = 3
+"""The best of them: what is cold in the first is the peer's JVM as much as our caches."""
+
+
+def measure(target: Target, _: Options) -> list[Figure]:
+    client = librdkafka.create_topic(target.bootstrap, TOPIC, PARTITIONS)
+    librdkafka.wait_for_leaders(client, TOPIC, PARTITIONS)
+    fill(target.bootstrap)
+    rates = [consume(target.bootstrap) for _ in range(PASSES)]
+    return [
+        Figure("consume 1000 B, first pass", rates[0], "MB/s", more_is_better=True),
+        Figure(
+            "consume 1000 B, best pass",
+            max(rates),
+            "MB/s",
+            "loopback_mb_per_s",
+            more_is_better=True,
+        ),
+    ]
+
+
+def fill(bootstrap: str) -> None:
+    producer = librdkafka.producer(bootstrap, linger_ms=5, queue_buffering_max_messages=1_000_000)
+    messages = [{"value": b"x" * SIZE}] * CALL_RECORDS
+    for number in range(RECORDS // CALL_RECORDS):
+        while len(producer) > 50_000:
+            producer.poll(0.001)
+        producer.produce_batch(TOPIC, messages, partition=number % PARTITIONS)
+    drain(producer)
+
+
+def consume(bootstrap: str) -> float:
+    """MB/s; without fetch.queue.backoff.ms librdkafka idles a second when its queue was full."""
+    consumer = librdkafka.consumer(
+        bootstrap, fetch_queue_backoff_ms=2, queued_min_messages=1_000_000
+    )
+    try:
+        consumer.assign([TopicPartition(TOPIC, i, OFFSET_BEGINNING) for i in range(PARTITIONS)])
+        begin_s = time.monotonic()
+        missing = RECORDS
+        while missing:
+            found = consumer.consume(10_000, timeout=0.05)
+            missing -= sum(1 for message in found if message.error() is None)
+            if time.monotonic() - begin_s > librdkafka.ANSWER_TIMEOUT_S:
+                raise RuntimeError(f"{missing} records were not read")
+        return RECORDS * SIZE / (time.monotonic() - begin_s) / 1e6
+    finally:
+        consumer.close()
+
+
+BENCHMARK = Benchmark("consume", load=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

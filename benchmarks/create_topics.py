@@ -1,0 +1,55 @@
+"""CreateTopics per second through a broker: one topic of one partition and three replicas each."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from benchmarks import pipelined, run
+from benchmarks.figure import Figure
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Target
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import topics
+from quorate.quorum.rpc.kafka.wire import Message
+
+OUTSTANDING = (1, 32)
+MAX_SECONDS = 3.0
+"""Each topic is three directories: a load that is held makes the disk the subject."""
+
+
+def creation(number: int) -> topics.CreateTopicsRequest:
+    topic = topics.CreatableTopic(
+        name=f"topic-{number}", num_partitions=1, replication_factor=3, assignments=(), configs=()
+    )
+    return topics.CreateTopicsRequest(topics=(topic,))
+
+
+def error_of(answer: Message) -> str | None:
+    assert isinstance(answer, topics.CreateTopicsResponse)
+    code = answer.topics[0].error_code
+    return f"{ErrorCode.of(code).name} {answer.topics[0].error_message}" if code else None
+
+
+def measure(target: Target, options: Options) -> list[Figure]:
+    numbers = count()
+    figures = []
+    for outstanding in OUTSTANDING:
+        value = pipelined.rate(
+            target.bootstrap,
+            topics.CreateTopicsRequest.API_KEY,
+            creation,
+            error_of,
+            outstanding=outstanding,
+            seconds=min(options.seconds, MAX_SECONDS),
+            numbers=numbers,
+        )
+        name = f"CreateTopics, {outstanding} outstanding"
+        limit = "fsyncs_per_s" if outstanding == 1 else None
+        figures.append(Figure(name, value, "/s", limit, more_is_better=True))
+    return figures
+
+
+BENCHMARK = Benchmark("create_topics", load=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

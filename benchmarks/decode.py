@@ -1,0 +1,151 @@
+"""From a metadata log to rows: on one core, and in Spark on two where PySpark is installed.
+
+No cluster is needed. The peer decodes the very same file, with kafka-dump-log.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import kafka_cluster, run
+from benchmarks.figure import Figure
+from benchmarks.run import QUORATE, Benchmark
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+
+LOG_NAME = "00000000000000000000.log"
+RECORDS = 800_000
+TOPICS = 20
+PARTITIONS = 50
+BATCH_RECORDS = 8
+FIRST_TIMESTAMP_MS = 1_700_000_000_000
+
+
+def measure(system: str) -> list[Figure]:
+    with TemporaryDirectory(prefix="quorate-bench-") as root:
+        directory = Path(root) / "__cluster_metadata-0"
+        directory.mkdir()
+        write_log(directory / LOG_NAME)
+        if system != QUORATE:
+            taken_s = dump_log(directory / LOG_NAME)
+            return [] if taken_s is None else [rate("one core", taken_s), rate("Spark", taken_s)]
+        figures = [rate("one core", rows_in_process(directory))]
+        if find_spec("pyspark") is not None:
+            figures.append(rate("Spark", rows_in_spark(directory)))
+        return figures
+
+
+def rate(where: str, taken_s: float) -> Figure:
+    return Figure(f"decode, {where}", RECORDS / taken_s, "records/s", more_is_better=True)
+
+
+def rows_in_process(directory: Path) -> float:
+    from quorate.quorum.analytics.rows import arrow_batches
+    from quorate.quorum.analytics.segments import log_slices
+
+    begin_s = time.monotonic()
+    found = sum(
+        batch.num_rows
+        for piece in log_slices(directory)
+        for batch in arrow_batches(piece, with_json=False)
+    )
+    return complete(found, begin_s)
+
+
+def rows_in_spark(directory: Path) -> float:
+    """Warmed up once; every column is computed, none is kept."""
+    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.source import NAME
+
+    with local_session("benchmarks") as spark:
+        frame = spark.read.format(NAME).option("json", "false").load(str(directory))
+        frame.write.format("noop").mode("overwrite").save()
+        begin_s = time.monotonic()
+        frame.write.format("noop").mode("overwrite").save()
+        taken_s = time.monotonic() - begin_s
+        complete(frame.count(), begin_s)
+        return taken_s
+
+
+def complete(found: int, begin_s: float) -> float:
+    taken_s = time.monotonic() - begin_s
+    if found != RECORDS:
+        raise RuntimeError(f"{found} rows of {RECORDS} records")
+    return taken_s
+
+
+def dump_log(file: Path) -> float | None:
+    jars = kafka_cluster.libs()
+    if jars is None:
+        return None
+    dump = ("kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file))
+    begin_s = time.monotonic()
+    subprocess.run(
+        ("java", "-cp", f"{jars}/*", *dump), check=True, stdout=subprocess.DEVNULL, timeout=300
+    )
+    return time.monotonic() - begin_s
+
+
+def write_log(file: Path) -> None:
+    values = islice(map(encode_record, history()), RECORDS)
+    with open(file, "wb") as log:
+        for offset in range(0, RECORDS, BATCH_RECORDS):
+            batch = build_value_batch(
+                list(islice(values, BATCH_RECORDS)),
+                base_offset=offset,
+                leader_epoch=1,
+                timestamp_ms=FIRST_TIMESTAMP_MS + offset,
+            )
+            log.write(batch)
+
+
+def history() -> Iterator[MetadataRecord]:
+    """Topics, then brokers that come and go and configs that change, without end."""
+    topic_ids = [Uuid(bytes([number + 1] * 16)) for number in range(TOPICS)]
+    for number, topic_id in enumerate(topic_ids):
+        yield TopicRecord(name=f"topic-{number}", topic_id=topic_id)
+        for index in range(PARTITIONS):
+            yield PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=(1, 2, 3),
+                isr=(1, 2, 3),
+                leader=1 + index % 3,
+                leader_epoch=0,
+                partition_epoch=0,
+                cause="topic-created",
+            )
+    for number in count():
+        topic_id, index = topic_ids[number % TOPICS], number % PARTITIONS
+        yield ConfigRecord(
+            resource_type=2,
+            resource_name=f"topic-{number % TOPICS}",
+            name="retention.ms",
+            value=str(number),
+        )
+        yield PartitionChangeRecord(
+            partition_id=index, topic_id=topic_id, isr=(1, 2), leader=2, cause="session-expired"
+        )
+        yield PartitionChangeRecord(
+            partition_id=index, topic_id=topic_id, isr=(1, 2, 3), cause="isr-expand"
+        )
+
+
+BENCHMARK = Benchmark("decode", offline=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

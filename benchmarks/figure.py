@@ -1,0 +1,90 @@
+"""A measured figure, and how figures are shown: as a table for people, as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks.machine import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`limit` names the field of `Limits` that bounds it, in the same unit."""
+
+    name: str
+    value: float
+    unit: str
+    limit: str | None = None
+    more_is_better: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Ratios above 1 are in our favour; that to the limit is how much of the machine is used."""
+
+    name: str
+    value: float
+    unit: str
+    peer: float | None
+    ratio: float | None
+    of_limit: float | None
+
+
+def rows(ours: Sequence[Figure], peer: Mapping[str, Figure], limits: Limits | None) -> list[Row]:
+    return [row(figure, peer.get(figure.name), limits) for figure in ours]
+
+
+def row(figure: Figure, peer: Figure | None, limits: Limits | None) -> Row:
+    ratio = of_limit = None
+    if peer is not None and peer.value and figure.value:
+        ratio = better_by(figure.value, peer.value, figure.more_is_better)
+    if limits is not None and figure.limit is not None and figure.value:
+        limit: float = getattr(limits, figure.limit)
+        of_limit = better_by(figure.value, limit, figure.more_is_better)
+    value = None if peer is None else peer.value
+    return Row(figure.name, figure.value, figure.unit, value, ratio, of_limit)
+
+
+def better_by(value: float, other: float, more_is_better: bool) -> float:
+    return value / other if more_is_better else other / value
+
+
+def as_json(shown: Sequence[Row]) -> str:
+    return "\n".join(json.dumps(asdict(row)) for row in shown)
+
+
+def as_table(shown: Sequence[Row], peer_name: str) -> str:
+    cells = [("figure", "quorate", "unit", peer_name, "ratio", "of machine")]
+    cells += [
+        (
+            row.name,
+            number(row.value),
+            row.unit,
+            number(row.peer),
+            "" if row.ratio is None else f"{row.ratio:.2g} x",
+            "" if row.of_limit is None else f"{row.of_limit:.0%}",
+        )
+        for row in shown
+    ]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in (0, 2) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    )
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that is not exceeded by `share` of them."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,0 +1,122 @@
+"""librdkafka as the benchmarks use it: the client that most of Kafka's users run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import KafkaError, NewTopic
+
+QUIET = logging.getLogger("benchmarks.librdkafka")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+ANSWER_TIMEOUT_S = 60.0
+RETRY_S = 0.005
+EAGER = {
+    "retry.backoff.ms": 5,
+    "retry.backoff.max.ms": 10,
+    "reconnect.backoff.ms": 5,
+    "reconnect.backoff.max.ms": 50,
+    "topic.metadata.refresh.fast.interval.ms": 10,
+}
+"""So that an outage is the cluster's and not the client's pause; the same for every target."""
+
+
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}, logger=QUIET)
+
+
+def producer(bootstrap: str, **settings: Any) -> Producer:
+    """Settings are librdkafka's, with _ for the dots; acks=all is its default."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    config = {"bootstrap.servers": bootstrap, "log_level": 0, **EAGER, **named}
+    return Producer(config, logger=QUIET)
+
+
+def consumer(bootstrap: str, **settings: Any) -> Consumer:
+    """Of no group: partitions are assigned by hand."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "group.id": "benchmarks",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **named,
+        },
+        logger=QUIET,
+    )
+
+
+def brokers_seen(bootstrap: str) -> int:
+    try:
+        return len(admin(bootstrap).list_topics(timeout=1.0).brokers)
+    except KafkaException:
+        return 0
+
+
+def create_topic(
+    bootstrap: str, name: str, partitions: int = 1, *, config: dict[str, str] | None = None
+) -> AdminClient:
+    """Three replicas; tried again until every broker may be used."""
+    client = admin(bootstrap)
+    deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
+    while True:
+        topic = NewTopic(name, partitions, 3, config=config or {})
+        try:
+            client.create_topics([topic])[name].result(ANSWER_TIMEOUT_S)
+            return client
+        except KafkaException:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(RETRY_S)
+
+
+def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[int, int]:
+    """Partition -> leader, once every ISR is full."""
+    deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
+    while True:
+        described = client.list_topics(name, timeout=ANSWER_TIMEOUT_S).topics[name].partitions
+        if len(described) == partitions and all(len(p.isrs) == 3 for p in described.values()):
+            return {index: each.leader for index, each in described.items()}
+        if time.monotonic() > deadline_s:
+            raise RuntimeError(f"{name}: not every replica is in sync")
+        time.sleep(RETRY_S)
+
+
+def send_one(client: Producer, topic: str, value: bytes) -> None:
+    """Returns when it is acknowledged."""
+    answers: list[KafkaError | None] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        answers.append(error)
+
+    client.produce(topic, value, on_delivery=delivered)
+    deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
+    while not answers:
+        client.poll(0.1)
+        if time.monotonic() > deadline_s:
+            raise RuntimeError("a record was not acknowledged")
+    if answers[0] is not None:
+        raise KafkaException(answers[0])
+
+
+def records_in(bootstrap: str, topic: str, partitions: int) -> int:
+    """By the partitions' own offsets, not by what the client believes."""
+    from confluent_kafka import TopicPartition
+
+    reader = consumer(bootstrap)
+    try:
+        total = 0
+        for index in range(partitions):
+            low, high = reader.get_watermark_offsets(
+                TopicPartition(topic, index), timeout=ANSWER_TIMEOUT_S
+            )
+            total += high - low
+        return total
+    finally:
+        reader.close()

@@ -1,0 +1,20 @@
+"""Memory of the six processes after the load of cold_start: proportional, so shared pages once."""
+
+from __future__ import annotations
+
+from benchmarks import run
+from benchmarks.cold_start import first_record
+from benchmarks.figure import Figure
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Cluster, pss_mb
+
+
+def measure(cluster: Cluster, _: Options) -> list[Figure]:
+    first_record(cluster)
+    return [Figure("memory of the six processes", pss_mb(cluster.pids()), "MB")]
+
+
+BENCHMARK = Benchmark("memory", hurt=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

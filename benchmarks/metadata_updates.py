@@ -1,0 +1,61 @@
+"""Metadata updates per second through a broker: one config record each, durable on a majority."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from benchmarks import librdkafka, pipelined, run
+from benchmarks.figure import Figure
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Target
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import configs
+from quorate.quorum.rpc.kafka.wire import Message
+
+TOPIC = "metadata-updates"
+TOPIC_RESOURCE = 2
+OUTSTANDING = (1, 32, 256)
+
+
+def change(number: int) -> configs.IncrementalAlterConfigsRequest:
+    """No two are alike, so each one is a record."""
+    value = configs.IncrementalAlterableConfig(
+        name="retention.ms", config_operation=0, value=str(1_000_000 + number)
+    )
+    resource = configs.IncrementalAlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=TOPIC, configs=(value,)
+    )
+    return configs.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def error_of(answer: Message) -> str | None:
+    assert isinstance(answer, configs.IncrementalAlterConfigsResponse)
+    code = answer.responses[0].error_code
+    return f"{ErrorCode.of(code).name} {answer.responses[0].error_message}" if code else None
+
+
+def measure(target: Target, options: Options) -> list[Figure]:
+    client = librdkafka.create_topic(target.bootstrap, TOPIC)
+    librdkafka.wait_for_leaders(client, TOPIC, 1)
+    numbers = count()
+    figures = []
+    for outstanding in OUTSTANDING:
+        value = pipelined.rate(
+            target.bootstrap,
+            configs.IncrementalAlterConfigsRequest.API_KEY,
+            change,
+            error_of,
+            outstanding=outstanding,
+            seconds=options.seconds,
+            numbers=numbers,
+        )
+        name = f"metadata updates, {outstanding} outstanding"
+        limit = "fsyncs_per_s" if outstanding == 1 else None
+        figures.append(Figure(name, value, "/s", limit, more_is_better=True))
+    return figures
+
+
+BENCHMARK = Benchmark("metadata_updates", load=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

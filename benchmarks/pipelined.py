@@ -1,0 +1,113 @@
+"""A load of admin requests with a fixed number outstanding, over our own asyncio client.
+
+Requests are spread over a few connections to one broker, because Kafka serves the requests of one
+connection one after another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import count
+
+from quorate.cli.node_process import loop_factory
+from quorate.config.listeners import parse_servers
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.rpc.kafka.apis import APIS, Api
+from quorate.quorum.rpc.kafka.client import ClientError, KafkaClient
+from quorate.quorum.rpc.kafka.codec import decode, encode
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Address
+
+MAX_CONNECTIONS = 8
+
+MakeRequest = Callable[[int], Message]
+ErrorOf = Callable[[Message], str | None]
+
+
+class LoadFailed(Exception):
+    """A request was refused, or its answer was lost: the figure would mean nothing."""
+
+
+class PipelinedLoad:
+    """Every answer sends the next request, until the time is over."""
+
+    def __init__(self, api: Api, make: MakeRequest, error_of: ErrorOf, numbers: count[int]) -> None:
+        self.answered = 0
+        self._api = api
+        self._make = make
+        self._error_of = error_of
+        self._numbers = numbers
+        self._end_s = 0.0
+        self._outstanding = 0
+        self._over: asyncio.Future[float]
+
+    async def run(self, clients: list[KafkaClient], outstanding: int, seconds: float) -> float:
+        """Requests answered in a second."""
+        self._over = asyncio.get_running_loop().create_future()
+        begin_s = time.monotonic()
+        self._end_s = begin_s + seconds
+        self._outstanding = outstanding
+        for index in range(outstanding):
+            self._send(clients[index % len(clients)])
+        end_s = await self._over
+        return self.answered / (end_s - begin_s)
+
+    def _send(self, client: KafkaClient) -> None:
+        version = client.version_of(self._api.key)
+        body = encode(self._make(next(self._numbers)), version)
+
+        def done(answer: memoryview | None, error: ClientError | None) -> None:
+            if self._over.done():
+                return
+            failure = str(error) if answer is None else self._failure(version, answer)
+            if failure is not None:
+                self._over.set_exception(LoadFailed(failure))
+                return
+            self.answered += 1
+            now_s = time.monotonic()
+            if now_s < self._end_s:
+                self._send(client)
+                return
+            self._outstanding -= 1
+            if not self._outstanding:
+                self._over.set_result(now_s)
+
+        client.send_raw(self._api, version, body, done=done)
+
+    def _failure(self, version: int, answer: memoryview) -> str | None:
+        return self._error_of(decode(self._api.response, version, answer))
+
+
+def rate(
+    bootstrap: str,
+    api_key: int,
+    make: MakeRequest,
+    error_of: ErrorOf,
+    *,
+    outstanding: int,
+    seconds: float,
+    numbers: count[int],
+) -> float:
+    """Answers per second; each request is made of the next of `numbers`."""
+
+    async def measure() -> float:
+        host, port = parse_servers("bootstrap", bootstrap.split(","))[0]
+        transport, clock = AioTransport(), AsyncioClock()
+        clients = [
+            await KafkaClient.connect(transport, clock, Address(host, port))
+            for _ in range(min(outstanding, MAX_CONNECTIONS))
+        ]
+        try:
+            for client in clients:
+                await client.negotiate()
+            load = PipelinedLoad(APIS[api_key], make, error_of, numbers)
+            return await load.run(clients, outstanding, seconds)
+        finally:
+            for client in clients:
+                client.close()
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(measure())

@@ -1,0 +1,85 @@
+"""Produce through librdkafka, acks=all, three replicas: 1 KB and 100 B records, for a while.
+
+What counts is what the partitions hold at the end, and the slowest second is shown beside the
+whole, because a rate that is not held is none.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+from confluent_kafka import Producer
+
+from benchmarks import librdkafka, run
+from benchmarks.figure import Figure
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Target
+
+PARTITIONS = 3
+CALL_RECORDS = 1000
+MAX_QUEUED_BYTES = 64 << 20
+MAX_QUEUED_RECORDS = 300_000
+
+
+def measure(target: Target, options: Options) -> list[Figure]:
+    figures = []
+    for size, unit, scale in ((1000, "MB/s", 1e-3), (100, "records/s", 1.0)):
+        topic = f"produce-{size}"
+        client = librdkafka.create_topic(target.bootstrap, topic, PARTITIONS)
+        librdkafka.wait_for_leaders(client, topic, PARTITIONS)
+        whole, slowest = produce(target.bootstrap, topic, size, options.seconds)
+        limit = "loopback_mb_per_s" if unit == "MB/s" else None
+        name = f"produce {size} B"
+        figures += [
+            Figure(name, whole * scale, unit, limit, more_is_better=True),
+            Figure(f"{name}, slowest second", slowest * scale, unit, more_is_better=True),
+        ]
+    return figures
+
+
+def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[float, float]:
+    """Records per second: of the whole, and of its slowest second."""
+    producer = librdkafka.producer(
+        bootstrap,
+        linger_ms=5,
+        queue_buffering_max_messages=2 * MAX_QUEUED_RECORDS,
+        queue_buffering_max_kbytes=2 * MAX_QUEUED_BYTES // 1024,
+    )
+    messages = [{"value": b"x" * size}] * CALL_RECORDS
+    most = min(MAX_QUEUED_RECORDS, MAX_QUEUED_BYTES // size)
+    marks: list[tuple[float, int]] = []
+    sent = 0
+    begin_s = time.monotonic()
+    next_mark_s = begin_s + 1
+    while (now_s := time.monotonic()) < begin_s + seconds:
+        if now_s >= next_mark_s:
+            marks.append((now_s, sent - len(producer)))
+            next_mark_s += 1
+        if len(producer) > most:
+            producer.poll(0.001)
+            continue
+        partition = sent // CALL_RECORDS % PARTITIONS
+        sent += producer.produce_batch(topic, messages, partition=partition)
+    drain(producer)
+    took_s = time.monotonic() - begin_s
+    arrived = librdkafka.records_in(bootstrap, topic, PARTITIONS)
+    if arrived != sent:
+        raise RuntimeError(f"{topic}: {sent} records were sent, {arrived} are there")
+    return arrived / took_s, slowest_second([(begin_s, 0), *marks]) or arrived / took_s
+
+
+def drain(producer: Producer) -> None:
+    if producer.flush(librdkafka.ANSWER_TIMEOUT_S):
+        raise RuntimeError("not all records were acknowledged")
+
+
+def slowest_second(marks: list[tuple[float, int]]) -> float:
+    rates = [(n2 - n1) / (t2 - t1) for (t1, n1), (t2, n2) in pairwise(marks)]
+    return min(rates, default=0.0)
+
+
+BENCHMARK = Benchmark("produce", load=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])

@@ -1,0 +1,104 @@
+"""Runs benchmarks: ours and the peer in turn, each on a cluster of its own, and prints both."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks import kafka_cluster
+from benchmarks.cluster import QuorateCluster
+from benchmarks.figure import Figure, Row, as_json, as_table, rows
+from benchmarks.kafka_cluster import KafkaCluster
+from benchmarks.machine import Limits, limits
+from benchmarks.target import Cluster, Remote, Target, is_cluster
+
+NO_PEER = "none"
+QUORATE = "quorate"
+LOCAL_KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    seconds: float
+    """For how long a load is held."""
+    rounds: int
+    """How often something is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Exactly one of `load` (any cluster will do), `hurt` (needs one to start and to kill) and
+    `offline` (needs none; it is told whose tools to use)."""
+
+    name: str
+    load: Callable[[Target, Options], list[Figure]] | None = None
+    hurt: Callable[[Cluster, Options], list[Figure]] | None = None
+    offline: Callable[[str], list[Figure]] | None = None
+
+    def measure(self, system: str, options: Options) -> list[Figure]:
+        """Of one system, on a cluster of its own."""
+        if self.offline is not None:
+            return self.offline(system)
+        with started(system) as target:
+            if self.load is not None:
+                return self.load(target, options)
+            if self.hurt is not None and is_cluster(target):
+                return self.hurt(target, options)
+            return []
+
+
+def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--peer",
+        default=NO_PEER,
+        metavar="BOOTSTRAP",
+        help="a cluster that gets the same load, or `kafka`: Apache Kafka, started here from "
+        f"the jars in ${kafka_cluster.LIBS_VARIABLE}",
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long a load is held")
+    parser.add_argument("--rounds", type=int, default=3, help="how often something is killed")
+    if len(benchmarks) > 1:
+        parser.add_argument("names", nargs="*", help=" ".join(each.name for each in benchmarks))
+    chosen = parser.parse_args(arguments)
+    names = getattr(chosen, "names", [])
+    unknown = set(names) - {each.name for each in benchmarks}
+    if unknown:
+        parser.error(f"no such benchmark: {' '.join(sorted(unknown))}")
+    if chosen.peer == LOCAL_KAFKA and kafka_cluster.libs() is None:
+        parser.error(f"--peer kafka needs Java, and ${kafka_cluster.LIBS_VARIABLE}")
+    options = Options(chosen.seconds, chosen.rounds)
+    machine = limits()
+    for benchmark in benchmarks:
+        if not names or benchmark.name in names:
+            shown = compared(benchmark, chosen.peer, options, machine)
+            text = as_table(shown, chosen.peer) if chosen.format == "table" else as_json(shown)
+            print(text, end="\n\n" if chosen.format == "table" else "\n", flush=True)
+
+
+def compared(benchmark: Benchmark, peer: str, options: Options, machine: Limits) -> list[Row]:
+    figures = benchmark.measure(QUORATE, options)
+    others = benchmark.measure(peer, options) if peer != NO_PEER else []
+    return rows(figures, {figure.name: figure for figure in others}, machine)
+
+
+@contextmanager
+def started(system: str) -> Iterator[Target]:
+    """`system` is QUORATE, LOCAL_KAFKA, or the bootstrap servers of what runs already."""
+    jars = kafka_cluster.libs()
+    cluster: Cluster
+    if system == QUORATE:
+        cluster = QuorateCluster()
+    elif system == LOCAL_KAFKA and jars is not None:
+        cluster = KafkaCluster(jars)
+    else:
+        yield Remote(system)
+        return
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
