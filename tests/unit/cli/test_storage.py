@@ -1,0 +1,240 @@
+"""`quorate storage`: what it writes, what it refuses, and that a refusal touches nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.main import main
+from quorate.config.loader import load
+from quorate.quorum.ids import uuid_from_text, uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
+from quorate.quorum.storage_format import LOCK_FILE, require_formatted
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+OTHER = "JEXY6aqzQY-32P5TStzaFg"
+FIRST = "JEXY6aqzQY-32P5TStzaFg"
+SECOND = "MvDxzVmcRsaTz33bUuRU6A"
+STATIC = "controller.quorum.voters=1@localhost:9093\n"
+DYNAMIC = "controller.quorum.bootstrap.servers=localhost:9093\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def disk() -> OsDisk:
+    return OsDisk()
+
+
+def write_config(data: Path, quorum: str = STATIC, node_id: int = 1) -> Path:
+    file = data.parent / "server.properties"
+    file.write_text(
+        f"process.roles=controller\nnode.id={node_id}\nlog.dirs={data}\n{quorum}"
+        "listeners=CONTROLLER://localhost:9093\ncontroller.listener.names=CONTROLLER\n"
+    )
+    return file
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["storage", *map(str, arguments)])
+
+
+def format_node(data: Path, *more: str, quorum: str = STATIC, cluster: str = CLUSTER) -> Result:
+    return run("format", "-t", cluster, "-c", write_config(data, quorum), *more)
+
+
+def dumped(path: Path) -> str:
+    dump = ["dump-log", "--cluster-metadata-decoder", "--files", str(path)]
+    return CliRunner().invoke(main, dump).output
+
+
+def content(data: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(data)): path.read_bytes()
+        for path in sorted(data.rglob("*"))
+        if path.is_file() and path.name != LOCK_FILE
+    }
+
+
+def test_a_formatted_directory(data: Path, disk: OsDisk) -> None:
+    result = format_node(data)
+    assert result.output == f"Formatting metadata directory {data} with metadata.version 4.1-IV1.\n"
+    meta = read_meta(disk, str(data))
+    assert meta is not None
+    assert (meta.cluster_id, meta.node_id) == (CLUSTER, 1)
+    assert sorted(content(data)) == ["bootstrap.checkpoint", META_FILE, META_COPY]
+    assert '{"name":"metadata.version","featureLevel":27}' in dumped(data / "bootstrap.checkpoint")
+
+
+def test_info(data: Path, disk: OsDisk) -> None:
+    file = write_config(data)
+    result = run("info", "-c", file)
+    assert result.exit_code == 1
+    assert f"Found problem:\n  {data} does not exist" in result.output
+    format_node(data)
+    meta = read_meta(disk, str(data))
+    assert meta is not None
+    result = run("info", "-c", file)
+    assert result.exit_code == 0
+    assert (
+        f"Found metadata: {{cluster.id={CLUSTER}, "
+        f"directory.id={uuid_to_text(meta.directory_id)}, node.id=1, version=1}}"
+    ) in result.output
+
+
+def test_a_formatted_directory_is_left_alone(data: Path) -> None:
+    format_node(data)
+    before = content(data)
+    result = format_node(data)
+    assert result.exit_code == 1
+    assert "is already formatted. Use --ignore-formatted" in result.output
+    assert format_node(data, "--ignore-formatted").exit_code == 0
+    assert content(data) == before
+
+
+def test_another_cluster_or_node_is_refused(data: Path) -> None:
+    format_node(data)
+    before = content(data)
+    result = format_node(data, "--ignore-formatted", cluster=OTHER)
+    assert result.exit_code == 1
+    assert f"Expected {OTHER}, but read {CLUSTER}" in result.output
+    file = write_config(data, "controller.quorum.voters=2@localhost:9093\n", node_id=2)
+    result = run("format", "-g", "-t", CLUSTER, "-c", file)
+    assert result.exit_code == 1
+    assert "Invalid node.id in" in result.output
+    assert content(data) == before
+
+
+def test_a_directory_in_use_is_refused(data: Path, disk: OsDisk) -> None:
+    data.mkdir()
+    lock = disk.lock(str(data / LOCK_FILE))
+    result = format_node(data)
+    lock.release()
+    assert result.exit_code == 1
+    assert "in use by a running node" in result.output
+    assert content(data) == {}
+
+
+def test_the_voters_of_a_dynamic_quorum(data: Path, disk: OsDisk) -> None:
+    voters = f"1@localhost:9093:{FIRST},2@localhost:9094:{SECOND}"
+    result = format_node(data, "--initial-controllers", voters, quorum=DYNAMIC)
+    assert result.output.startswith(f"Formatting dynamic metadata voter directory {data}")
+    meta = read_meta(disk, str(data))
+    assert meta is not None
+    assert meta.directory_id == uuid_from_text(FIRST)
+    snapshot = data / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
+    shown = dumped(snapshot)
+    assert 'KRaftVersion {"version":0,"kRaftVersion":1}' in shown
+    assert f'"voterId":2,"voterDirectoryId":"{SECOND}"' in shown
+    assert '"endpoints":[{"name":"CONTROLLER","host":"localhost","port":9094}]' in shown
+
+
+def test_a_standalone_voter_is_the_node_itself(data: Path, disk: OsDisk) -> None:
+    assert format_node(data, "--standalone", quorum=DYNAMIC).exit_code == 0
+    meta = read_meta(disk, str(data))
+    assert meta is not None
+    snapshot = data / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
+    assert f'"voterDirectoryId":"{uuid_to_text(meta.directory_id)}"' in dumped(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("quorum", "options", "code", "message"),
+    [
+        (DYNAMIC, [], 1, "you must specify one of the following: --standalone"),
+        (STATIC, ["--standalone"], 1, "also set controller.quorum.voters"),
+        (DYNAMIC, ["--standalone", "--no-initial-controllers"], 2, "only one of --standalone"),
+        (DYNAMIC, ["-I", f"2@localhost:9094:{SECOND}"], 1, "must name this controller, node.id 1"),
+        (DYNAMIC, ["-I", "1@localhost:9093"], 2, "must be id@host:port:directory-id"),
+        (DYNAMIC, ["-I", "1@localhost:9093:short"], 2, "is not a uuid"),
+        (STATIC, ["--release-version", "3.9"], 1, "must be 4.1-IV1"),
+    ],
+)
+def test_refusals_before_anything_is_made(
+    data: Path, quorum: str, options: list[str], code: int, message: str
+) -> None:
+    result = format_node(data, *options, quorum=quorum)
+    assert result.exit_code == code
+    assert message in result.output
+    assert not data.exists()
+
+
+def test_a_random_uuid_is_a_cluster_id() -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}\n", run("random-uuid").output)
+
+
+class TestMetaProperties:
+    """Both valid and equal, one damaged, none, or two that contradict each other (design,
+    "Storage")."""
+
+    @pytest.fixture(autouse=True)
+    def formatted(self, data: Path) -> None:
+        format_node(data)
+
+    @pytest.mark.parametrize("damaged", [META_FILE, META_COPY])
+    @pytest.mark.parametrize("how", ["missing", "garbage", "empty"])
+    def test_one_damaged_file_is_repaired(
+        self, data: Path, disk: OsDisk, damaged: str, how: str
+    ) -> None:
+        whole = content(data)
+        if how == "missing":
+            (data / damaged).unlink()
+        else:
+            (data / damaged).write_bytes(b"" if how == "empty" else b"\xff\xfe")
+        assert read_meta(disk, str(data)) is not None
+        assert content(data) != whole
+        read_meta(disk, str(data), repair=True)
+        assert content(data) == whole
+
+    def test_a_flipped_bit_in_the_copy_is_found(self, data: Path, disk: OsDisk) -> None:
+        whole = (data / META_COPY).read_bytes()
+        for position in range(len(whole)):
+            flipped = bytearray(whole)
+            flipped[position] ^= 1
+            (data / META_COPY).write_bytes(flipped)
+            meta = read_meta(disk, str(data))
+            assert meta is not None
+            assert meta.cluster_id == CLUSTER
+
+    def test_kafkas_own_file_gets_a_copy(self, data: Path, disk: OsDisk) -> None:
+        (data / META_COPY).unlink()
+        (data / META_FILE).write_text(
+            f"#\n#Sat Nov 21 03:44:19 UTC 2026\nnode.id=1\ndirectory.id={FIRST}\nversion=1\n"
+            f"cluster.id={CLUSTER}\n"
+        )
+        meta = read_meta(disk, str(data), repair=True)
+        assert meta is not None
+        assert meta.directory_id == uuid_from_text(FIRST)
+        assert (data / META_COPY).exists()
+
+    def test_two_that_contradict_each_other_are_refused(self, data: Path, disk: OsDisk) -> None:
+        text = (data / META_FILE).read_text()
+        (data / META_FILE).write_text(text.replace("node.id=1", "node.id=2"))
+        with pytest.raises(StorageError, match="remove the one that is wrong"):
+            read_meta(disk, str(data))
+
+    def test_two_damaged_files_are_refused(self, data: Path, disk: OsDisk) -> None:
+        (data / META_FILE).write_text("version=1\n")
+        (data / META_COPY).write_text("")
+        with pytest.raises(StorageError, match=r"cluster\.id is missing; restore it"):
+            read_meta(disk, str(data))
+
+    def test_a_node_takes_only_its_own_directory(self, data: Path, disk: OsDisk) -> None:
+        file = write_config(data)
+        assert require_formatted(disk, load(str(file), environment={})).node_id == 1
+        with pytest.raises(StorageError, match=f"belongs to cluster {CLUSTER}, not to {OTHER}"):
+            require_formatted(disk, load(str(file), environment={"CLUSTER_ID": OTHER}))
+        file = write_config(data, "controller.quorum.voters=2@localhost:9093\n", node_id=2)
+        with pytest.raises(StorageError, match=r"belongs to node\.id 1, not to 2"):
+            require_formatted(disk, load(str(file), environment={}))
+
+
+def test_a_node_says_how_to_format(data: Path, disk: OsDisk) -> None:
+    with pytest.raises(StorageError, match="run `quorate storage format"):
+        require_formatted(disk, load(str(write_config(data)), environment={}))
