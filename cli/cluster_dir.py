@@ -155,6 +155,22 @@ def set_pids(file: Path, pids: dict[int, int | None]) -> None:
     update(file, changed)
 
 
+@contextlib.contextmanager
+def listed(file: Path, node_id: int) -> Iterator[None]:
+    """cluster.json names this process while it runs. If the node runs already, this process will
+    be refused its directory: then the other one is named again."""
+    entry: ClusterEntry = json.loads(file.read_text())
+    nodes = (*entry["controllers"], *entry["brokers"])
+    before = next((node["pid"] for node in nodes if node["id"] == node_id), None)
+    set_pids(file, {node_id: os.getpid()})
+    try:
+        yield
+    finally:
+        other = before if before != os.getpid() and alive(before) else None
+        if file.exists():
+            set_pids(file, {node_id: other})
+
+
 def update(file: Path, change: Callable[[Any], Any]) -> None:
     with locked(file):
         if file.exists():

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, cast
 
-from quorate.cli.cluster_dir import set_pids
+from quorate.cli.cluster_dir import listed
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.seams import Seams
@@ -82,8 +82,13 @@ def run_node(config: NodeConfig) -> int:
     """Run until told to stop; the process's exit code."""
     raise_open_files()
     cluster_file = config["quorate.cluster.file"]
-    if cluster_file is not None and Path(cluster_file).exists():
-        set_pids(Path(cluster_file), {config.node_id: os.getpid()})
+    if cluster_file is None or not Path(cluster_file).exists():
+        return run_to_end(config)
+    with listed(Path(cluster_file), config.node_id):
+        return run_to_end(config)
+
+
+def run_to_end(config: NodeConfig) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve(config))
@@ -96,9 +101,6 @@ def run_node(config: NodeConfig) -> int:
         else:
             logger.exception("a broken invariant stops the node")
         return 1
-    finally:
-        if cluster_file is not None and Path(cluster_file).exists():
-            set_pids(Path(cluster_file), {config.node_id: None})
     logger.info("stopped")
     return 0
 
