@@ -7,6 +7,7 @@ import socket
 import struct
 
 import pytest
+
 from quorate.cli.cluster_dir import NodeEntry
 from tests.clients.cluster import ProcessCluster, wait_for
 from tests.clients.librdkafka import ANSWER_TIMEOUT_S, admin
