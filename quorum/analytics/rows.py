@@ -19,7 +19,7 @@ from quorate.quorum.analytics.segments import Slice, SnapshotId, read_batches
 from quorate.quorum.log.batch import BatchHeader, records_of
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
-from quorate.quorum.metadata.json_form import json_text
+from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.raft.control import (
     ControlType,
     KRaftVersionRecord,

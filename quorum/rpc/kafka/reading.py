@@ -201,8 +201,11 @@ class _Emitter:
             with self.source.block("if tags > 127:"):
                 line(f"tags, pos = {self.uvarint}(buf, pos - 1)")
             with self.source.block("for _ in range(tags):"):
-                line(f"tag, pos = {self.uvarint}(buf, pos)")
-                line(f"size, pos = {self.uvarint}(buf, pos)")
+                for number in ("tag", "size"):
+                    line(f"{number} = buf[pos]")
+                    line("pos += 1")
+                    with self.source.block(f"if {number} > 127:"):
+                        line(f"{number}, pos = {self.uvarint}(buf, pos - 1)")
                 line("stop = pos + size")
                 with self.source.block("if stop > limit:"):
                     line(f'raise {self.error}(f"tag {{tag}} at {{pos}}: {{size}} bytes wanted")')

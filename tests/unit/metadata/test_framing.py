@@ -23,7 +23,8 @@ from quorate.quorum.metadata.framing import (
     read_head,
     written_version,
 )
-from quorate.quorum.metadata.json_form import json_form, json_text
+from quorate.quorum.metadata.json_form import json_form
+from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
