@@ -16,7 +16,9 @@ from quorate.quorum.rpc.kafka.codec import encode
 from quorate.quorum.rpc.kafka.wire import wire
 
 _KEY = struct.Struct(">hh")
-LEADER_CHANGE_VERSION = 1
+LEADER_CHANGE_VERSION = 0
+"""Kafka declares version 1 (with directory ids), but writes and reads 0 up to 4.1, whatever the
+record's own version says."""
 
 
 class ControlType(enum.IntEnum):

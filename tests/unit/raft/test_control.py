@@ -36,14 +36,4 @@ def test_kafkas_leader_change_is_read_and_written_alike() -> None:
     )
     assert encode(message, 0) == record.value
 
-
-def test_ours_names_the_directories() -> None:
-    value = leader_change(1, (key(1), key(2)), (key(2),))
-    assert decode(LeaderChangeMessage, 1, value) == LeaderChangeMessage(
-        version=1,
-        leader_id=1,
-        voters=tuple(
-            LeaderChangeVoter(voter_id=i, voter_directory_id=key(i).directory_id) for i in (1, 2)
-        ),
-        granting_voters=(LeaderChangeVoter(voter_id=2, voter_directory_id=key(2).directory_id),),
-    )
+    assert leader_change(1, (key(1), key(2), key(3)), (key(2), key(1))) == record.value
