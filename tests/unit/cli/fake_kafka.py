@@ -3,6 +3,7 @@ against."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -41,7 +42,8 @@ class FakeKafka:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for connection in self._connections:
-            connection.close()
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(5)
 

@@ -1,0 +1,256 @@
+"""`quorate metadata-quorum`, `cluster`, `configs` and `status` against scripted answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.main import main
+from quorate.cli.status import problems, why
+from quorate.cli.topic_view import PartitionView, TopicView
+from quorate.quorum.ids import ZERO_UUID, uuid_from_text
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import cluster, configs, metadata
+from tests.unit.cli.fake_kafka import Answer, fake_kafka
+from tests.unit.cli.test_topics import DESCRIBE, described_configs, metadata_answer
+
+DIRECTORY = "MvDxzVmcRsaTz33bUuRU6A"
+
+
+def replica(node_id: int, end: int, caught_up_ms: int = 900) -> cluster.QuorumReplicaState:
+    return cluster.QuorumReplicaState(
+        replica_id=node_id,
+        replica_directory_id=uuid_from_text(DIRECTORY) if node_id < 4 else ZERO_UUID,
+        log_end_offset=end,
+        last_fetch_timestamp=1000,
+        last_caught_up_timestamp=caught_up_ms,
+    )
+
+
+def quorum(_: Any) -> cluster.DescribeQuorumResponse:
+    state = cluster.QuorumPartitionState(
+        partition_index=0,
+        leader_id=2,
+        leader_epoch=7,
+        high_watermark=99,
+        current_voters=(replica(1, 90, 700), replica(2, 100)),
+        observers=(replica(4, 100),),
+    )
+    listener = cluster.QuorumListener(name="CONTROLLER", host="h", port=9093)
+    return cluster.DescribeQuorumResponse(
+        topics=(cluster.QuorumTopicState(topic_name="__cluster_metadata", partitions=(state,)),),
+        nodes=(cluster.QuorumNode(node_id=2, listeners=(listener,)),),
+    )
+
+
+def described_cluster(_: Any) -> cluster.DescribeClusterResponse:
+    return cluster.DescribeClusterResponse(
+        cluster_id="C",
+        brokers=tuple(
+            cluster.DescribeClusterBroker(
+                broker_id=n, host="127.0.0.1", port=9092, is_fenced=n == 5
+            )
+            for n in (4, 5)
+        ),
+    )
+
+
+CLUSTER: dict[Any, Answer] = {
+    cluster.DescribeQuorumRequest: quorum,
+    cluster.DescribeClusterRequest: described_cluster,
+}
+
+
+def run(answers: dict[Any, Answer], command: str, *arguments: str) -> tuple[Result, list[Any]]:
+    with fake_kafka(answers) as server:
+        given = [command, "--bootstrap-server", server.address, "--timeout", "2", *arguments]
+        return CliRunner().invoke(main, given), server.requests
+
+
+def test_quorum_status_prints_kafkas_lines() -> None:
+    result, _ = run(CLUSTER, "metadata-quorum", "describe", "--status")
+    assert result.output == (
+        "ClusterId:              C\n"
+        "LeaderId:               2\n"
+        "LeaderEpoch:            7\n"
+        "HighWatermark:          99\n"
+        "MaxFollowerLag:         10\n"
+        "MaxFollowerLagTimeMs:   200\n"
+        f'CurrentVoters:          [{{"id": 1, "directoryId": "{DIRECTORY}"}}, '
+        f'{{"id": 2, "directoryId": "{DIRECTORY}", "endpoints": ["CONTROLLER://h:9093"]}}]\n'
+        'CurrentObservers:       [{"id": 4}]\n'
+    )
+
+
+def test_quorum_status_as_json() -> None:
+    result, _ = run(CLUSTER, "metadata-quorum", "describe", "--status", "--format", "json")
+    shown = json.loads(result.output)
+    assert shown["LeaderEpoch"] == 7
+    assert shown["CurrentObservers"] == [{"id": 4}]
+
+
+def test_quorum_replication_prints_kafkas_table() -> None:
+    result, _ = run(CLUSTER, "metadata-quorum", "describe", "--replication")
+    head, leader, follower, observer = result.output.splitlines()
+    assert head.split("\t")[0] == "NodeId"
+    assert [cell.strip() for cell in leader.split("\t")] == (
+        ["2", DIRECTORY, "100", "0", "1000", "900", "Leader", ""]
+    )
+    assert follower.split("\t")[3].strip() == "10"
+    assert observer.split("\t")[1].strip() == "A" * 22
+
+
+def test_a_quorum_without_leader_is_an_error() -> None:
+    def leaderless(_: Any) -> cluster.DescribeQuorumResponse:
+        return cluster.DescribeQuorumResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, topics=())
+
+    result, _ = run(
+        {cluster.DescribeQuorumRequest: leaderless}, "metadata-quorum", "describe", "--status"
+    )
+    assert result.exit_code == 1
+
+
+def test_cluster_id() -> None:
+    with fake_kafka(CLUSTER) as server:
+        given = ["cluster", "cluster-id", "--bootstrap-server", server.address]
+        assert CliRunner().invoke(main, given).output == "Cluster ID: C\n"
+        given = ["cluster", "cluster-id", "--bootstrap-controller", server.address]
+        assert CliRunner().invoke(main, given).output == "Cluster ID: C\n"
+        assert [request.endpoint_type for request in server.requests] == [1, 2]
+
+
+def dynamic_config(request: Any) -> configs.DescribeConfigsResponse:
+    entry = configs.DescribeConfigsResourceResult(
+        name="retention.ms",
+        value="5",
+        read_only=False,
+        config_source=1,
+        is_sensitive=False,
+        synonyms=(
+            configs.DescribeConfigsSynonym(name="retention.ms", value="5", source=1),
+            configs.DescribeConfigsSynonym(name="log.retention.ms", value=None, source=5),
+        ),
+    )
+    result = configs.DescribeConfigsResult(resource_type=2, resource_name="t", configs=(entry,))
+    return configs.DescribeConfigsResponse(results=(result,))
+
+
+def altered(request: Any) -> configs.IncrementalAlterConfigsResponse:
+    (resource,) = request.resources
+    bad = any(each.name == "bad" for each in resource.configs)
+    response = configs.IncrementalAlterConfigsResourceResponse(
+        error_code=ErrorCode.INVALID_CONFIG if bad else ErrorCode.NONE,
+        error_message="bad: no" if bad else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+    return configs.IncrementalAlterConfigsResponse(responses=(response,))
+
+
+CONFIGS: dict[Any, Answer] = {
+    configs.DescribeConfigsRequest: dynamic_config,
+    configs.IncrementalAlterConfigsRequest: altered,
+}
+
+
+def test_configs_of_a_topic() -> None:
+    result, _ = run(CONFIGS, "configs", "--describe", "--topic", "t")
+    assert result.output == (
+        "Dynamic configs for topic t are:\n"
+        "  retention.ms=5 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=5, "
+        "DEFAULT_CONFIG:log.retention.ms=null}\n"
+    )
+
+
+def test_configs_are_set_and_deleted_in_one_request() -> None:
+    result, requests = run(
+        CONFIGS,
+        *("configs", "--alter", "--entity-type", "topics", "--entity-name", "t"),
+        *("--add-config", "cleanup.policy=[compact,delete],a=b", "--delete-config", "retention.ms"),
+    )
+    assert result.output == "Completed updating config for topic t.\n"
+    sent = [
+        (each.name, each.config_operation, each.value) for each in requests[-1].resources[0].configs
+    ]
+    assert sent == [
+        ("cleanup.policy", 0, "compact,delete"),
+        ("a", 0, "b"),
+        ("retention.ms", 1, None),
+    ]
+
+
+def test_a_config_that_is_not_set_cannot_be_deleted() -> None:
+    result, requests = run(CONFIGS, "configs", "--alter", "--topic", "t", "--delete-config", "x")
+    assert result.exit_code == 1
+    assert "Invalid config(s): x" in result.output
+    assert not any(isinstance(each, configs.IncrementalAlterConfigsRequest) for each in requests)
+
+
+def test_a_refused_config() -> None:
+    result, _ = run(CONFIGS, "configs", "--alter", "--topic", "t", "--add-config", "bad=1")
+    assert result.exit_code == 1
+    assert "INVALID_CONFIG: bad: no" in result.output
+
+
+def test_the_default_of_all_brokers() -> None:
+    result, requests = run(
+        CONFIGS, "configs", "--alter", "--broker-defaults", "--add-config", "a=1"
+    )
+    assert result.output == "Completed updating default config for brokers in the cluster.\n"
+    assert (requests[-1].resources[0].resource_type, requests[-1].resources[0].resource_name) == (
+        4,
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--describe",),
+        ("--describe", "--alter", "--topic", "t"),
+        ("--alter", "--entity-type", "topics", "--add-config", "a=b"),
+        ("--alter", "--topic", "t"),
+        ("--alter", "--topic", "t", "--add-config", "nonsense"),
+        ("--describe", "--entity-type", "brokers", "--entity-name", "x"),
+    ],
+)
+def test_wrong_usage_of_configs(arguments: tuple[str, ...]) -> None:
+    assert run(CONFIGS, "configs", *arguments)[0].exit_code == 2
+
+
+def test_status_shows_what_is_wrong_and_why() -> None:
+    answers = {**DESCRIBE, **CLUSTER, configs.DescribeConfigsRequest: described_configs}
+    answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
+    result, _ = run(answers, "status")
+    assert result.exit_code == 1
+    assert "Quorum: leader 2, epoch 7, high watermark 99; voters 1 (10 behind), 2" in result.output
+    assert "Broker 5: fenced" in result.output
+    assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
+    assert "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down" in result.output
+
+
+def partition(leader: int | None, isr: tuple[int, ...]) -> PartitionView:
+    return PartitionView(partition=0, leader=leader, replicas=(4, 5, 6), isr=isr)
+
+
+@pytest.mark.parametrize(
+    ("view", "state"),
+    [
+        (partition(4, (4, 5, 6)), []),
+        (partition(4, (4, 5)), ["under-replicated"]),
+        (partition(4, (4,)), ["under-min-isr"]),
+        (partition(None, (4, 5, 6)), ["offline"]),
+    ],
+)
+def test_states_of_partitions(view: PartitionView, state: list[str]) -> None:
+    topic = TopicView(name="t", topic_id="", partitions=(view,), configs={}, min_isr=2)
+    assert [each.state for each in problems([topic], frozenset({4, 5, 6}))] == state
+
+
+def test_why_a_replica_is_missing() -> None:
+    assert why(partition(4, (4,)), frozenset({4, 6})) == "broker 5 is down; replica on 6 catches up"
+    assert why(partition(None, (4, 5, 6)), frozenset({4, 5, 6})) == "unknown"
