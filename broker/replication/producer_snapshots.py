@@ -1,8 +1,13 @@
 """Where a partition's producer state comes from at the start: Kafka's `<offset>.snapshot` files and
 the log behind them.
 
-A snapshot holds each producer's last batch as of an offset, with a CRC. It only shortens the scan:
-a damaged, missing or too new one is passed over.
+A snapshot holds each producer's last batches as of an offset, with a CRC. It only shortens the
+scan: a damaged, missing or too new one is passed over.
+
+Kafka writes one entry per producer, for its last batch, but only where a segment begins or the
+broker stopped cleanly. Ours are taken at any time, so all batches that are kept are written, the
+last one last: it is the one that Kafka believes. With the last alone, a producer whose retries
+begin further back would be told that it is out of order.
 """
 
 from __future__ import annotations
@@ -30,22 +35,22 @@ _SEQUENCES = 2**31
 
 
 def encode(states: ProducerStates) -> bytes:
-    entries = b"".join(
+    entries = [
         _PRODUCER.pack(
             producer_id,
             producer.epoch,
-            last.last_sequence,
-            last.last_offset,
-            last.last_offset - last.first_offset,
+            sent.last_sequence,
+            sent.last_offset,
+            sent.last_offset - sent.first_offset,
             producer.last_timestamp_ms,
             _NO_COORDINATOR,
             _NO_TRANSACTION,
         )
         for producer_id, producer in states.producers.items()
-        for last in (producer.batches[-1] if producer.batches else _NO_BATCH,)
-    )
-    count = struct.pack(">i", len(states))
-    return _HEAD.pack(_VERSION, crc32c(count + entries), len(states)) + entries
+        for sent in producer.batches or (_NO_BATCH,)
+    ]
+    body = b"".join((struct.pack(">i", len(entries)), *entries))
+    return _HEAD.pack(_VERSION, crc32c(body), len(entries)) + body[4:]
 
 
 _NO_BATCH = SentBatch(-1, -1, -1, -1, -1)
@@ -64,7 +69,7 @@ def decode(content: bytes) -> ProducerStates | None:
         producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, _, _ = (
             _PRODUCER.unpack_from(content, _HEAD.size + index * _PRODUCER.size)
         )
-        producer = states.producers[producer_id] = Producer(epoch)
+        producer = states.producers.setdefault(producer_id, Producer(epoch))
         producer.last_timestamp_ms = timestamp_ms
         if last_sequence >= 0:
             first_sequence = (last_sequence - delta) % _SEQUENCES

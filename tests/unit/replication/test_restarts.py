@@ -11,8 +11,10 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import read_header
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 
 ALONE = led_by(1)
@@ -208,6 +210,18 @@ def test_r59_duplicates_are_recognised_after_restart_and_leader_change() -> None
     (first,) = cluster.produce(2, topic, acks=1, producer=producer(0))
     assert (first.error, first.base_offset) == (0, 0), "rebuilt from the log"
     cluster.close()
+
+
+def test_producer_snapshot_keeps_every_batch_that_a_retry_may_repeat() -> None:
+    """Found by simulation seed 141: after kill -9 a producer that retried the batch before its last
+    was told that it is out of order."""
+    states = ProducerStates()
+    for sequence in range(3):
+        data = batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        states.append(read_header(data)._replace(base_offset=sequence))
+    loaded = producer_snapshots.decode(producer_snapshots.encode(states))
+    assert loaded is not None
+    assert list(loaded.producers[7].batches) == list(states.producers[7].batches)
 
 
 def test_producer_snapshot_round_trip_and_damage() -> None:
