@@ -10,6 +10,11 @@ from itertools import count
 from tests.sim.run import SeedFailed, run_seed
 
 
+def say(text: object) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def main(arguments: list[str]) -> int:
     if arguments and "-" not in arguments[0]:
         return replay(int(arguments[0]))
@@ -22,25 +27,25 @@ def main(arguments: list[str]) -> int:
             report = run_seed(seed)
         except SeedFailed as error:
             failed += 1
-            print(f"{error}", flush=True)
+            say(error)
             if not last:
                 return 1
         else:
             took_s = time.perf_counter() - started
-            print(f"{took_s:5.2f} s {report}", flush=True)
+            say(f"{took_s:5.2f} s {report}")
     return 1 if failed else 0
 
 
 def replay(seed: int) -> int:
     trace: list[str] = []
     try:
-        report = run_seed(seed, trace=trace)
+        report = run_seed(seed, trace=trace, verbose=True)
     except SeedFailed as error:
-        print("\n".join(trace))
-        print(error)
+        say("\n".join(trace))
+        say(error)
         raise
-    print("\n".join(trace))
-    print(report)
+    say("\n".join(trace))
+    say(report)
     return 0
 
 

@@ -56,7 +56,6 @@ class Admin(Client):
         super().__init__(cluster, name)
         self.stopping = False
         self._history = history
-        self._cluster = cluster
         self._known: dict[str, dict[str, int]] = {}  # topic -> what is surely so
         self._gone: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
@@ -119,7 +118,7 @@ class Admin(Client):
     # -- churn -----------------------------------------------------------------------------------
 
     def start(self, pace_s: float) -> None:
-        self._task = self.host.spawn(self._churn(pace_s))
+        self._task = self.spawn(self._churn(pace_s))
 
     async def stop(self) -> None:
         self.stopping = True

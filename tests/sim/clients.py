@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, build_batch, records_of
@@ -39,6 +40,7 @@ WINDOW = 3  # batches in flight to one partition
 MAX_RECORDS = 3
 FETCH_BYTES = 1 << 20
 UNKNOWN_OUTCOME = None
+T = TypeVar("T")
 
 
 class Unreachable(Exception):
@@ -47,8 +49,11 @@ class Unreachable(Exception):
 
 @dataclass(slots=True)
 class Topic:
+    """Leaders never go back to an earlier epoch: the broker that says so is behind (KIP-320)."""
+
     id: Uuid
-    leaders: dict[int, int]
+    leaders: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
 
 
 class Client:
@@ -59,7 +64,7 @@ class Client:
         self.host = cluster.network.boot(name)
         self.random: Random = cluster.random(name)
         self.topics: dict[str, Topic] = {}
-        self._loop = cluster.loop
+        self._cluster = cluster
         self._clock = SimClock(self.host)
         self._transport = SimTransport(cluster.network, self.host)
         self._addresses = {each.id: cluster.broker_address(each.id) for each in cluster.brokers}
@@ -82,9 +87,14 @@ class Client:
             answer = await self.ask_any(MetadataRequest(topics=None))
         except Unreachable:
             return
-        for topic in answer.topics:
-            leaders = {each.partition_index: each.leader_id for each in topic.partitions}
-            self.topics[topic.name] = Topic(topic.topic_id, leaders)
+        for found in answer.topics:
+            topic = self.topics.get(found.name)
+            if topic is None or topic.id != found.topic_id:
+                topic = self.topics[found.name] = Topic(found.topic_id)
+            for each in found.partitions:
+                if each.leader_epoch >= topic.epochs.get(each.partition_index, -1):
+                    topic.leaders[each.partition_index] = each.leader_id
+                    topic.epochs[each.partition_index] = each.leader_epoch
 
     async def leader(self, place: Place) -> tuple[Uuid, int]:
         """Asks until there is one."""
@@ -95,6 +105,12 @@ class Client:
                 return topic.id, leader
             await self.pause(BACKOFF_S)
             await self.refresh()
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """What goes wrong in it fails the run at once."""
+        task = self.host.spawn(work)
+        task.add_done_callback(self._cluster.task_done)
+        return task
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds * (0.5 + self.random.random()))
@@ -140,13 +156,12 @@ class Producer(Client):
         super().__init__(cluster, name)
         self.settings = settings
         self.stopping = False
-        self._cluster = cluster
         self._history = history
         self._producer = (-1, -1)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, places: list[Place]) -> None:
-        self._tasks.append(self.host.spawn(self._run(places)))
+        self._tasks.append(self.spawn(self._run(places)))
 
     async def stop(self) -> None:
         """Returns once everything sent is acknowledged."""
@@ -192,11 +207,13 @@ class Producer(Client):
             answers = await asyncio.gather(
                 *(self._send_batch(link, place, topic_id, batch) for batch in waiting)
             )
-        again = []
+        again: list[Batch] = []
         for batch, (error, offset) in zip(waiting, answers, strict=True):
             if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._acknowledged(place, promises, batch, offset)
                 continue
+            name = "no answer" if error is UNKNOWN_OUTCOME else ErrorCode.of(error).name
+            self._cluster.note(f"{self.name} {place[0]}-{place[1]} {batch}: {name}")
             if error is not UNKNOWN_OUTCOME:
                 self._check_retriable(place, batch, error, first=not again)
             if self.settings.idempotent:
@@ -275,7 +292,7 @@ class Consumer(Client):
         self._task: asyncio.Task[None] | None = None
 
     def start(self, places: list[Place], pace_s: float) -> None:
-        self._task = self.host.spawn(self._run(places, pace_s))
+        self._task = self.spawn(self._run(places, pace_s))
 
     async def stop(self) -> None:
         self.stopping = True

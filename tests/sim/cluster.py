@@ -162,7 +162,7 @@ class Cluster:
         else:
             process.controller = ControllerNode(core)
         self.started(machine, process)
-        host.spawn(_run(process)).add_done_callback(self._task_done)
+        host.spawn(_run(process)).add_done_callback(self.task_done)
 
     def kill(self, machine: Machine) -> None:
         """kill -9: what was written stays."""
@@ -219,10 +219,10 @@ class Cluster:
         if not isinstance(error, PowerCut):
             self.fail(error or AssertionError(context["message"]))
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, PowerCut):
-                self.fail(error)
+    def task_done(self, task: asyncio.Task[Any]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, PowerCut):
+            self.fail(error)
 
     def close(self) -> None:
         """Ends whatever runs, so that nothing is left to the garbage collector's order."""

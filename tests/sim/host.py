@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tests.sim.loop import SimLoop, task_owner
 
 T = TypeVar("T")
+current_host: contextvars.ContextVar[str] = contextvars.ContextVar("current_host", default="-")
 Callback = Callable[[], None]
 
 
@@ -28,6 +29,7 @@ class Host:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._context = contextvars.copy_context()
         self._context.run(task_owner.set, self._own)
+        self._context.run(current_host.set, name)
 
     def __repr__(self) -> str:
         return f"Host({self.name})"

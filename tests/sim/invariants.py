@@ -9,7 +9,7 @@
 | one leader per (partition, leader epoch), the one that the metadata log names | sweep, delta |
 | a leader's ISR is one that the metadata log holds (no change but through the log) | sweep, delta |
 | a replica's high watermark only grows within a life | sweep |
-| what is below a high watermark is the same on every replica, and read by consumers, for ever | sweep |
+| what is below a high watermark, and what consumers read, is the same for ever | sweep, fetch |
 
 Everything is incremental: a sweep costs what is new.
 """

@@ -170,7 +170,7 @@ class Nemesis:
         return self._block([(a, b) for a in names[:cut] for b in names[cut:]], both_ways=False)
 
     def _isolate(self) -> Undo:
-        """One node: from all others, from the nodes only, or from the controllers only (a zombie)."""
+        """One node: from all others, from the nodes, or from the controllers only (a zombie)."""
         name = self._random.choice(list(self._cluster.machines))
         others = (
             self._names,

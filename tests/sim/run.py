@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import hashlib
+import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Shape
 from tests.sim.history import History, Place
+from tests.sim.host import current_host
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.loop import SimLoop
 from tests.sim.nemesis import PROFILES, Nemesis, Profile
@@ -74,7 +76,7 @@ class Simulation:
         self.cluster.start_all()
         await self.until(self.all_serve, "the cluster is up", 10)
         for name, partitions in topics.items():
-            await self.admin.host.spawn(self.admin.create_surely(name, partitions))
+            await self.admin.spawn(self.admin.create_surely(name, partitions))
 
     def producer(self, name: str, places: list[Place], **settings: Any) -> Producer:
         producer = Producer(self.cluster, self.history, name, ProducerSettings(**settings))
@@ -136,8 +138,8 @@ class Simulation:
             lambda: self.all_serve() and self.all_in_sync(), "all serve, in sync", LIVENESS_S
         )
         for producer in self.producers:
-            await self._in_time(producer.host.spawn(producer.stop()), "all writes acknowledged")
-        await self._in_time(self.admin.host.spawn(self.admin.stop()), "the admin is answered")
+            await self._in_time(producer.spawn(producer.stop()), "all writes acknowledged")
+        await self._in_time(self.admin.spawn(self.admin.stop()), "the admin is answered")
         took_s = self.loop.time() - start_s
         checker = self.consumer("checker")
         image = self.cluster.newest_image()
@@ -146,7 +148,7 @@ class Simulation:
             assert topic is not None, place
             ends = self.invariants.committed((topic.id, place[1])).batches.values()
             end = max((each.next_offset for each in ends), default=0)
-            read = checker.host.spawn(checker.read_all(place, end))
+            read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
         self.admin.check(self.cluster.newest_image())
         return took_s
@@ -197,10 +199,30 @@ def play(stage: Simulation, script: Coroutine[Any, Any, Any]) -> Any:
     return stage.loop.run_until_complete(watched())
 
 
-def run_seed(seed: int, profile: Profile | None = None, trace: list[str] | None = None) -> Report:
+class _LogLines(logging.Handler):
+    """What the nodes log, into the trace."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._cluster.note(f"  {current_host.get()}: {record.name}: {record.getMessage()}")
+
+
+def run_seed(
+    seed: int,
+    profile: Profile | None = None,
+    trace: list[str] | None = None,
+    *,
+    verbose: bool = False,
+) -> Report:
     """`trace` gets a line for everything that happened, also when the run fails."""
     with simulation(seed) as stage:
         stage.cluster.trace = trace if trace is not None else []
+        if verbose:
+            logging.getLogger("quorate").setLevel(logging.INFO)
+            logging.getLogger("quorate").addHandler(_LogLines(stage.cluster))
         try:
             report: Report = play(stage, _script(stage, seed, profile))
         except Exception as error:
@@ -246,6 +268,6 @@ async def _script(stage: Simulation, seed: int, profile: Profile | None) -> Repo
 def _hash_of(stage: Simulation) -> str:
     """Of all that happened and of how often chance was asked."""
     digest = hashlib.sha256("\n".join(stage.cluster.trace).encode())
-    digest.update(repr(stage.cluster.network.random.getstate()).encode())
+    digest.update(repr(stage.cluster.network.random.random()).encode())
     digest.update(repr(sorted(stage.invariants.metadata.batches.items())).encode())
     return digest.hexdigest()[:16]
