@@ -34,6 +34,7 @@ from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.seams import Address, Seams, Timer, TransportError
 
 RECONNECT_FIRST_MS = 20
+CONNECT_TIMEOUT_MS = 1000  # a follower that waits longer leaves the ISR for nothing
 
 logger = logging.getLogger("quorate.broker.replication")
 
@@ -236,6 +237,7 @@ class Fetcher:
         client_settings = ClientSettings(
             client_id=f"broker-{self._follower.broker_id}-fetcher",
             request_timeout_ms=self._settings.replica_socket_timeout_ms,
+            connect_timeout_ms=CONNECT_TIMEOUT_MS,
             max_frame_bytes=self._settings.max_frame_bytes,
         )
         try:

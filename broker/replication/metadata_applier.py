@@ -56,9 +56,8 @@ class Opening:
         self._broker_id = broker_id
         self._propose = propose
 
-    def open(self, key: Key, topic: str) -> Hosted:
+    def open(self, key: Key, topic: str, settings: TopicSettings) -> Hosted:
         """Raises LogError or OSError."""
-        settings = self.topic_settings(self._registry.image, topic)
         opened: list[Partition] = []
 
         def producers() -> ProducerStates | None:
@@ -117,9 +116,10 @@ class MetadataApplier:
             self._apply_all(image)
         else:
             self._apply_delta(image, delta)
-        self._sessions.metadata_applied()
-        self._fetchers.metadata_applied()
-        self._schedule()
+        if delta is None or delta.brokers or delta.topics or delta.deleted:
+            self._sessions.metadata_applied()
+            self._fetchers.metadata_applied()
+            self._schedule()
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         self._when_settled.append(callback)
@@ -244,16 +244,19 @@ class MetadataApplier:
             self._logs.delete(name)
 
     def _open_some(self) -> None:
-        opened = False
-        for key in list(self._next_to_open()):
+        image = self._registry.image
+        settings: dict[str, TopicSettings] = {}
+        keys = list(self._next_to_open())
+        for key in keys:
             self._to_lead.pop(key, None)
             self._to_follow.pop(key, None)
-            topic = self._registry.image.topics[key[0]]
-            hosted = self._opening.open(key, topic.name)
+            topic = image.topics[key[0]]
+            if topic.name not in settings:
+                settings[topic.name] = self._opening.topic_settings(image, topic.name)
+            hosted = self._opening.open(key, topic.name, settings[topic.name])
             self._registry.add(hosted)
             self._take_role(hosted, topic.partitions[key[1]])
-            opened = True
-        if opened:
+        if keys:
             self._sessions.metadata_applied()
 
     def _next_to_open(self) -> Iterator[Key]:

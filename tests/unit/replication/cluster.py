@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.fetches import Fetch
@@ -22,6 +22,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent import PersistentMap
 from quorate.quorum.rpc.kafka.apis import ApiKey
@@ -61,6 +62,40 @@ class Node:
     disk: SimDisk
     replicas: ReplicaManager
     listener: Listener
+    seen: MetadataImage | None = None
+
+
+def between(old: MetadataImage, new: MetadataImage) -> ImageDelta:
+    """The delta that replaying the records between the two images would give."""
+    topics: dict[Uuid, tuple[Topic, dict[int, Change[Partition]]]] = {}
+    for topic, index, value in new.all_partitions():
+        before = old.partition(topic.id, index)
+        if before != value:
+            changes = topics.setdefault(topic.id, (topic, {}))[1]
+            changes[index] = Change(before, value)
+    return ImageDelta(
+        brokers={
+            broker_id: Change(old.brokers.get(broker_id), new.brokers.get(broker_id))
+            for broker_id in sorted({*old.brokers, *new.brokers})
+            if old.brokers.get(broker_id) != new.brokers.get(broker_id)
+        },
+        topics={
+            topic_id: TopicChange(
+                topic=topic, created=topic_id not in old.topics, partitions=changes
+            )
+            for topic_id, (topic, changes) in topics.items()
+        },
+        deleted={
+            topic_id: old.topics[topic_id] for topic_id in old.topics if topic_id not in new.topics
+        },
+    )
+
+
+class Proposal(NamedTuple):
+    broker_id: int
+    epoch: int
+    change: IsrChange
+    done: Callable[[IsrChangeResult], None]
 
 
 class Cluster:
@@ -78,7 +113,7 @@ class Cluster:
         self.failures: list[BaseException] = []
         self.refuse_changes: ErrorCode | None = None
         self.lose_answers = False
-        self.waiting: list[tuple[IsrChange, Callable[[IsrChangeResult], None]]] = []
+        self.waiting: list[Proposal] = []
         self._next_epoch = 1
         self._next_topic = 1000
         for broker_id in range(1, brokers + 1):
@@ -103,7 +138,7 @@ class Cluster:
             topic_settings=lambda image, topic: TopicSettings(
                 partition=self.partition_settings, log=self.log_settings
             ),
-            propose=self.propose,
+            propose=partial(self.propose, broker_id, epoch),
             broker_epoch=lambda: epoch,
             address_of=lambda leader: Address(f"b{leader}", PORT),
             on_failure=self.failures.append,
@@ -200,20 +235,38 @@ class Cluster:
         """Hand the image to these brokers, or to all."""
         for broker_id in broker_ids or list(self.nodes):
             node = self.nodes[broker_id]
-            node.host.call_soon(partial(node.replicas.apply, self.image, None))
+            if node.seen is self.image:
+                continue
+            delta = None if node.seen is None else between(node.seen, self.image)
+            node.seen = self.image
+            node.host.call_soon(partial(node.replicas.apply, self.image, delta))
 
-    def propose(self, change: IsrChange, done: Callable[[IsrChangeResult], None]) -> bool:
-        self.waiting.append((change, done))
-        self.loop.call_later(0.001, self.answer)
+    def propose(
+        self,
+        broker_id: int,
+        epoch: int,
+        change: IsrChange,
+        done: Callable[[IsrChangeResult], None],
+    ) -> bool:
+        if not self.waiting:
+            self.loop.call_later(0.001, self.answer)
+        self.waiting.append(Proposal(broker_id, epoch, change, done))
         return True
 
     def answer(self) -> None:
-        """Rule on what is proposed: compare-and-set on leader and partition epoch."""
+        """Rule on what is proposed. A lost answer is asked for again, as the sender does."""
         waiting, self.waiting = self.waiting, []
-        for change, done in waiting:
-            result = self.rule(change)
-            if not self.lose_answers:
-                done(result)
+        for proposal in waiting:
+            node = self.nodes.get(proposal.broker_id)
+            if node is None or node.epoch != proposal.epoch:
+                continue
+            result = self.rule(proposal.change)
+            if self.lose_answers:
+                if not self.waiting:
+                    self.loop.call_later(0.05, self.answer)
+                self.waiting.append(proposal)
+            else:
+                proposal.done(result)
         self.spread()
 
     def rule(self, change: IsrChange) -> IsrChangeResult:
