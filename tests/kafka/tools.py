@@ -1,0 +1,54 @@
+"""Apache Kafka 4.1.1's own command line tools, run as they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOL_TIMEOUT_S = 60.0
+# `quorate NAME` stands for kafka-NAME.sh, which runs this class.
+CLASSES = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "storage": "kafka.tools.StorageTool",
+    "dump-log": "kafka.tools.DumpLogSegments",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    lines: list[str]
+    errors: str
+
+
+def missing() -> str:
+    """Why the tools cannot be run here; empty when they can."""
+    if shutil.which("java") is None:
+        return "no java on the PATH"
+    if not list(libs().glob("kafka-tools-*.jar")):
+        return f"no jars of Apache Kafka in {libs()} (make test-kafka fetches them)"
+    return ""
+
+
+def libs() -> Path:
+    return Path(os.environ.get("KAFKA_LIBS", ".kafka/libs"))
+
+
+def kafka(name: str, *arguments: str, stdin: str = "") -> Ended:
+    command = ["java", "-cp", f"{libs()}/*", "-Xmx256m", CLASSES[name], *arguments]
+    return ended(command, stdin)
+
+
+def ended(command: list[str], stdin: str = "") -> Ended:
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False
+    )
+    return Ended(done.returncode, done.stdout.splitlines(), done.stderr)
