@@ -1,0 +1,21 @@
+"""Which SASL mechanisms a broker offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.rpc.kafka.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslHandshakeRequest(Message):
+    API_KEY: ClassVar[int] = 17
+    mechanism: str = wire("string")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslHandshakeResponse(Message):
+    API_KEY: ClassVar[int] = 17
+    error_code: int = wire("int16")
+    mechanisms: tuple[str, ...] = wire("string")
