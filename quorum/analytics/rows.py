@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.segments import Slice, SnapshotId, read_batches
 from quorate.quorum.log.batch import BatchHeader, records_of
+from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
-from quorate.quorum.metadata.json_text import json_text
+from quorate.quorum.metadata.json_text import writer as json_writer
 from quorate.quorum.raft.control import (
     ControlType,
     KRaftVersionRecord,
@@ -29,7 +30,6 @@ from quorate.quorum.raft.control import (
     VotersRecord,
 )
 from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.seams import Buffer
 
 ROWS_PER_BATCH = 16_384
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -50,6 +50,18 @@ CONTROL_MESSAGES: dict[int, type] = {
     ControlType.KRAFT_VERSION: KRaftVersionRecord,
     ControlType.KRAFT_VOTERS: VotersRecord,
 }
+NAMES: dict[type, str] = {
+    **TYPE_NAMES,
+    **{message: ControlType(kind).name for kind, message in CONTROL_MESSAGES.items()},
+}
+
+
+class Unknown(NamedTuple):
+    """A record that this version cannot read: its type as far as it is known, and its bytes."""
+
+    type: str
+    shown: dict[str, Any]
+
 
 _INT16 = struct.Struct(">h")
 
@@ -65,6 +77,10 @@ def arrow_batches(piece: Slice, *, with_json: bool = True) -> Iterator[pa.Record
         yield from rows.take()
 
 
+Row = tuple[int, int, int, object]
+"""Offset, epoch, time in ms, message."""
+
+
 class _Rows:
     """Rows in the making, gathered by type of record: a type fills few columns, each at once."""
 
@@ -75,18 +91,15 @@ class _Rows:
 
     def _clear(self) -> None:
         self.count = 0
-        self._by_type: dict[tuple[str, int, type], list[tuple[int, int, int, object]]] = {}
+        self._by_type: defaultdict[tuple[type, int], list[Row]] = defaultdict(list)
 
     def add(self, header: BatchHeader, data: bytes) -> None:
         epoch, by_type = header.leader_epoch, self._by_type
+        read = _control if header.is_control else _metadata
         for record in records_of(data, 0, header):
-            assert record.value is not None
-            if header.is_control:
-                kind, version, message = _control(record.key, record.value)
-            else:
-                kind, version, message = _metadata(record.value)
+            message, version = read(record)
             row = (record.offset, epoch, record.timestamp_ms, message)
-            by_type.setdefault((kind, version, type(message)), []).append(row)
+            by_type[type(message), version].append(row)
         self.count += header.record_count
 
     def take(self) -> list[pa.RecordBatch]:
@@ -96,16 +109,15 @@ class _Rows:
         batches: list[pa.RecordBatch] = table.sort_by(SEQUENCE).combine_chunks().to_batches()
         return batches
 
-    def _of_type(
-        self, kind: str, version: int, cls: type, rows: list[tuple[int, int, int, object]]
-    ) -> pa.RecordBatch:
+    def _of_type(self, cls: type, version: int, rows: list[Row]) -> pa.RecordBatch:
         offsets, epochs, timestamps, messages = (list(each) for each in zip(*rows, strict=True))
+        unknown = cls is Unknown
         columns: dict[str, list[Any]] = {
             "offset": offsets,
             "epoch": epochs,
             "timestamp": [each * 1000 for each in timestamps],
             "timestamp_ms": timestamps,
-            "type": [kind] * len(rows),
+            "type": [each.type for each in messages] if unknown else [NAMES[cls]] * len(rows),
             "version": [version] * len(rows),
         }
         if self._snapshot is not None:
@@ -115,8 +127,8 @@ class _Rows:
         for name, fill in FILLED_BY.get(cls, {}).items():
             columns[name] = fill(messages)
         if self._with_json:
-            text = _dumps if cls is dict else json_text
-            columns["record"] = [text(each, version) for each in messages]
+            text = _unknown_text if unknown else json_writer(cls, version)
+            columns["record"] = list(map(text, messages))
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(columns[field.name], field.type)
@@ -128,36 +140,30 @@ class _Rows:
         )
 
 
-def _dumps(shown: object, version: int) -> str:
-    return json.dumps(shown, separators=(",", ":"))
+def _unknown_text(unknown: Unknown) -> str:
+    return json.dumps(unknown.shown, separators=(",", ":"))
 
 
-def _metadata(value: Buffer) -> tuple[str, int, object]:
+def _metadata(record: Record) -> tuple[object, int]:
+    assert record.value is not None
     try:
-        record, version = decode_versioned(value)
-    except UnknownRecord as unknown:
-        kind = unknown.name or f"UNKNOWN_RECORD_{unknown.api_key}"
-        return kind, unknown.version, {"apiKey": unknown.api_key, "frame": bytes(value).hex()}
-    return TYPE_NAMES[type(record)], version, record
+        return decode_versioned(record.value)
+    except UnknownRecord as error:
+        kind = error.name or f"UNKNOWN_RECORD_{error.api_key}"
+        shown = {"apiKey": error.api_key, "frame": bytes(record.value).hex()}
+        return Unknown(kind, shown), error.version
 
 
-def _control(key: Buffer | None, value: Buffer) -> tuple[str, int, object]:
-    assert key is not None
-    (kind,) = _INT16.unpack_from(key, 2)
-    (version,) = _INT16.unpack_from(value, 0)
+def _control(record: Record) -> tuple[object, int]:
+    assert record.key is not None and record.value is not None
+    (kind,) = _INT16.unpack_from(record.key, 2)
+    (version,) = _INT16.unpack_from(record.value, 0)
     cls = CONTROL_MESSAGES.get(kind)
     if cls is None or version > _newest(cls):
-        return _control_name(kind), version, {"type": kind, "value": bytes(value).hex()}
-    return _control_name(kind), version, decode(cls, version, value)
+        name = f"UNKNOWN_CONTROL_{kind}" if cls is None else NAMES[cls]
+        return Unknown(name, {"type": kind, "value": bytes(record.value).hex()}), version
+    return decode(cls, version, record.value), version
 
 
 def _newest(cls: type) -> int:
     return 1 if cls is LeaderChangeMessage else 0
-
-
-@cache
-def _control_name(kind: int) -> str:
-    try:
-        return ControlType(kind).name
-    except ValueError:
-        return f"UNKNOWN_CONTROL_{kind}"

@@ -9,6 +9,7 @@ begins whose older segments are gone), `json` ("false" leaves `record` empty and
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 NAME = "quorate.metadata"
 INCLUDES = ("base", "snapshots")
+GC_THRESHOLD = 100_000
+"""Rows are many objects without cycles: a task that looks for some less often is a fifth faster."""
 
 
 class SlicePartition(InputPartition):
@@ -77,4 +80,5 @@ class MetadataLogReader(DataSourceReader):
         from quorate.quorum.analytics.rows import arrow_batches
 
         assert isinstance(partition, SlicePartition)
+        gc.set_threshold(GC_THRESHOLD)
         return arrow_batches(partition.piece, with_json=self.with_json)

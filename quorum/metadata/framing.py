@@ -8,6 +8,7 @@ through us. An unknown record type or a newer version is an `UnknownRecord`, nev
 from __future__ import annotations
 
 import re
+import struct
 from functools import cache
 from typing import Any
 
@@ -19,8 +20,8 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
 )
-from quorate.quorum.rpc.kafka.codec import DecodeError, reader, writer
-from quorate.quorum.rpc.kafka.reading import Read
+from quorate.quorum.rpc.kafka.codec import DecodeError, writer
+from quorate.quorum.rpc.kafka.reading import Read, compile_reader
 from quorate.quorum.rpc.kafka.varint import read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 
@@ -66,7 +67,7 @@ def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
         read, version, position = _reader_for(buffer)
     try:
         record, end = read(buffer, position)
-    except DecodeError as error:
+    except (DecodeError, IndexError, struct.error, UnicodeDecodeError) as error:
         raise MalformedRecord(f"{error}: {preview(buffer)}") from error
     if end != len(buffer):
         raise MalformedRecord(f"{len(buffer) - end} bytes follow {record}: {preview(buffer)}")
@@ -85,7 +86,7 @@ def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
         raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
     if cls is None or version > NEWEST_VERSIONS[cls]:
         raise UnknownRecord(api_key, version, None if cls is None else TYPE_NAMES[cls])
-    found = reader(cls, version, True), version, position
+    found = compile_reader(cls, version, True), version, position
     if position == 3:
         _READERS[bytes(buffer[:3])] = found
     return found
