@@ -32,7 +32,15 @@ check: $(STAMP)
 test: $(STAMP)
 	$(BIN)/pytest -q $(ARGS)
 
-test-kafka: $(STAMP)
+# Not of the installation: the jars of another project, fetched only to be compared with.
+KAFKA_LIBS ?= .kafka/libs
+export KAFKA_LIBS
+
+$(KAFKA_LIBS):
+	mvn --quiet --file tests/kafka/pom.xml dependency:copy-dependencies \
+		-DoutputDirectory="$(abspath $(KAFKA_LIBS))"
+
+test-kafka: $(STAMP) | $(KAFKA_LIBS)
 	$(BIN)/pytest -q -m kafka $(ARGS)
 
 test-long: $(STAMP)

@@ -164,6 +164,10 @@ def describe_topics(admin: Admin, arguments: Arguments) -> None:
 
 def create_topic(admin: Admin, arguments: Arguments) -> None:
     assert arguments.topic is not None
+    if arguments.partitions is not None and arguments.partitions < 1:
+        raise Refused("The partitions must be greater than 0")
+    if arguments.replication_factor is not None and not 1 <= arguments.replication_factor < 2**15:
+        raise Refused("The replication factor must be between 1 and 32767 inclusive")
     if "." in arguments.topic or "_" in arguments.topic:
         click.echo(COLLISION_WARNING)
     assignment = parse_assignment(arguments.replica_assignment)
