@@ -100,7 +100,7 @@ class Appends:
             self._on_disk_failure(error)
             return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         if hosted.log.end_offset != end_offset:
-            hosted.appended()
+            hosted.appended(len(data))
         hosted.settle()
         if acks == ACKS_ALL:
             waits.append((index, hosted, appended.end_offset))

@@ -25,20 +25,23 @@ class Fetchers:
         self._address_of = address_of
         self._fetchers: dict[int, Fetcher] = {}  # by leader
         self._leaders: dict[Key, int] = {}
+        self._unreachable: dict[Key, Hosted] = {}  # leaders without a known address
 
     def follow(self, hosted: Hosted) -> None:
         """A new leader epoch began: fetch from its leader, if it has one, from the log end on."""
         leader_id = hosted.partition.leader_id
         if self._leaders.get(hosted.key, leader_id) != leader_id:
             self.unfollow(hosted.key)
+        self._unreachable.pop(hosted.key, None)
         if leader_id == NO_NODE:
             return
         self._leaders[hosted.key] = leader_id
         fetcher = self._fetchers.get(leader_id)
         if fetcher is None:
             address = self._address_of(leader_id)
-            if address is None:  # its registration is gone: so will be its leadership
+            if address is None:
                 del self._leaders[hosted.key]
+                self._unreachable[hosted.key] = hosted
                 return
             fetcher = self._fetchers[leader_id] = Fetcher(
                 self._seams, self._settings, self._follower, leader_id, address
@@ -46,6 +49,7 @@ class Fetchers:
         fetcher.follow(hosted)
 
     def unfollow(self, key: Key) -> None:
+        self._unreachable.pop(key, None)
         leader_id = self._leaders.pop(key, None)
         if leader_id is None:
             return
@@ -60,6 +64,8 @@ class Fetchers:
                 self._replace(leader_id, fetcher)
             else:
                 fetcher.end_backoffs()
+        for hosted in list(self._unreachable.values()):
+            self.follow(hosted)
 
     def _replace(self, leader_id: int, fetcher: Fetcher) -> None:
         fetcher.close()

@@ -48,14 +48,14 @@ class Fetches:
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
         """`done` is called exactly once, perhaps before this returns."""
-        results, enough = self.read(fetch)
-        if enough or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
+        results, missing_bytes = self.read(fetch)
+        if not missing_bytes or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
             done(results)
             return
-        ParkedFetch(self, fetch, done)
+        ParkedFetch(self, fetch, missing_bytes, done)
 
-    def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], bool]:
-        """The results, and whether they should be answered now."""
+    def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
+        """The results, and how many bytes are missing before they should be answered."""
         results = []
         left_bytes = fetch.max_bytes
         read_bytes = 0
@@ -74,17 +74,18 @@ class Fetches:
                 left_bytes -= size
             enough = enough or bool(result.error) or result.diverging is not None
             results.append(result)
-        return results, enough or read_bytes >= fetch.min_bytes
+        return results, 0 if enough else max(0, fetch.min_bytes - read_bytes)
 
 
 class ParkedFetch:
     """One fetch that waits; a Watcher of all its partitions."""
 
-    __slots__ = ("_done", "_fetch", "_fetches", "_tick", "_watched")
+    __slots__ = ("_done", "_fetch", "_fetches", "_missing_bytes", "_tick", "_watched")
 
-    def __init__(self, fetches: Fetches, fetch: Fetch, done: Done) -> None:
+    def __init__(self, fetches: Fetches, fetch: Fetch, missing_bytes: int, done: Done) -> None:
         self._fetches = fetches
         self._fetch = fetch
+        self._missing_bytes = missing_bytes
         self._done: Done | None = done
         self._watched: list[Hosted] = []
         for wanted in fetch.partitions:
@@ -95,12 +96,17 @@ class ParkedFetch:
         self._tick = fetches.deadlines.add(self, fetch.max_wait_ms)
         fetches.parked += 1
 
-    def appended(self, hosted: Hosted) -> None:
+    def appended(self, hosted: Hosted, size_bytes: int) -> None:
         if self._fetch.replica_id != CONSUMER:
-            self._fetches.wakeups.wake(self._try)
+            self._arrived(size_bytes)
 
-    def committed(self, hosted: Hosted) -> None:
+    def moved(self, hosted: Hosted, size_bytes: int) -> None:
         if self._fetch.replica_id == CONSUMER:
+            self._arrived(size_bytes)
+
+    def _arrived(self, size_bytes: int) -> None:
+        self._missing_bytes -= size_bytes
+        if self._missing_bytes <= 0:
             self._fetches.wakeups.wake(self._try)
 
     def changed(self, hosted: Hosted) -> None:
@@ -112,8 +118,8 @@ class ParkedFetch:
     def _try(self) -> None:
         if self._done is None:
             return
-        results, enough = self._fetches.read(self._fetch)
-        if enough:
+        results, self._missing_bytes = self._fetches.read(self._fetch)
+        if not self._missing_bytes:
             self._fetches.deadlines.remove(self, self._tick)
             self._answer(results)
 

@@ -8,6 +8,7 @@ change.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -17,6 +18,8 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
+
+UNKNOWN_BYTES = 1 << 62
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
@@ -31,8 +34,10 @@ class Acknowledge(Protocol):
 class Watcher(Protocol):
     """Somebody whose fetch waits. Nothing is done inside these calls but taking note."""
 
-    def appended(self, hosted: Hosted) -> None: ...
-    def committed(self, hosted: Hosted) -> None: ...
+    def appended(self, hosted: Hosted, size_bytes: int) -> None: ...
+    def moved(self, hosted: Hosted, size_bytes: int) -> None:
+        """The high watermark, over that many bytes, or the log start."""
+
     def changed(self, hosted: Hosted) -> None:
         """Another leader epoch or role, or the partition is gone from this broker."""
 
@@ -45,6 +50,7 @@ class Hosted:
         "_proposing",
         "_seen_high_watermark",
         "_sequence",
+        "_uncommitted",
         "gone",
         "key",
         "log",
@@ -65,6 +71,7 @@ class Hosted:
         self._clock = clock
         self._propose = propose
         self._proposing = False
+        self._uncommitted: deque[tuple[int, int]] = deque()  # end offset and size of appends
         self._acks: list[tuple[int, int, Acknowledge, int]] = []
         self._sequence = 0
         self._seen_high_watermark = partition.high_watermark
@@ -76,17 +83,24 @@ class Hosted:
         self._sequence += 1
         heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
 
-    def appended(self) -> None:
+    def appended(self, size_bytes: int) -> None:
+        self._uncommitted.append((self.log.end_offset, size_bytes))
         for watcher in self.watchers:
-            watcher.appended(self)
+            watcher.appended(self, size_bytes)
+
+    def start_moved(self) -> None:
+        """Retention or DeleteRecords: followers are told with their next answer."""
+        for watcher in self.watchers:
+            watcher.moved(self, 0)
 
     def settle(self) -> None:
         high_watermark = self.partition.high_watermark
         if high_watermark != self._seen_high_watermark:
+            size_bytes = self._committed_bytes(high_watermark)
             self._seen_high_watermark = high_watermark
             self._acknowledge()
             for watcher in self.watchers:
-                watcher.committed(self)
+                watcher.moved(self, size_bytes)
         leadership = self.partition.leadership
         if leadership is not None and leadership.proposal is not None:
             self._hand_on(leadership.proposal)
@@ -94,6 +108,7 @@ class Hosted:
     def changed(self) -> None:
         """After a change of role, epoch, ISR or existence."""
         if self.gone or self.partition.leadership is None:
+            self._uncommitted.clear()
             waiting, self._acks = self._acks, []
             for _, _, each, index in waiting:
                 each.acknowledged(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -101,6 +116,15 @@ class Hosted:
             watcher.changed(self)
         if not self.gone:
             self.settle()
+
+    def _committed_bytes(self, high_watermark: int) -> int:
+        """What the move to `high_watermark` made visible; more than enough when that is not known,
+        because it was appended before this replica led."""
+        uncommitted = self._uncommitted
+        size_bytes = 0
+        while uncommitted and uncommitted[0][0] <= high_watermark:
+            size_bytes += uncommitted.popleft()[1]
+        return size_bytes or UNKNOWN_BYTES
 
     def _acknowledge(self) -> None:
         acks, high_watermark = self._acks, self._seen_high_watermark

@@ -144,6 +144,7 @@ class ReplicaManager:
     # --- periodic
 
     def _check_lag(self) -> None:
+        self._sessions.end_idle()
         now_ms = self._clock.now_ms()
         for hosted in self.registry:
             hosted.partition.check_followers(now_ms)
@@ -159,7 +160,8 @@ class ReplicaManager:
         wall_ms = self._clock.wall_ms()
         for hosted in self.registry:
             high_watermark = hosted.partition.high_watermark
-            hosted.log.delete_expired(high_watermark=high_watermark, wall_ms=wall_ms)
+            if hosted.log.delete_expired(high_watermark=high_watermark, wall_ms=wall_ms):
+                hosted.start_moved()
 
     def _expire_producers(self) -> None:
         wall_ms = self._clock.wall_ms()

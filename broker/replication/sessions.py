@@ -32,6 +32,7 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_SESSION_EPOCH = 2**31 - 1
 AWAIT_METADATA_MAX_MS = 5000
+IDLE_SESSION_MAX_MS = 120_000
 
 Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
 """(error, session id, partitions)."""
@@ -84,6 +85,13 @@ class ReplicaSessions:
         for session in self._sessions.values():
             session.retry_awaiting()
 
+    def end_idle(self) -> None:
+        """Sessions of followers that have gone, or follow nothing here any more."""
+        now_ms = self.clock.now_ms()
+        for replica_id, session in list(self._sessions.items()):
+            if session.idle_since_ms + IDLE_SESSION_MAX_MS < now_ms:
+                self._end(replica_id)
+
     def close(self) -> None:
         for replica_id in list(self._sessions):
             self._end(replica_id)
@@ -114,6 +122,10 @@ class ReplicaSession:
         self._max_bytes = 0
         self._respond: Respond | None = None
         self._tick = 0
+
+    @property
+    def idle_since_ms(self) -> int:
+        return self._last_fetch_ms
 
     # --- the follower's requests
 
@@ -210,7 +222,7 @@ class ReplicaSession:
 
     # --- news of the partitions
 
-    def appended(self, hosted: Hosted) -> None:
+    def appended(self, hosted: Hosted, size_bytes: int) -> None:
         key = hosted.key
         if key in self._readable or key in self._refused:
             return
@@ -222,7 +234,7 @@ class ReplicaSession:
         if self._respond is not None:
             self._sessions.wakeups.wake(self._try)
 
-    def committed(self, hosted: Hosted) -> None:
+    def moved(self, hosted: Hosted, size_bytes: int) -> None:
         self._moved[hosted.key] = hosted
 
     def changed(self, hosted: Hosted) -> None:

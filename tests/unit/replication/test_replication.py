@@ -160,6 +160,24 @@ def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(cluster: Cl
     assert hungry[0].leader == (2, 1)
 
 
+def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
+    """Also what was appended, but not committed, when the fetch came."""
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.produce(1, topic)
+    one = cluster.fetch(1, topic, max_wait_ms=60_000)
+    size = len(cluster.content(1, topic)[0])
+    three = cluster.fetch(1, topic, max_wait_ms=60_000, min_bytes=3 * size)
+    assert not one
+    cluster.run(20)
+    assert len(one) == 1
+    assert not three
+    for _ in range(2):
+        cluster.produce(1, topic)
+        cluster.run(20)
+    assert len(three[0].records) == 3 * size
+
+
 def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.change(topic, leader=1)
