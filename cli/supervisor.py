@@ -32,6 +32,7 @@ STOP_TIMEOUT_S = 30.0
 RESTART_DELAY_S = 0.5
 PR_SET_PDEATHSIG = 1
 MAX_INHERITED_FD = 256
+LOG_TAIL_BYTES = 4096
 
 Say = Callable[[str], None]
 
@@ -123,7 +124,8 @@ class Supervisor:
                 continue
             self.ended += 1
             self.forget(node_id, pid)
-            self.say(f"node {node_id} ended ({ending(status)}); see {self.log_of(node_id)}")
+            why = last_error(self.log_of(node_id)) or f"see {self.log_of(node_id)}"
+            self.say(f"node {node_id} ended ({ending(status)}): {why}")
             if self.restart:
                 asyncio.get_running_loop().call_later(RESTART_DELAY_S, self.spawn, node_id)
 
@@ -159,6 +161,15 @@ def ending(status: int) -> str:
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name
     return f"exit code {os.WEXITSTATUS(status)}"
+
+
+def last_error(log: str) -> str:
+    """What the node said last, if it was an error."""
+    with open(log, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    _, error, said = lines[-1].partition(" ERROR ") if lines else ("", "", "")
+    return said if error else ""
 
 
 def stop_with_parent(supervisor: int) -> None:

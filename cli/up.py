@@ -225,7 +225,8 @@ def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool
     click.echo(text, nl=False)
     if "ready " in text:
         return 0
-    raise NotReachable(f"the cluster did not get ready; see {directory.root}/up.log")
+    said = (directory.root / "up.log").read_text().strip().splitlines()
+    raise NotReachable("the cluster did not get ready: " + (said[-1] if said else "it ended"))
 
 
 async def wait_ready(
@@ -243,8 +244,9 @@ async def wait_ready(
         if supervisor.ended and not supervisor.restart:
             break
         await asyncio.sleep(READY_POLL_S)
-    waiting = ", ".join(map(str, readiness.waits_for()))
-    say(f"not ready: brokers {waiting} do not see all of them unfenced")
+    if not supervisor.ended:
+        waiting = ", ".join(map(str, readiness.waits_for()))
+        say(f"not ready in {READY_TIMEOUT_S:.0f} s: brokers {waiting} do not see all unfenced")
     return False
 
 
