@@ -19,7 +19,7 @@ from quorate.quorum.log.checkpoints import read_small, replace
 from quorate.quorum.seams import Disk
 
 META_FILE = "meta.properties"
-META_COPY = "meta.properties.quorate"
+META_COPY = "quorate-meta.properties"
 VERSION = "1"
 
 logger = logging.getLogger("quorate.storage")
