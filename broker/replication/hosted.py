@@ -20,6 +20,7 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62
+MAX_UNCOMMITTED = 65_536  # appends of which the size is known; beyond, waiting fetches wait on
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
@@ -71,7 +72,7 @@ class Hosted:
         self._clock = clock
         self._propose = propose
         self._proposing = False
-        self._uncommitted: deque[tuple[int, int]] = deque()  # end offset and size of appends
+        self._uncommitted: deque[tuple[int, int]] = deque(maxlen=MAX_UNCOMMITTED)
         self._acks: list[tuple[int, int, Acknowledge, int]] = []
         self._sequence = 0
         self._seen_high_watermark = partition.high_watermark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,12 +11,12 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
 
+MakeCluster = Callable[..., Cluster]
+
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    yield cluster
-    cluster.close()
+def cluster(make_cluster: MakeCluster) -> Cluster:
+    return make_cluster()
 
 
 def test_acks_all_waits_for_the_isr(cluster: Cluster) -> None:
@@ -226,9 +226,9 @@ def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: Cluster) -> 
     assert len(contents[0]) == 3
 
 
-def test_r57_zombie_leader_cannot_commit() -> None:
+def test_r57_zombie_leader_cannot_commit(make_cluster: MakeCluster) -> None:
     """Cut off with epoch 0, it keeps appending; its ISR change comes too late and is fenced."""
-    cluster = Cluster(replica_lag_time_max_ms=1000)
+    cluster = make_cluster(replica_lag_time_max_ms=1000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.network.isolate("b1")
@@ -240,11 +240,10 @@ def test_r57_zombie_leader_cannot_commit() -> None:
     cluster.nodes[1] = zombie
     assert not answers
     assert cluster.offsets(topic)[1] == (1, 0)
-    cluster.close()
 
 
-def test_lagging_follower_leaves_the_isr_and_returns() -> None:
-    cluster = Cluster(replica_lag_time_max_ms=2000)
+def test_lagging_follower_leaves_the_isr_and_returns(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(replica_lag_time_max_ms=2000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, 1, topic)
@@ -258,12 +257,11 @@ def test_lagging_follower_leaves_the_isr_and_returns() -> None:
     cluster.network.heal()
     cluster.run(40_000)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
-    cluster.close()
 
 
-def test_idle_followers_stay_in_the_isr() -> None:
+def test_idle_followers_stay_in_the_isr(make_cluster: MakeCluster) -> None:
     """They are not named in fetches while nothing happens; the first append must not count that."""
-    cluster = Cluster(replica_lag_time_max_ms=2000)
+    cluster = make_cluster(replica_lag_time_max_ms=2000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(20_000)
     produced(cluster, 1, topic)
@@ -273,11 +271,10 @@ def test_idle_followers_stay_in_the_isr() -> None:
         cluster.run(333)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
     assert cluster.image.topics[topic].partitions[0].partition_epoch == 0
-    cluster.close()
 
 
-def test_dead_idle_follower_is_found_out_by_the_first_append() -> None:
-    cluster = Cluster(replica_lag_time_max_ms=2000)
+def test_dead_idle_follower_is_found_out_by_the_first_append(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(replica_lag_time_max_ms=2000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(1000)
     cluster.network.isolate("b3")
@@ -287,11 +284,12 @@ def test_dead_idle_follower_is_found_out_by_the_first_append() -> None:
     cluster.run(1500)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2)
     assert answers[0].error == 0
-    cluster.close()
 
 
-def test_unknown_outcome_of_an_isr_change_keeps_the_joining_replica_counted() -> None:
-    cluster = Cluster()
+def test_unknown_outcome_of_an_isr_change_keeps_the_joining_replica_counted(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster()
     topic = cluster.create("t", [led_by(1, 2, 3, isr=(1, 2))])
     cluster.refuse_changes = ErrorCode.UNKNOWN_SERVER_ERROR
     cluster.run(200)
@@ -299,7 +297,6 @@ def test_unknown_outcome_of_an_isr_change_keeps_the_joining_replica_counted() ->
     answers = cluster.produce(1, topic)
     cluster.run(500)
     assert not answers
-    cluster.close()
 
 
 def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(cluster: Cluster) -> None:

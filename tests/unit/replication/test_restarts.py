@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication import producer_snapshots
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import read_header
 from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+
+MakeCluster = Callable[..., Cluster]
 
 ALONE = led_by(1)
 T0 = PartitionName("t", 0)
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    cluster = Cluster(brokers=1)
-    yield cluster
-    cluster.close()
+def cluster(make_cluster: MakeCluster) -> Cluster:
+    return make_cluster(brokers=1)
 
 
 def produced(cluster: Cluster, topic: Uuid, count: int) -> None:
@@ -58,9 +62,9 @@ def test_killed_broker_says_so(cluster: Cluster) -> None:
     assert cluster.offsets(topic)[1][0] == 3
 
 
-def test_power_cut_keeps_what_was_flushed() -> None:
+def test_power_cut_keeps_what_was_flushed(make_cluster: MakeCluster) -> None:
     for seed in range(8):
-        cluster = Cluster(brokers=1, seed=seed, flush_checkpoint_interval_ms=1000)
+        cluster = make_cluster(brokers=1, seed=seed, flush_checkpoint_interval_ms=1000)
         topic = cluster.create("t", [ALONE])
         cluster.run(20)
         produced(cluster, topic, 3)
@@ -71,7 +75,6 @@ def test_power_cut_keeps_what_was_flushed() -> None:
         cluster.run(20)
         after = cluster.content(1, topic)
         assert after[:3] == before
-        cluster.close()
 
 
 def test_high_watermark_is_checkpointed_while_running(cluster: Cluster) -> None:
@@ -163,6 +166,50 @@ def test_reassigned_away_and_back_starts_empty(cluster: Cluster) -> None:
     assert cluster.offsets(topic) == {1: (0, 0)}
 
 
+def test_changed_configs_hold_at_once(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(20)
+    assert cluster.produce(1, topic)[0].error == 0
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
+    delta = ImageDelta(configs=((TOPIC_RESOURCE, "t"),))
+    cluster.nodes[1].replicas.apply(cluster.image, delta)
+    assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
+    cluster.partition_settings = PartitionSettings()
+    cluster.nodes[1].replicas.apply(cluster.image, ImageDelta(configs=((BROKER_RESOURCE, ""),)))
+    assert cluster.produce(1, topic)[0].error == 0
+
+
+def test_retention_takes_old_segments_and_tells_followers(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=2, retention_check_interval_ms=1000)
+    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    for index in range(6):
+        cluster.produce(1, topic, b"%040d" % index)
+        cluster.run(20)
+    cluster.run(1600)
+    starts = [cluster.hosted(each, topic).log.start_offset for each in (1, 2)]
+    assert starts[0] == starts[1] > 0
+    assert cluster.fetch(1, topic, 0)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_follower_behind_the_leaders_start_begins_there(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=2, retention_check_interval_ms=1000)
+    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
+    disk = cluster.kill(2)
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(20)
+    for index in range(6):
+        cluster.produce(1, topic, b"%040d" % index)
+    cluster.run(1600)
+    start = cluster.hosted(1, topic).log.start_offset
+    assert start > 0
+    cluster.start(2, disk)
+    cluster.run(1600)
+    assert cluster.hosted(2, topic).log.start_offset == start
+    assert cluster.content(2, topic) == cluster.content(1, topic)
+
+
 def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
     """R45: it is never tried again."""
     topic = cluster.create("t", [ALONE])
@@ -179,8 +226,10 @@ def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
     cluster.failures.clear()
 
 
-def test_r59_duplicates_are_recognised_after_restart_and_leader_change() -> None:
-    cluster = Cluster(brokers=2)
+def test_r59_duplicates_are_recognised_after_restart_and_leader_change(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(brokers=2)
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
 
@@ -209,7 +258,6 @@ def test_r59_duplicates_are_recognised_after_restart_and_leader_change() -> None
     cluster.run(50)
     (first,) = cluster.produce(2, topic, acks=1, producer=producer(0))
     assert (first.error, first.base_offset) == (0, 0), "rebuilt from the log"
-    cluster.close()
 
 
 def test_producer_snapshot_keeps_every_batch_that_a_retry_may_repeat() -> None:
