@@ -71,6 +71,7 @@ class Machine:
     disk: SimDisk
     wall_offset_ms: int = 0
     clock_rate: float = 1.0
+    disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
     process: Process | None = None
 
     @property
@@ -86,6 +87,7 @@ class Machine:
 class Shape:
     controllers: int = 3
     brokers: int = 3
+    replication_port: int = 0  # 0: another one after each start
     overrides: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -110,7 +112,7 @@ class Cluster:
         self.machines: dict[str, Machine] = {}
         for node_id in range(1, shape.controllers + shape.brokers + 1):
             role = "controller" if node_id <= shape.controllers else "broker"
-            config = node_config(node_id, role, voters, shape.overrides)
+            config = node_config(node_id, role, voters, shape)
             machine = Machine(name_of(node_id, role), config, SimDisk(self._disk_random))
             format_directory(
                 machine.disk,
@@ -146,7 +148,7 @@ class Cluster:
         assert machine.process is None, f"{machine.name} runs already"
         self.note(f"start {machine.name}")
         host = self.network.boot(machine.name)
-        machine.disk = machine.disk.restart(self._disk_delay(host))
+        machine.disk = machine.disk.restart(self._disk_delay(machine, host))
         clock = SimClock(
             host,
             base_ms=CLOCK_BASE_MS * machine.id,
@@ -155,7 +157,9 @@ class Cluster:
         )
         random = Random(self._disk_random.getrandbits(64))
         seams = Seams(clock, random, SimTransport(self.network, host), machine.disk)
-        core = NodeCore(machine.config, seams, lambda error: self.fail(NodeStopped(machine, error)))
+        core = NodeCore(
+            machine.config, seams, lambda error: self.fail(NodeStopped(machine.name, error))
+        )
         process = machine.process = Process(host, clock, core)
         if machine.is_broker:
             process.broker = BrokerNode(core)
@@ -182,11 +186,12 @@ class Cluster:
         machine.disk.dead = True
         self.network.crash(process.host, power_loss=power_loss)
 
-    def _disk_delay(self, host: Host) -> Callable[[Callable[[], None]], None]:
+    def _disk_delay(self, machine: Machine, host: Host) -> Callable[[Callable[[], None]], None]:
         random = self._disk_random
 
         def later(callback: Callable[[], None]) -> None:
-            host.call_at(self.loop.time() + 0.00005 + 0.0005 * random.random() ** 4, callback)
+            delay_s = machine.disk_delay_s + 0.00005 + 0.0005 * random.random() ** 4
+            host.call_at(self.loop.time() + delay_s, callback)
 
         return later
 
@@ -215,9 +220,11 @@ class Cluster:
             self.failed.set_exception(error)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if not isinstance(error, PowerCut):
-            self.fail(error or AssertionError(context["message"]))
+        error = context.get("exception") or AssertionError(context["message"])
+        if isinstance(error, AssertionError):
+            self.fail(error)
+        elif not isinstance(error, PowerCut):
+            self.fail(NodeStopped("a node", error))
 
     def task_done(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -234,10 +241,10 @@ class Cluster:
 
 
 class NodeStopped(Exception):
-    """A node found that it cannot go on."""
+    """A node found that it cannot go on; an exception that nobody catches stops it, too."""
 
-    def __init__(self, machine: Machine, error: BaseException) -> None:
-        super().__init__(f"{machine.name}: {error!r}")
+    def __init__(self, name: str, error: BaseException) -> None:
+        super().__init__(f"{name}: {error!r}")
         self.__cause__ = error
 
 
@@ -252,12 +259,12 @@ def name_of(node_id: int, role: str) -> str:
     return f"{role[0]}{node_id}"
 
 
-def node_config(node_id: int, role: str, voters: str, overrides: Mapping[str, str]) -> NodeConfig:
+def node_config(node_id: int, role: str, voters: str, shape: Shape) -> NodeConfig:
     name = name_of(node_id, role)
     listener = (
         f"CONTROLLER://{name}:{CONTROLLER_PORT}"
         if role == "controller"
-        else f"PLAINTEXT://{name}:{CLIENT_PORT}"
+        else f"PLAINTEXT://{name}:{CLIENT_PORT},REPLICATION://{name}:{shape.replication_port}"
     )
     values = {
         **FAST,
@@ -267,6 +274,6 @@ def node_config(node_id: int, role: str, voters: str, overrides: Mapping[str, st
         "controller.listener.names": "CONTROLLER",
         "listeners": listener,
         "log.dirs": f"/{name}",
-        **overrides,
+        **shape.overrides,
     }
     return load(None, environment={}, overrides=values, hostname=name)

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from quorate.quorum.metadata.records import NO_LEADER
 from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
-from tests.sim.cluster import Cluster, Shape
+from tests.sim.cluster import Cluster, Machine, Shape
 from tests.sim.history import History, Place
 from tests.sim.host import current_host
 from tests.sim.invariants import Invariants, Violation
@@ -112,6 +113,26 @@ class Simulation:
                 for each in self.cluster.brokers
             )
         )
+
+    def leader_of(self, place: Place) -> Machine | None:
+        """As the newest committed image has it."""
+        topic = self.cluster.newest_image().topic(place[0])
+        partition = None if topic is None else topic.partitions.get(place[1])
+        if partition is None or partition.leader == NO_LEADER:
+            return None
+        return next(each for each in self.cluster.brokers if each.id == partition.leader)
+
+    def followers_of(self, place: Place) -> list[Machine]:
+        leader = self.leader_of(place)
+        return [each for each in self.cluster.brokers if each is not leader]
+
+    def isr_of(self, place: Place) -> tuple[int, ...]:
+        topic = self.cluster.newest_image().topic(place[0])
+        return () if topic is None else topic.partitions[place[1]].isr
+
+    def active(self) -> Machine:
+        (machine,) = self.cluster.active_controllers()
+        return machine
 
     def all_in_sync(self) -> bool:
         """Every partition is led, by all of its replicas in sync."""
@@ -218,7 +239,7 @@ def run_seed(
     verbose: bool = False,
 ) -> Report:
     """`trace` gets a line for everything that happened, also when the run fails."""
-    with simulation(seed) as stage:
+    with simulation(seed, shape_of(seed)) as stage:
         stage.cluster.trace = trace if trace is not None else []
         if verbose:
             logging.getLogger("quorate").setLevel(logging.INFO)
@@ -230,8 +251,16 @@ def run_seed(
         return report
 
 
+def shape_of(seed: int) -> Shape:
+    random = Random(f"{seed}/shape")
+    return Shape(
+        replication_port=random.choice((0, 9094)),
+        overrides={"quorate.hints.enable": random.choice(("true", "true", "true", "false"))},
+    )
+
+
 async def _script(stage: Simulation, seed: int, profile: Profile | None) -> Report:
-    random = stage.cluster.random("shape")
+    random = stage.cluster.random("profile")
     profile = profile or random.choice(PROFILES)
     for machine in stage.cluster.machines.values():
         machine.clock_rate = random.uniform(0.98, 1.02)

@@ -1,0 +1,381 @@
+"""Scripts: what happens to a cluster, move by move, in the order that hurts.
+
+Each ends in the reckoning: the healed cluster works, and no promise is broken. The ablations run
+them on a cluster that lacks one safeguard, and then they must fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from tests.sim.clients import Producer
+from tests.sim.cluster import Machine, Shape
+from tests.sim.history import Place
+from tests.sim.run import PLACES, Simulation
+
+DATA: Place = ("data", 0)
+PATIENT = Shape(overrides={"broker.session.timeout.ms": "9000"})
+HINTED_S = 0.5
+"""What a crash may cost when hints work; every timeout of these clusters is longer."""
+
+
+async def settled(stage: Simulation) -> None:
+    await stage.ready({"data": len(PLACES)})
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+
+
+async def healed(stage: Simulation) -> None:
+    stage.cluster.network.heal()
+    for machine in stage.cluster.machines.values():
+        machine.disk_delay_s = 0
+        if machine.process is None:
+            stage.cluster.start(machine)
+    await stage.reckoning()
+
+
+def cut(stage: Simulation, sources: Iterable[Machine], targets: Iterable[Machine]) -> None:
+    """One way."""
+    for source in sources:
+        for target in targets:
+            if source is not target:
+                stage.cluster.network.block(source.name, target.name)
+
+
+def isolate(stage: Simulation, machine: Machine) -> None:
+    others = list(stage.cluster.machines.values())
+    cut(stage, [machine], others)
+    cut(stage, others, [machine])
+
+
+def leader(stage: Simulation) -> Machine:
+    machine = stage.leader_of(DATA)
+    assert machine is not None
+    return machine
+
+
+async def writes_some(stage: Simulation, producer: Producer, places: list[Place]) -> None:
+    """Each partition takes one more acknowledged write."""
+    before = {p: len(stage.history.of(producer.name, p).acknowledged) for p in places}
+    await stage.until(
+        lambda: all(
+            len(stage.history.of(producer.name, p).acknowledged) > before[p] for p in places
+        ),
+        f"{producer.name} writes to {places}",
+        stage.cluster.network.settings.delay_ms,
+    )
+
+
+# -- what production sees ------------------------------------------------------------------------
+
+
+async def broker_killed(stage: Simulation) -> None:
+    """kill -9 of a leader: its partitions take writes again long before its session ends."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    victim = leader(stage)
+    stage.cluster.kill(victim)
+    await stage.until(lambda: stage.leader_of(DATA) not in (victim, None), "fenced", HINTED_S)
+    start_s = stage.loop.time()
+    await writes_some(stage, producer, PLACES)
+    assert stage.loop.time() - start_s < HINTED_S
+    await healed(stage)
+
+
+async def controller_killed(stage: Simulation) -> None:
+    await settled(stage)
+    stage.producer("p1", PLACES)
+    victim = stage.active()
+    stage.cluster.kill(victim)
+    await stage.until(lambda: len(stage.cluster.active_controllers()) == 1, "takeover", HINTED_S)
+    await stage.admin.spawn(stage.admin.create_surely("more", 1))
+    await healed(stage)
+
+
+async def both_killed(stage: Simulation) -> None:
+    """The new controller never had a link to the dead broker: it has to probe (Traps, "Hints")."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES)
+    victim = leader(stage)
+    stage.cluster.kill(stage.active())
+    stage.cluster.kill(victim)
+    await stage.until(
+        lambda: stage.leader_of(DATA) not in (victim, None), "fenced by probe", 3 * HINTED_S
+    )
+    await writes_some(stage, producer, PLACES)
+    await healed(stage)
+
+
+async def zombie_leader(stage: Simulation) -> None:
+    """Cut off from the controllers, not from its clients nor from its followers. What it took and
+    could not commit must not be acknowledged."""
+    await settled(stage)
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    await writes_some(stage, producer, [DATA])
+    zombie = leader(stage)
+    cut(stage, [zombie], stage.cluster.controllers)
+    cut(stage, stage.cluster.controllers, [zombie])
+    for other in stage.cluster.brokers:
+        if other is not zombie:
+            stage.cluster.network.block(producer.name, other.name)
+    await stage.until(lambda: stage.leader_of(DATA) not in (zombie, None), "fenced", 5)
+    other_producer = stage.producer("p2", [DATA])
+    await writes_some(stage, other_producer, [DATA])
+    await asyncio.sleep(2)
+    await healed(stage)
+
+
+async def paused_leader(stage: Simulation) -> None:
+    """SIGSTOP for longer than its session; it wakes up believing that it leads."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    victim = leader(stage)
+    assert victim.process is not None
+    host = victim.process.host
+    host.pause()
+    await stage.until(lambda: stage.leader_of(DATA) not in (victim, None), "fenced", 5)
+    await writes_some(stage, producer, [DATA])
+    host.resume()
+    await asyncio.sleep(0.5)
+    await healed(stage)
+
+
+async def all_killed(stage: Simulation) -> None:
+    await settled(stage)
+    producer = stage.producer("p1", PLACES)
+    await writes_some(stage, producer, PLACES)
+    for machine in stage.cluster.machines.values():
+        (stage.cluster.kill if machine.is_broker else stage.cluster.lose_power)(machine)
+    await asyncio.sleep(1)
+    await healed(stage)
+
+
+async def broker_restarted_at_once(stage: Simulation) -> None:
+    """Another incarnation replaces the session that is still valid (Kafka refuses it for 9 s)."""
+    await settled(stage)
+    stage.producer("p1", PLACES)
+    await asyncio.sleep(0.5)
+    victim = leader(stage)
+    stage.cluster.kill(victim)
+    stage.cluster.start(victim)
+    await stage.until(stage.all_serve, "all serve", 2 * HINTED_S)
+    await healed(stage)
+
+
+# -- one safeguard each --------------------------------------------------------------------------
+
+
+async def created_while(stage: Simulation, slow: Machine, cut_off: Machine) -> None:
+    """A topic is created while `slow`'s disk hardly works and `cut_off` is not there; then
+    everybody but `cut_off` loses power, and the one with the good disk does not come back."""
+    cluster = stage.cluster
+    isolate(stage, cut_off)
+    slow.disk_delay_s = 3
+    await asyncio.sleep(0.2)
+    (good,) = (each for each in cluster.controllers if each not in (slow, cut_off))
+    stage.admin.start(0.05)
+    await asyncio.sleep(0.7)
+    stage.admin.stopping = True
+    cluster.kill(good)
+    cluster.lose_power(slow)
+    slow.disk_delay_s = 0
+    cluster.network.heal()
+    cluster.start(slow)
+    await stage.until(lambda: len(cluster.active_controllers()) == 1, "takeover", 10)
+    await healed(stage)
+
+
+async def leader_disk_slow(stage: Simulation) -> None:
+    """The leader's own copy counts only once it is durable."""
+    await settled(stage)
+    active = stage.active()
+    others = [each for each in stage.cluster.controllers if each is not active]
+    await created_while(stage, active, others[0])
+
+
+async def follower_disk_slow(stage: Simulation) -> None:
+    """A follower's fetch is an acknowledgement: it flushes before."""
+    await settled(stage)
+    slow, cut_off = (c for c in stage.cluster.controllers if c is not stage.active())
+    await created_while(stage, slow, cut_off)
+
+
+async def vote_forgotten(stage: Simulation) -> None:
+    """Power is lost between a vote and its fsync; the voter must not vote again in that epoch."""
+    cluster = stage.cluster
+    *pair, third = cluster.controllers
+    isolate(stage, third)
+    for machine in pair:
+        machine.disk_delay_s = 0.1
+        cluster.start(machine)
+    cluster.start(third)
+    await stage.until(lambda: stage.invariants.raft_epochs > 0, "somebody leads", 20)
+    voter = next(each for each in pair if not cluster_leads(each))
+    (winner,) = (each for each in pair if each is not voter)
+    isolate(stage, winner)
+    cluster.lose_power(voter)
+    voter.disk_delay_s = 0
+    for a, b in ((voter, third), (third, voter)):
+        cluster.network.unblock(a.name, b.name)
+    cluster.start(voter)
+    await stage.until(lambda: cluster_leads(voter) or cluster_leads(third), "another leads", 20)
+    for broker in cluster.brokers:
+        cluster.start(broker)
+    await healed(stage)
+
+
+def cluster_leads(machine: Machine) -> bool:
+    return machine.process is not None and machine.process.core.replica.raft.role == "leader"
+
+
+async def divergent_tail(stage: Simulation) -> None:
+    """A leader dies with records that nobody has, and comes back to a log that went on."""
+    await settled(stage)
+    old = leader(stage)
+    cut(stage, stage.followers_of(DATA), [old])
+    loose = stage.producer("loose", [DATA], acks=1, idempotent=False, pace_s=0.01)
+    await asyncio.sleep(0.3)
+    stage.cluster.kill(old)
+    stage.cluster.network.heal()
+    await stage.until(lambda: stage.leader_of(DATA) not in (old, None), "elected", 5)
+    await loose.stop()
+    stage.producer("p1", [DATA], pace_s=0.01)
+    tail = stage.history.of("loose", DATA).sent
+    await stage.until(lambda: stage.history.acknowledged > tail, "the log goes on", 20)
+    await healed(stage)
+
+
+async def shrink_unanswered(stage: Simulation) -> None:
+    """A leader that nobody answers drops a follower from its ISR; the controller has not, and may
+    elect it."""
+    await settled(stage)
+    old = leader(stage)
+    kept, dropped = stage.followers_of(DATA)
+    cut(stage, [old], stage.cluster.controllers)
+    cut(stage, stage.cluster.controllers, [old])
+    cut(stage, [dropped], [old])
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    await asyncio.sleep(3.5)  # longer than replica.lag.time.max.ms
+    stage.cluster.kill(kept)
+    stage.cluster.kill(old)
+    stage.cluster.network.heal()
+    await stage.until(lambda: stage.leader_of(DATA) is dropped, "the dropped one leads", 10)
+    await asyncio.sleep(0.2)
+    producer.stopping = True
+    await healed(stage)
+
+
+async def joined_as_another(stage: Simulation) -> None:
+    """A follower catches up, and loses power and its data while the proposal to take it into the
+    ISR is under way (KIP-903)."""
+    await settled(stage)
+    cluster, old = stage.cluster, leader(stage)
+    kept, joining = stage.followers_of(DATA)
+    cluster.kill(joining)
+    await stage.until(lambda: joining.id not in stage.isr_of(DATA), "out of the ISR", 5)
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    await writes_some(stage, producer, [DATA])
+    cut(stage, [joining], [old])
+    cluster.start(joining)
+    await stage.until(stage.all_serve, "unfenced", 5)
+    await stage.until(lambda: knows(old, joining), "the leader knows", 5)
+    cut(stage, [old], cluster.controllers)
+    cluster.network.unblock(joining.name, old.name)
+    await stage.until(lambda: proposes(old, joining), "proposed", 5)
+    cluster.lose_power(joining)
+    cut(stage, [joining], [old, kept])
+    cluster.start(joining)
+    await stage.until(lambda: is_unfenced(stage, joining), "registered anew", 10)
+    for controller in cluster.controllers:
+        cluster.network.unblock(old.name, controller.name)
+    await asyncio.sleep(0.3)
+    cluster.kill(kept)
+    cluster.kill(old)
+    await asyncio.sleep(1)
+    producer.stopping = True
+    await healed(stage)
+
+
+def knows(machine: Machine, other: Machine) -> bool:
+    assert machine.process is not None and other.process is not None
+    broker = machine.process.core.image.brokers.get(other.id)
+    return (
+        broker is not None
+        and not broker.fenced
+        and broker.incarnation_id == other.process.core.incarnation
+    )
+
+
+def is_unfenced(stage: Simulation, machine: Machine) -> bool:
+    assert machine.process is not None
+    broker = stage.cluster.newest_image().brokers.get(machine.id)
+    incarnation = machine.process.core.incarnation
+    return broker is not None and not broker.fenced and broker.incarnation_id == incarnation
+
+
+def proposes(machine: Machine, joining: Machine) -> bool:
+    assert machine.process is not None and machine.process.broker is not None
+    return any(
+        hosted.topic == DATA[0]
+        and hosted.key[1] == DATA[1]
+        and hosted.partition.leadership is not None
+        and hosted.partition.leadership.isr.in_flight
+        and joining.id in hosted.partition.leadership.isr.maximal
+        for hosted in machine.process.broker.replicas.registry
+    )
+
+
+async def answers_lost(stage: Simulation) -> None:
+    """The producer hears nothing, and sends everything again."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    for broker in stage.cluster.brokers:
+        stage.cluster.network.block(broker.name, producer.name)
+    await asyncio.sleep(2.5)
+    await healed(stage)
+
+
+async def alone_in_the_isr(stage: Simulation) -> None:
+    """Only the leader is left, and then its power goes: with min.insync.replicas=2 it had
+    acknowledged nothing by itself."""
+    await settled(stage)
+    old = leader(stage)
+    for follower in stage.followers_of(DATA):
+        stage.cluster.kill(follower)
+    await stage.until(lambda: stage.isr_of(DATA) == (old.id,), "alone", 5)
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    await asyncio.sleep(1)
+    stage.cluster.lose_power(old)
+    await asyncio.sleep(0.2)
+    producer.stopping = True
+    await healed(stage)
+
+
+async def power_lost_in_the_isr(stage: Simulation) -> None:
+    """A member of the ISR loses its page cache and is back before anybody noticed. It must not be
+    elected when the others die."""
+    await settled(stage)
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    await stage.until(lambda: stage.history.acknowledged > 50, "some data", 5)
+    old, (kept, victim) = leader(stage), stage.followers_of(DATA)
+    stage.cluster.lose_power(victim)
+    cut(stage, [victim], [old, kept])
+    stage.cluster.start(victim)
+    await stage.until(lambda: is_unfenced(stage, victim), "back", 10)
+    stage.cluster.kill(kept)
+    stage.cluster.kill(old)
+    await asyncio.sleep(1)
+    producer.stopping = True
+    await healed(stage)
+
+
+SHAPES = {
+    power_lost_in_the_isr: Shape(replication_port=9094),
+    shrink_unanswered: PATIENT,
+    joined_as_another: PATIENT,
+    broker_restarted_at_once: PATIENT,
+}
+"""Where the default session would end before the story does."""

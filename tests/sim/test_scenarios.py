@@ -1,0 +1,30 @@
+"""Scripted failures of the whole cluster, with production's node classes; see `scenarios.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.sim import scenarios
+from tests.sim.run import Simulation, play, simulation
+
+Scenario = Callable[[Simulation], Coroutine[Any, Any, None]]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        scenarios.broker_killed,
+        scenarios.controller_killed,
+        scenarios.both_killed,
+        scenarios.zombie_leader,
+        scenarios.paused_leader,
+        scenarios.all_killed,
+        scenarios.broker_restarted_at_once,
+    ],
+)
+def test_scenario(scenario: Scenario) -> None:
+    with simulation(scenario.__name__, scenarios.SHAPES.get(scenario)) as stage:
+        play(stage, scenario(stage))
