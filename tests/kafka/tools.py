@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOOL_TIMEOUT_S = 60.0
+# A tool lives for a second: the fast compiler, the simple collector.
+JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 # `quorate NAME` stands for kafka-NAME.sh, which runs this class.
 CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -19,6 +21,9 @@ CLASSES = {
     "dump-log": "kafka.tools.DumpLogSegments",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
 }
 
 
@@ -43,7 +48,7 @@ def libs() -> Path:
 
 
 def kafka(name: str, *arguments: str, stdin: str = "") -> Ended:
-    command = ["java", "-cp", f"{libs()}/*", "-Xmx256m", CLASSES[name], *arguments]
+    command = ["java", *JAVA_OPTIONS, "-cp", f"{libs()}/*", CLASSES[name], *arguments]
     return ended(command, stdin)
 
 

@@ -1,0 +1,144 @@
+"""kafka-dump-log reads our files to the last byte, and says what our dump-log says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.clients.cluster import ProcessCluster, run_quorate, running, wait_for
+from tests.clients.librdkafka import ANSWER_TIMEOUT_S, admin, create_topic, producer
+from tests.kafka.tools import kafka, missing
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+SEGMENT = "00000000000000000000"
+RECORDS = 400
+# librdkafka has lz4 only for brokers that advertise FindCoordinator.
+CODECS = ("none", "gzip", "snappy", "zstd")
+METADATA = "__cluster_metadata-0"
+# What Kafka's records do not have; its tools skip it as an unknown tag.
+CAUSE = re.compile(r',"cause":"[a-z-]+"|(?<=\{)"cause":"[a-z-]+",?')
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A cluster that had a life, and its files."""
+
+    cluster: ProcessCluster
+
+    def directories(self, name: str) -> list[Path]:
+        found = sorted(self.cluster.directory.root.glob(f"nodes/*/data/{name}"))
+        assert found
+        return found
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
+    """A controller and a broker died in it, topics came and went, all codecs were used."""
+    if reason := missing():
+        pytest.skip(reason)
+    with running(tmp_path_factory.mktemp("dump") / "cluster") as cluster:
+        client = admin(cluster.bootstrap)
+        create_topic(client, "kept", 2, config={"index.interval.bytes": "1000"})
+        create_topic(client, "deleted")
+        for codec in CODECS:
+            sender = producer(cluster.bootstrap, compression_type=codec, enable_idempotence=True)
+            for number in range(RECORDS):
+                sender.produce("kept", b"%d" % number * 20, b"key", partition=0)
+                if number % 20 == 19:
+                    sender.flush(ANSWER_TIMEOUT_S)
+            assert sender.flush(ANSWER_TIMEOUT_S) == 0
+        client.delete_topics(["deleted"])["deleted"].result(ANSWER_TIMEOUT_S)
+        for group in (cluster.entry()["brokers"], cluster.entry()["controllers"]):
+            cluster.kill(group[0]["id"])
+            cluster.restart(group[0]["id"])
+            wait_for(lambda: in_sync(client), "every ISR is whole")
+        create_topic(client, "after")
+    yield Stopped(cluster)
+
+
+def in_sync(client: AdminClient) -> bool:
+    described = client.list_topics(timeout=ANSWER_TIMEOUT_S)
+    partitions = [each for topic in described.topics.values() for each in topic.partitions.values()]
+    return len(described.brokers) == 3 and all(len(each.isrs) == 3 for each in partitions)
+
+
+def dumped(*arguments: str) -> list[str]:
+    """Kafka's tool; it complains in lines, its exit code is 0."""
+    done = kafka("dump-log", *arguments)
+    assert (done.code, done.errors) == (0, "")
+    complaint = re.compile(
+        r"(?i)could not decode|found invalid|mismatch|isvalid: false|out of order"
+    )
+    assert [line for line in done.lines if complaint.search(line)] == []
+    return done.lines
+
+
+def ours(*arguments: str) -> list[str]:
+    done = run_quorate("dump-log", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def end_of(lines: list[str]) -> int:
+    """Where the last batch ends, in bytes."""
+    batch = [line for line in lines if line.startswith("baseOffset")][-1]
+    found = re.search(r" position: (\d+) .* size: (\d+) ", batch)
+    assert found
+    return int(found[1]) + int(found[2])
+
+
+def test_every_metadata_log(stopped: Stopped) -> None:
+    """Of voters and observers, control records too. Ours tells the cause besides."""
+    for directory in stopped.directories(METADATA):
+        segment = directory / f"{SEGMENT}.log"
+        arguments = ("--cluster-metadata-decoder", "--files", str(segment))
+        theirs = dumped(*arguments)
+        text = "\n".join(ours(*arguments))
+        assert CAUSE.sub("", text).splitlines() == theirs
+        assert end_of(theirs) == segment.stat().st_size
+        assert "LeaderChange" in text and "PARTITION_CHANGE_RECORD" in text
+        assert '"cause":"session-' in text or '"cause":"connection-' in text, "why it was fenced"
+
+
+def test_every_partition_log(stopped: Stopped) -> None:
+    replicas = stopped.directories("kept-0")
+    assert len(replicas) == 3
+    dumps = []
+    for directory in replicas:
+        segment = directory / f"{SEGMENT}.log"
+        arguments = ("--deep-iteration", "--print-data-log", "--files", str(segment))
+        theirs = dumped(*arguments)
+        assert ours(*arguments) == theirs
+        assert end_of(theirs) == segment.stat().st_size
+        assert sum(line.startswith("| offset") for line in theirs) == RECORDS * len(CODECS)
+        assert set(re.findall(r"compresscodec: (\w+)", "\n".join(theirs))) == set(CODECS)
+        dumps.append(theirs[1:])
+    assert dumps[0] == dumps[1] == dumps[2], "replicas are equal byte for byte"
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_indexes(stopped: Stopped, kind: str, tmp_path: Path) -> None:
+    """Read against a copy: Kafka's tool opens indexes for writing."""
+    for directory in stopped.directories("kept-0"):
+        copy = Path(shutil.copytree(directory, tmp_path / directory.parts[-3] / directory.name))
+        file = str(copy / f"{SEGMENT}.{kind}")
+        theirs = dumped("--files", file)
+        assert len(theirs) > 5, "entries"
+        assert ours("--files", file) == theirs
+        dumped("--index-sanity-check", "--files", file)
+        dumped("--verify-index-only", "--files", file)
+
+
+def test_bootstrap_snapshots(stopped: Stopped) -> None:
+    for file in stopped.directories("bootstrap.checkpoint")[:1]:
+        arguments = ("--cluster-metadata-decoder", "--files", str(file))
+        theirs = dumped(*arguments)
+        assert any('"FEATURE_LEVEL_RECORD"' in line for line in theirs)
+        assert CAUSE.sub("", "\n".join(ours(*arguments))).splitlines() == theirs
