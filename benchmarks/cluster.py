@@ -23,8 +23,10 @@ POLL_S = 0.002
 class QuorateCluster:
     name = "quorate"
 
-    def __init__(self) -> None:
+    def __init__(self, server: Sequence[str] = (*QUORATE, "server")) -> None:
+        """`server` is the command by which nodes are restarted."""
         self.launched_s = 0.0
+        self._server = server
         self._directory = ClusterDir(Path(tempfile.mkdtemp(prefix="quorate-bench-")) / "cluster")
         self._up: subprocess.Popen[bytes] | None = None
         self._restarted: list[subprocess.Popen[bytes]] = []
@@ -58,10 +60,15 @@ class QuorateCluster:
                 self._up.wait()
             assert self._up.stdout is not None
             self._up.stdout.close()
-        for node in self._restarted:
+        self.stop_nodes()
+        shutil.rmtree(self._directory.root.parent, ignore_errors=True)
+
+    def stop_nodes(self) -> None:
+        """Those that were restarted: they are ours, not the supervisor's."""
+        for node in reversed(self._restarted):
             node.terminate()
             node.wait()
-        shutil.rmtree(self._directory.root.parent, ignore_errors=True)
+        self._restarted.clear()
 
     def kill(self, node_id: int) -> float:
         pid = self._node(node_id)["pid"]
@@ -73,13 +80,19 @@ class QuorateCluster:
     def restart(self, node_id: int) -> None:
         before = self._node(node_id)["pid"]
         with open(self._directory.node_log(node_id), "ab") as log:
-            file = str(self._directory.node_file(node_id))
-            self._restarted.append(subprocess.Popen((*QUORATE, "server", file), stderr=log))
+            command = (*self._server, str(self.properties(node_id)))
+            self._restarted.append(subprocess.Popen(command, stderr=log))
         deadline_s = time.monotonic() + READY_TIMEOUT_S
         while (pid := self._node(node_id)["pid"]) is None or pid == before or not alive(pid):
             if time.monotonic() > deadline_s:
                 raise RuntimeError(f"node {node_id} did not start again")
             time.sleep(POLL_S)
+
+    def node_ids(self) -> Sequence[int]:
+        return self._directory.node_ids()
+
+    def properties(self, node_id: int) -> Path:
+        return self._directory.node_file(node_id)
 
     def pids(self) -> Sequence[int]:
         return [node["pid"] for node in self._nodes() if node["pid"] is not None]

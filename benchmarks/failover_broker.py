@@ -33,7 +33,7 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
 
 def outage_s(cluster: Cluster, leader: int) -> float:
     """From the kill to the first acknowledgement of a record that was sent after it."""
-    producer = librdkafka.producer(cluster.bootstrap, linger_ms=0)
+    producer = librdkafka.producer(cluster.bootstrap, linger_ms=0, **librdkafka.EAGER)
     killed_s = 0.0
     acknowledged_s = 0.0
 

@@ -15,12 +15,12 @@ QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 ANSWER_TIMEOUT_S = 60.0
 RETRY_S = 0.005
-EAGER = {
-    "retry.backoff.ms": 5,
-    "retry.backoff.max.ms": 10,
-    "reconnect.backoff.ms": 5,
-    "reconnect.backoff.max.ms": 50,
-    "topic.metadata.refresh.fast.interval.ms": 10,
+EAGER: dict[str, Any] = {
+    "retry_backoff_ms": 5,
+    "retry_backoff_max_ms": 10,
+    "reconnect_backoff_ms": 5,
+    "reconnect_backoff_max_ms": 50,
+    "topic_metadata_refresh_fast_interval_ms": 10,
 }
 """So that an outage is the cluster's and not the client's pause; the same for every target."""
 
@@ -32,7 +32,7 @@ def admin(bootstrap: str) -> AdminClient:
 def producer(bootstrap: str, **settings: Any) -> Producer:
     """Settings are librdkafka's, with _ for the dots; acks=all is its default."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    config = {"bootstrap.servers": bootstrap, "log_level": 0, **EAGER, **named}
+    config = {"bootstrap.servers": bootstrap, "log_level": 0, **named}
     return Producer(config, logger=QUIET)
 
 

@@ -1,0 +1,60 @@
+"""`python -m benchmarks.profile LOAD`: runs one load on sampled nodes and says where CPU time went.
+
+Of each node the functions with the most samples of their own, and those with the most below them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import consume, create_topics, metadata_updates, one_record, produce
+from benchmarks import thousand_partitions as thousand
+from benchmarks.cluster import QuorateCluster
+from benchmarks.run import Options
+from benchmarks.sampled_server import SUFFIX
+
+SHOWN = 25
+EVERYWHERE = 0.9
+"""A function that is on more stacks than that says nothing."""
+MODULES = (produce, consume, one_record, metadata_updates, create_topics, thousand)
+LOADS = {module.BENCHMARK.name: module.BENCHMARK.load for module in MODULES}
+ROOT = f"{Path(__file__).parent.parent}/"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("load", choices=sorted(LOADS))
+    parser.add_argument("--seconds", type=float, default=5.0)
+    chosen = parser.parse_args()
+    load = LOADS[chosen.load]
+    assert load is not None
+    cluster = QuorateCluster(server=(sys.executable, "-m", "benchmarks.sampled_server"))
+    try:
+        cluster.start()
+        for node_id in cluster.node_ids():
+            cluster.kill(node_id)
+            cluster.restart(node_id)
+        for figure in load(cluster, Options(chosen.seconds, rounds=1)):
+            print(f"{figure.name}: {figure.value:.3g} {figure.unit}")
+        cluster.stop_nodes()
+        for node_id in cluster.node_ids():
+            show(node_id, Path(f"{cluster.properties(node_id)}{SUFFIX}"))
+    finally:
+        cluster.stop()
+
+
+def show(node_id: int, file: Path) -> None:
+    found = json.loads(file.read_text())
+    samples = max(1, found["samples"])
+    places = [each for each in found["places"] if each[3] < EVERYWHERE * samples or each[2]]
+    for title, column in (("own", 2), ("with what it calls", 3)):
+        print(f"\nnode {node_id}, {samples} samples, {title}")
+        for entry in sorted(places, key=lambda each: -each[column])[:SHOWN]:
+            print(f"  {entry[column] / samples:6.1%}  {entry[0].removeprefix(ROOT)} {entry[1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""`quorate server FILE`, sampled: where a node's CPU time goes, written down when it ends.
+
+A timer of CPU time interrupts the main thread, so waiting does not show and the node is hardly
+slowed; cProfile would make calls dear and hide what is slow inside them.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from quorate.cli.main import main
+
+INTERVAL_S = 0.002
+SUFFIX = ".samples.json"
+
+STARTING = ("_find_and_load", "preload")
+"""What is on the stack while modules are imported: a start is not what is looked for."""
+
+Place = tuple[str, str]
+"""File and function."""
+
+
+class Sampler:
+    def __init__(self) -> None:
+        self.own: Counter[Place] = Counter()
+        self.total: Counter[Place] = Counter()
+
+    def start(self) -> None:
+        signal.signal(signal.SIGPROF, self._sample)
+        signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _sample(self, _: int, frame: FrameType | None) -> None:
+        stack: list[Place] = []
+        while frame is not None:
+            if frame.f_code.co_name in STARTING:
+                return
+            stack.append(place(frame))
+            frame = frame.f_back
+        if stack:
+            self.own[stack[0]] += 1
+            self.total.update(set(stack))
+
+    def write(self, file: Path) -> None:
+        shown = [[*where, self.own[where], count] for where, count in self.total.items()]
+        file.write_text(json.dumps({"samples": self.own.total(), "places": shown}))
+
+
+def place(frame: FrameType) -> Place:
+    """Of what dataclasses generate, the class rather than that it was generated."""
+    code = frame.f_code
+    if code.co_filename == "<string>" and "self" in frame.f_locals:
+        return type(frame.f_locals["self"]).__name__, code.co_name
+    return code.co_filename, code.co_qualname
+
+
+def run(properties: str) -> None:
+    sampler = Sampler()
+    sampler.start()
+    try:
+        main(["server", properties])
+    finally:
+        sampler.stop()
+        sampler.write(Path(properties + SUFFIX))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])
