@@ -7,13 +7,15 @@ them on a cluster that lacks one safeguard, and then they must fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 from tests.sim.clients import Producer
 from tests.sim.cluster import Machine, Shape
 from tests.sim.history import Place
 from tests.sim.run import PLACES, Simulation
 
+Scenario = Callable[[Simulation], Coroutine[Any, Any, None]]
 DATA: Place = ("data", 0)
 PATIENT = Shape(overrides={"broker.session.timeout.ms": "9000"})
 HINTED_S = 0.5
@@ -372,10 +374,10 @@ async def power_lost_in_the_isr(stage: Simulation) -> None:
     await healed(stage)
 
 
-SHAPES = {
+SHAPES: dict[Scenario, Shape] = {
     power_lost_in_the_isr: Shape(replication_port=9094),
     shrink_unanswered: PATIENT,
     joined_as_another: PATIENT,
     broker_restarted_at_once: PATIENT,
 }
-"""Where the default session would end before the story does."""
+"""Where the story needs another cluster than the usual one."""

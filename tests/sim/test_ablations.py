@@ -19,12 +19,11 @@ from tests.sim import scenarios
 from tests.sim.cluster import NodeStopped
 from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
-from tests.sim.test_scenarios import Scenario
 
 
 class Ablation(NamedTuple):
     without: str
-    scenario: Scenario
+    scenario: scenarios.Scenario
     owner: Any
     name: str
     instead: Any
@@ -130,6 +129,6 @@ def test_without_it_the_scenario_fails(ablation: Ablation, monkeypatch: pytest.M
     monkeypatch.setattr(ablation.owner, ablation.name, ablation.instead)
     with (
         simulation(ablation.without, shape) as stage,
-        pytest.raises((Violation, NodeStopped)) as found,
+        pytest.raises((Violation, NodeStopped)),
     ):
         play(stage, ablation.scenario(stage))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 import pytest
 
 from tests.sim import scenarios
-from tests.sim.run import Simulation, play, simulation
-
-Scenario = Callable[[Simulation], Coroutine[Any, Any, None]]
+from tests.sim.run import play, simulation
 
 
 @pytest.mark.parametrize(
@@ -25,6 +20,6 @@ Scenario = Callable[[Simulation], Coroutine[Any, Any, None]]
         scenarios.broker_restarted_at_once,
     ],
 )
-def test_scenario(scenario: Scenario) -> None:
+def test_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, scenarios.SHAPES.get(scenario)) as stage:
         play(stage, scenario(stage))
