@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "$(PYTHON) is older than 3.11: set PYTHON, as in make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[spark,dev]'
 	@touch $@
 
 check: $(STAMP)
@@ -34,14 +34,13 @@ test: $(STAMP)
 
 # Not of the installation: the jars of another project, fetched only to be compared with.
 KAFKA_LIBS ?= .kafka/libs
-export KAFKA_LIBS
 
 $(KAFKA_LIBS):
 	mvn --quiet --file tests/kafka/pom.xml dependency:copy-dependencies \
 		-DoutputDirectory="$(abspath $(KAFKA_LIBS))"
 
 test-kafka: $(STAMP) | $(KAFKA_LIBS)
-	$(BIN)/pytest -q -m kafka $(ARGS)
+	KAFKA_LIBS="$(KAFKA_LIBS)" $(BIN)/pytest -q -m kafka $(ARGS)
 
 test-long: $(STAMP)
 	$(BIN)/pytest -q -m long --timeout 2400 $(ARGS)

@@ -32,6 +32,7 @@ NOT_SETTINGS = (
     "KAFKA_HOME",
     "KAFKA_JMX_",
     "KAFKA_JVM_",
+    "KAFKA_LIBS",
     "KAFKA_LOG4J_",
     "KAFKA_OPTS",
     "KAFKA_TOOLS_",

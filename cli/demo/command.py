@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import click
+
+from quorate.cli.errors import Refused
 
 
 @click.command()
@@ -20,6 +23,8 @@ def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
     again, everything read back and compared, and the history of it from Spark. The exit status is
     the verdict.
     """
+    if importlib.util.find_spec("confluent_kafka") is None:
+        raise Refused("the demo's client is confluent-kafka: pip install confluent-kafka")
     from quorate.cli.demo.run import run
 
     raise SystemExit(run(root, seconds=seconds, max_lines=lines, spark=not no_spark))
