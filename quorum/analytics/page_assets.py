@@ -41,7 +41,8 @@ i.lost { min-width:2px; z-index:1; color:var(--fg); background:repeating-linear-
   45deg,var(--lost) 0 5px,var(--lost2) 5px 8px); }
 i.idle { background:transparent; }
 .axis { height:20px; position:sticky; top:-.5rem; z-index:4; background:var(--panel); }
-.axis .track { background:none; } .axis em { position:absolute; font-style:normal; font-size:11px;
+.axis .track { background:none; overflow:hidden; }
+.axis em { position:absolute; font-style:normal; font-size:11px;
   color:var(--soft); white-space:nowrap; border-left:1px solid var(--line); padding-left:3px; }
 .rule { font-size:11px; color:var(--soft); margin:.6rem 0 .1rem; position:sticky; left:0; }
 table { border-collapse:collapse; width:100%; background:var(--panel); font-size:13px; }

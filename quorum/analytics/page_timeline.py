@@ -19,6 +19,7 @@ from quorate.quorum.analytics.page_text import (
 
 DENSE_FROM_LANES = 40
 COLOURS = 10
+TERM_COLOURS = ("b9", "b8")
 AXIS_STEPS_MS = tuple(
     unit * count
     for unit, counts in (
@@ -51,7 +52,8 @@ def timeline(history: History) -> str:
         f'{keys}<span class=key><i class="lost"></i>no leader</span></div>'
         f'{cut(len(lanes), MAX_LANES, "partitions")}<div class=chart><div class="scale{dense}" '
         f"id=lanes>{_axis(history)}<div class=rule>partitions</div>{rows}"
-        f"<div class=rule>brokers in service</div>{_broker_lanes(history, colours)}</div></div>"
+        f"<div class=rule>brokers in service</div>{_broker_lanes(history, colours)}"
+        f"<div class=rule>active controller</div>{_controller_lane(history)}</div></div>"
     )
 
 
@@ -109,6 +111,19 @@ def _broker_lanes(history: History, colours: Mapping[int, str]) -> str:
         _lane(f"broker {broker}", f"broker {broker}", boxes, "lane")
         for broker, boxes in lanes.items()
     )
+
+
+def _controller_lane(history: History) -> str:
+    boxes = []
+    for term, row in enumerate(history.controllers):
+        controller = row["controller"]
+        title = (
+            f"controller {controller}, epoch {row['epoch']}\nfrom {clock(row['start_ms'])} "
+            f"(offset {row['start_offset']}) for {span(row['duration_ms'])}"
+        )
+        css = TERM_COLOURS[term % len(TERM_COLOURS)]
+        boxes.append(_box(row["start_ms"], row["end_ms"], history, css, title, controller))
+    return _lane("controller", "the quorum's leader", boxes, "lane")
 
 
 def _lane(name: str, about: str, boxes: Sequence[str], css: str) -> str:

@@ -17,7 +17,7 @@ from quorate.quorum.analytics.page_text import History, clock, span
 from quorate.quorum.analytics.segments import metadata_dir
 from quorate.quorum.analytics.session import local_session
 from quorate.quorum.analytics.source import NAME
-from quorate.quorum.analytics.tables import availability_of, isr, leadership, sessions
+from quorate.quorum.analytics.tables import availability_of, controllers, isr, leadership, sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -29,6 +29,7 @@ ORDER = {
     "isr": ("offset",),
     "sessions": ("registered_offset", "unfenced_offset"),
     "availability": ("topic", "partition"),
+    "controllers": ("start_offset",),
 }
 
 
@@ -101,6 +102,7 @@ def _report(
         "isr": isr(log).cache(),
         "sessions": sessions(log).cache(),
         "availability": availability_of(spells).cache(),
+        "controllers": controllers(log).cache(),
     }
     written = [] if parquet_dir is None else write_parquet(tables, parquet_dir)
     bounds = log.agg(

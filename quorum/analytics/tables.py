@@ -239,9 +239,32 @@ def _of_registration(name: str) -> Column:
     return f.min(name).over(Window.partitionBy("broker_id", "broker_epoch"))
 
 
+def controllers(log: DataFrame) -> DataFrame:
+    """Who was the active controller: one row per epoch of the quorum."""
+    following = Window.partitionBy(f.lit(0)).orderBy("offset")
+    rows = (
+        log.where(f.col("type") == "LEADER_CHANGE")
+        .withColumn("end_offset", f.lead("offset").over(following))
+        .withColumn("end_ms", f.lead("timestamp_ms").over(following))
+        .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
+    )
+    return with_durations(rows, log).select(
+        f.col("controller_id").alias("controller"),
+        "epoch",
+        "start_offset",
+        "start_time",
+        "start_ms",
+        "end_offset",
+        "end_time",
+        "end_ms",
+        "duration_ms",
+    )
+
+
 TABLES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "leadership": leadership,
     "isr": isr,
     "sessions": sessions,
     "availability": availability,
+    "controllers": controllers,
 }

@@ -31,6 +31,7 @@ from quorate.quorum.raft.control import ControlType, control_key, leader_change
 A, B = Uuid(b"A" * 16), Uuid(b"B" * 16)
 START_MS = 1_800_000_000_000
 STEP_MS = 1_000
+SECOND_EPOCH_AFTER = 12
 
 
 def register(broker: int, epoch: int) -> RegisterBrokerRecord:
@@ -123,25 +124,34 @@ SCRIPT: tuple[tuple[MetadataRecord, ...], ...] = (
 
 
 def batches(script: Sequence[Sequence[MetadataRecord]] = SCRIPT) -> list[bytes]:
-    """Control record first, as every epoch; a batch per entry, a second apart."""
-    voter = ReplicaKey(1, A)
-    value = leader_change(1, (voter,), (voter,))
-    begin = Record(0, START_MS, control_key(ControlType.LEADER_CHANGE), value)
-    made = [bytes(build_batch([begin], leader_epoch=1, flags=CONTROL))]
+    """A batch per entry, a second apart; a control record first in each of two epochs."""
+    made = [leadership_of(1, epoch=1, offset=0, at_ms=START_MS)]
     offset = 1
     for step, records in enumerate(script, 1):
+        epoch = 1 if step <= SECOND_EPOCH_AFTER else 2
+        if step == SECOND_EPOCH_AFTER + 1:
+            at_ms = START_MS + SECOND_EPOCH_AFTER * STEP_MS + 250
+            made.append(leadership_of(3, epoch=2, offset=offset, at_ms=at_ms))
+            offset += 1
         made.append(
             bytes(
                 build_value_batch(
                     [encode_record(record) for record in records],
                     base_offset=offset,
-                    leader_epoch=1,
+                    leader_epoch=epoch,
                     timestamp_ms=START_MS + step * STEP_MS,
                 )
             )
         )
         offset += len(records)
     return made
+
+
+def leadership_of(controller: int, *, epoch: int, offset: int, at_ms: int) -> bytes:
+    voter = ReplicaKey(controller, A)
+    value = leader_change(controller, (voter,), (voter,))
+    record = Record(offset, at_ms, control_key(ControlType.LEADER_CHANGE), value)
+    return bytes(build_batch([record], leader_epoch=epoch, flags=CONTROL))
 
 
 def snapshot_of(image: MetadataImage) -> bytes:

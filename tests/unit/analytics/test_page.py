@@ -98,6 +98,16 @@ def history(partitions: int, topic: str | None = "orders") -> History:
                 "cause": "connection-lost",
             }
         ],
+        controllers=[
+            {
+                "controller": 12,
+                "epoch": 4,
+                "start_offset": 0,
+                "start_ms": T0,
+                "end_ms": None,
+                "duration_ms": 10_000,
+            }
+        ],
         availability=[
             {
                 "topic": topic,
@@ -138,6 +148,7 @@ def test_gaps_stand_where_they_happened() -> None:
     assert "orders-0: ISR loses [0, 1], is [2], below min.insync.replicas 2" in page
     assert "broker 2 left service: fenced" in page
     assert "93.000 %" in page
+    assert "controller 12 is active, epoch 4" in page
 
 
 def test_names_are_text_never_markup() -> None:

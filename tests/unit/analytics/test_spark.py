@@ -117,6 +117,11 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
         (3, "replaced", "registered"),
         (3, "unregistered", "unregistered"),
     ]
+    terms = rows_of(directory, "controllers", "epoch")
+    assert [(row["controller"], row["epoch"], row["duration_ms"]) for row in terms] == [
+        (1, 1, 12 * STEP_MS + 250),
+        (3, 2, 7 * STEP_MS - 250),
+    ]
     below = [
         (row["partition"], row["isr"], row["min_isr"])
         for row in rows_of(directory, "isr", "offset")
