@@ -3,6 +3,7 @@ fails."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from itertools import count
@@ -16,6 +17,7 @@ def say(text: object) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    logging.getLogger("quorate").setLevel(logging.CRITICAL)
     if arguments and "-" not in arguments[0]:
         return replay(int(arguments[0]))
     first, _, last = arguments[0].partition("-") if arguments else (str(int(time.time())), "", "")

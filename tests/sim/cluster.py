@@ -73,6 +73,7 @@ class Machine:
     clock_rate: float = 1.0
     disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
     process: Process | None = None
+    stopping: bool = False
 
     @property
     def id(self) -> int:
@@ -168,21 +169,43 @@ class Cluster:
         self.started(machine, process)
         host.spawn(_run(process)).add_done_callback(self.task_done)
 
+    def stop(self, machine: Machine) -> None:
+        """SIGTERM. The process is gone some time later, or never if nobody lets go of it."""
+        process = machine.process
+        assert process is not None and not machine.stopping
+        self.note(f"stop {machine.name}")
+        machine.stopping = True
+
+        async def stop() -> None:
+            node = process.broker or process.controller
+            assert node is not None
+            await node.stop()
+            process.core.close()
+            process.core.release()
+            self.loop.call_soon(gone)
+
+        def gone() -> None:
+            if machine.process is process:
+                self._end(machine, "stopped")
+
+        process.host.spawn(stop()).add_done_callback(self.task_done)
+
     def kill(self, machine: Machine) -> None:
         """kill -9: what was written stays."""
-        self._end(machine, power_loss=False)
+        self._end(machine, "kill -9")
 
     def lose_power(self, machine: Machine) -> None:
         """What was not synced is gone, or any part of it."""
-        self._end(machine, power_loss=True)
+        self._end(machine, "power loss", power_loss=True)
         machine.disk = machine.disk.crash()
 
-    def _end(self, machine: Machine, *, power_loss: bool) -> None:
+    def _end(self, machine: Machine, how: str, *, power_loss: bool = False) -> None:
         process = machine.process
         assert process is not None
-        self.note(f"{'power loss' if power_loss else 'kill -9'} {machine.name}")
+        self.note(f"{how} {machine.name}")
         self.dying(machine, process)
         machine.process = None
+        machine.stopping = False
         machine.disk.dead = True
         self.network.crash(process.host, power_loss=power_loss)
 

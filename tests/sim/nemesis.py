@@ -1,8 +1,9 @@
 """Faults drawn from a seed, and undone after a while.
 
-Bounded, so that a failure is a bug: of the controllers a majority keeps what it synced, whatever
-happens (losing power loses nothing that was); partition data is in page caches as in Kafka, so
-brokers are only ever killed (`kill -9` keeps what was written).
+Bounded, so that a failure is a bug. A controller may lose power at any time: what it answered was
+synced. Partition data is in page caches, as in Kafka, and promised only while one member of the ISR
+keeps it: a broker loses power only when the other members surely do (`_may_lose_power`), and is
+killed (`kill -9` keeps what was written) at any time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
+from quorate.quorum.metadata.image import MetadataImage
 from tests.sim.cluster import Cluster, Machine
 
 Undo = Callable[[], None]
@@ -32,7 +34,9 @@ class Profile:
 
 EVERYTHING = {
     "kill": 5,
-    "lose_power": 3,
+    "lose_power": 4,
+    "stop": 2,
+    "slow_disk": 2,
     "kill_all": 1,
     "partition": 3,
     "partition_one_way": 3,
@@ -52,10 +56,38 @@ PROFILES = (
 )
 
 
+def is_registered(machine: Machine, image: MetadataImage) -> bool:
+    """Runs, and everybody knows this incarnation of it."""
+    broker = image.brokers.get(machine.id)
+    process = machine.process
+    return (
+        broker is not None
+        and process is not None
+        and broker.incarnation_id == process.core.incarnation
+    )
+
+
+def isr_changes_under_way(cluster: Cluster) -> bool:
+    return any(
+        hosted.partition.leadership is not None and hosted.partition.leadership.isr.in_flight
+        for machine in cluster.brokers
+        if machine.process is not None and machine.process.broker is not None
+        for hosted in machine.process.broker.replicas.registry
+    )
+
+
 class Nemesis:
-    def __init__(self, cluster: Cluster, profile: Profile, clients: Iterable[str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        clients: Iterable[str],
+        healthy: Callable[[], bool],
+    ) -> None:
         self.profile = profile
         self._cluster = cluster
+        self._healthy = healthy
+        self._fragile: Machine | None = None  # the broker that lost power last
         self._random: Random = cluster.random("nemesis")
         self._names = [*cluster.machines, *clients]
         self._undo: dict[Undo, None] = {}
@@ -70,7 +102,7 @@ class Nemesis:
             await asyncio.sleep(self._random.expovariate(1 / self.profile.pause_s))
             if loop.time() >= until_s:
                 return
-            if len(self._undo) >= self.profile.at_once:
+            if len(self._undo) >= self.profile.at_once or self._is_fragile():
                 continue
             undo = self._kinds[self._random.choice(kinds)]()
             if undo is not None:
@@ -85,6 +117,7 @@ class Nemesis:
             self._end(undo)
         self._cluster.network.heal()
         for machine in self._cluster.machines.values():
+            machine.disk_delay_s = 0.0
             if machine.process is None:
                 self._cluster.start(machine)
 
@@ -101,6 +134,8 @@ class Nemesis:
     def _restart(self, *machines: Machine) -> Undo:
         def undo() -> None:
             for machine in machines:
+                if machine.process is not None and machine.stopping:
+                    self._cluster.kill(machine)  # it did not stop in time
                 if machine.process is None:
                     self._cluster.start(machine)
 
@@ -115,12 +150,45 @@ class Nemesis:
         return self._restart(chosen)
 
     def _lose_power(self) -> Undo | None:
-        running = [each for each in self._running() if not each.is_broker]
+        brokers_too = self._may_lose_power()
+        running = [each for each in self._running() if brokers_too or not each.is_broker]
         if not running:
             return None
         chosen = self._random.choice(running)
         self._cluster.lose_power(chosen)
+        if chosen.is_broker:
+            self._fragile = chosen
         return self._restart(chosen)
+
+    def _is_fragile(self) -> bool:
+        broker = self._fragile
+        if broker is not None and is_registered(broker, self._cluster.newest_image()):
+            self._fragile = None
+        return self._fragile is not None
+
+    def _may_lose_power(self) -> bool:
+        """Brokers, only of a cluster that is well in every respect; then no other fault comes
+        until the broker is back and has left the ISRs."""
+        return not self._undo and self._healthy() and not isr_changes_under_way(self._cluster)
+
+    def _stop(self) -> Undo | None:
+        """SIGTERM: a controlled shutdown, or the leadership of the quorum handed over."""
+        running = [each for each in self._running() if not each.stopping]
+        if not running:
+            return None
+        chosen = self._random.choice(running)
+        self._cluster.stop(chosen)
+        return self._restart(chosen)
+
+    def _slow_disk(self) -> Undo:
+        machine = self._random.choice(list(self._cluster.machines.values()))
+        machine.disk_delay_s = self._random.choice((0.005, 0.05, 0.3))
+        self._cluster.note(f"disk of {machine.name} takes {machine.disk_delay_s} s")
+
+        def undo() -> None:
+            machine.disk_delay_s = 0.0
+
+        return undo
 
     def _kill_all(self) -> Undo | None:
         running = self._running()

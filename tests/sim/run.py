@@ -273,7 +273,10 @@ async def _script(stage: Simulation, seed: int, profile: Profile | None) -> Repo
     consumer = stage.consumer("reader")
     consumer.start([*PLACES, *LOOSE], 0.1)
     stage.admin.start(0.7)
-    nemesis = Nemesis(stage.cluster, profile, [each.name for each in stage.clients])
+    names = [each.name for each in stage.clients]
+    nemesis = Nemesis(
+        stage.cluster, profile, names, lambda: stage.all_serve() and stage.all_in_sync()
+    )
     end_s = stage.loop.time() + FAULTS_S
     faults = stage.loop.create_task(nemesis.run(end_s))
     await asyncio.sleep(end_s - stage.loop.time())
