@@ -15,12 +15,8 @@ from quorate.quorum.rpc.kafka.wire import wire
 from quorate.quorum.seams import Buffer
 
 
-class ForeignRecord(MetadataRecord):
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenRecord(ForeignRecord):
+class DelegationTokenRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 10
     owner: str = wire("string")
     requester: str = wire("string")
@@ -32,7 +28,7 @@ class DelegationTokenRecord(ForeignRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserScramCredentialRecord(ForeignRecord):
+class UserScramCredentialRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 11
     name: str = wire("string")
     mechanism: int = wire("int8")
@@ -49,7 +45,7 @@ class QuotaEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord(ForeignRecord):
+class ClientQuotaRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 14
     entity: tuple[QuotaEntity, ...] = wire()
     key: str = wire("string")
@@ -58,7 +54,7 @@ class ClientQuotaRecord(ForeignRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntryRecord(ForeignRecord):
+class AccessControlEntryRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 18
     id: Uuid = wire("uuid")
     resource_type: int = wire("int8")
@@ -71,20 +67,20 @@ class AccessControlEntryRecord(ForeignRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessControlEntryRecord(ForeignRecord):
+class RemoveAccessControlEntryRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 19
     id: Uuid = wire("uuid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUserScramCredentialRecord(ForeignRecord):
+class RemoveUserScramCredentialRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 22
     name: str = wire("string")
     mechanism: int = wire("int8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveDelegationTokenRecord(ForeignRecord):
+class RemoveDelegationTokenRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 26
     token_id: str = wire("string")
 

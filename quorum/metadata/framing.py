@@ -13,12 +13,14 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
-from quorate.quorum.metadata.foreign import FOREIGN_TYPES, ForeignRecord
+from quorate.quorum.metadata.foreign import FOREIGN_TYPES
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
+    BrokerRegistrationChangeRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
 )
 from quorate.quorum.rpc.kafka.codec import DecodeError, writer
 from quorate.quorum.rpc.kafka.reading import Read, compile_reader
@@ -28,11 +30,18 @@ from quorate.quorum.seams import Buffer
 FRAME_VERSION = 1
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
 READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
-NEWEST_VERSIONS: dict[type[MetadataRecord], int] = {
-    **{cls: cls.VERSION for cls in READABLE_TYPES.values()},
+REPLAYABLE_VERSIONS: dict[type[MetadataRecord], int] = {
+    **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
     **dict.fromkeys(PARTITION_RECORDS, 2),  # with eligible leader replicas (KIP-966)
 }
-"""The newest version that we can read."""
+"""The newest version of each type that a node understands."""
+READABLE_VERSIONS: dict[type[MetadataRecord], int] = {
+    **{cls: cls.VERSION for cls in FOREIGN_TYPES.values()},
+    **REPLAYABLE_VERSIONS,
+    RegisterBrokerRecord: 4,  # Kafka 4.3 adds a tag, cordoned log directories (KIP-1066)
+    BrokerRegistrationChangeRecord: 3,
+}
+"""The newest that tools can read."""
 TYPE_NAMES: dict[type[MetadataRecord], str] = {
     cls: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
     for cls in READABLE_TYPES.values()
@@ -53,13 +62,13 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 def decode_record(buffer: Buffer) -> MetadataRecord:
     """What a node can replay. Raises UnknownRecord or MalformedRecord."""
     record, version = decode_versioned(buffer)
-    if isinstance(record, ForeignRecord):
+    if version > REPLAYABLE_VERSIONS.get(type(record), -1):
         raise UnknownRecord(record.API_KEY, version, TYPE_NAMES[type(record)])
     return record
 
 
 def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
-    """For tools, also foreign records: the record and the version that it was written in."""
+    """For tools, also what no node replays: the record and the version it was written in."""
     known = _READERS.get(bytes(buffer[:3]))
     if known is not None:
         read, version, position = known
@@ -84,7 +93,7 @@ def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
     cls: Any = READABLE_TYPES.get(api_key)
     if frame != FRAME_VERSION:
         raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
-    if cls is None or version > NEWEST_VERSIONS[cls]:
+    if cls is None or version > READABLE_VERSIONS[cls]:
         raise UnknownRecord(api_key, version, None if cls is None else TYPE_NAMES[cls])
     found = compile_reader(cls, version, True), version, position
     if position == 3:
@@ -104,13 +113,12 @@ def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
 
 
 def written_version(record: MetadataRecord) -> int:
-    """`VERSION`, but partition records stay readable for older brokers unless they need more."""
-    if (
-        isinstance(record, PARTITION_RECORDS)
-        and record.eligible_leader_replicas is record.last_known_elr is None
+    """`VERSION`, which older brokers read too, unless a partition record needs more to be said."""
+    if isinstance(record, PARTITION_RECORDS) and (
+        record.eligible_leader_replicas is not None or record.last_known_elr is not None
     ):
-        return record.VERSION
-    return NEWEST_VERSIONS[type(record)]
+        return REPLAYABLE_VERSIONS[type(record)]
+    return record.VERSION
 
 
 @cache

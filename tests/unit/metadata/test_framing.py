@@ -125,6 +125,15 @@ def test_foreign_records_are_for_tools_and_stop_a_node() -> None:
     )
 
 
+def test_registrations_of_kafka_4_3_are_read_by_tools_only() -> None:
+    """KIP-1066 adds a tag; whether it matters to replay, an older version cannot know."""
+    frame = bytearray(encode_record(BROKER))
+    frame[2] = 4
+    assert decode_versioned(frame) == (BROKER, 4)
+    with pytest.raises(UnknownRecord, match="REGISTER_BROKER_RECORD version 4"):
+        decode_record(frame)
+
+
 @pytest.mark.parametrize("record", EXAMPLES, ids=lambda record: type(record).__name__)
 def test_json_as_text_is_the_json(record: MetadataRecord) -> None:
     version = written_version(record)
