@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
+from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
@@ -68,6 +69,8 @@ class LogManager:
         self._high_watermarks: dict[PartitionName, int] = {}
         self._recovery_points: dict[PartitionName, int] = {}
         self._start_offsets: dict[PartitionName, int] = {}
+        self._files = CheckpointFiles(seams.disk, log_dir)
+        self._written: dict[str, dict[PartitionName, int]] = {}
         self._flushing = False
         self._closed = False
         self._close: Callable[[], None] | None = None
@@ -160,7 +163,7 @@ class LogManager:
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
         if self._recovery_points.get(name, 0) > offset:
             self._recovery_points[name] = offset
-            self._write_now(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
+            self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
 
     def _set_aside(self, name: PartitionName) -> None:
         suffix = f"-{name.partition}.{self._unique()}{STRAY_SUFFIX}"
@@ -241,7 +244,12 @@ class LogManager:
                 if error is not None:
                     self._failed(error)
                     return
-                opened.log.complete_flush(flush)
+                proved = opened.log.complete_flush(flush)
+                if snapshot is not None and not proved:  # truncated meanwhile: of another history
+                    directory = opened.log.directory
+                    producer_snapshots.remove_snapshots_above(
+                        self._disk, directory, snapshot[0] - 1
+                    )
             self._flush_next(remaining if self._close is None else iter(()))
 
         self._disk.submit(work, flushed)
@@ -264,12 +272,9 @@ class LogManager:
             if error is not None:
                 self._failed(error)
 
-        snapshot = dict(offsets)
-        if not self._closed:
-            self._disk.submit(lambda: self._write_now(checkpoint, snapshot), written)
-
-    def _write_now(self, checkpoint: str, offsets: dict[PartitionName, int]) -> None:
-        checkpoints.write_offsets(self._disk, self.log_dir, checkpoint, offsets)
+        if not self._closed and self._written.get(checkpoint) != offsets:
+            snapshot = self._written[checkpoint] = dict(offsets)
+            self._disk.submit(self._files.writing(checkpoint, snapshot), written)
 
     def _failed(self, error: BaseException) -> None:
         self._closed = True
@@ -305,7 +310,7 @@ class LogManager:
             if snapshot is not None:
                 producer_snapshots.write_snapshot(self._disk, opened.log.directory, *snapshot)
         self._note_offsets()
-        self._write_now(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
-        self._write_now(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
-        self._write_now(checkpoints.START_OFFSETS_NAME, self._start_offsets)
+        self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
+        self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
+        self._files.write(checkpoints.START_OFFSETS_NAME, self._start_offsets)
         checkpoints.write_clean_shutdown(self._disk, self.log_dir, broker_epoch)

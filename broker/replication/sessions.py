@@ -258,13 +258,13 @@ class ReplicaSession:
 
     def _try(self) -> None:
         if self._respond is not None and (self._refused or self._readable):
-            self._sessions.deadlines.remove(self, self._tick)
             self._answer()
 
     def _answer(self) -> None:
         respond, self._respond = self._respond, None
         if respond is None:
             return
+        self._sessions.deadlines.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._refused.values())
         self._silent.update(self._refused)

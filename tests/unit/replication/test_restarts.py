@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication import producer_snapshots
+from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import read_header
@@ -18,6 +20,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim.disk import SimDisk
 from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 
@@ -208,6 +211,17 @@ def test_follower_behind_the_leaders_start_begins_there(make_cluster: MakeCluste
     cluster.run(1600)
     assert cluster.hosted(2, topic).log.start_offset == start
     assert cluster.content(2, topic) == cluster.content(1, topic)
+
+
+def test_older_offsets_are_not_written_over_newer_ones() -> None:
+    """A truncation lowers the recovery point while an earlier checkpoint waits for the disk."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(LOG_DIR)
+    files = CheckpointFiles(disk, LOG_DIR)
+    waiting = files.writing(checkpoints.RECOVERY_POINTS_NAME, {T0: 100})
+    files.write(checkpoints.RECOVERY_POINTS_NAME, {T0: 7})
+    waiting()
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.RECOVERY_POINTS_NAME) == {T0: 7}
 
 
 def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
