@@ -28,7 +28,7 @@ from quorate.cli.node_process import (
 )
 from quorate.config.node_config import NodeConfig
 
-STOP_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 40.0  # a broker waits 30 s for the controller to let it go
 RESTART_DELAY_S = 0.5
 PR_SET_PDEATHSIG = 1
 MAX_INHERITED_FD = 256

@@ -23,7 +23,7 @@ from quorate.config.node_config import NodeConfig
 DEFAULT_DIR = "quorate-data"
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
-DOWN_TIMEOUT_S = 70.0
+DOWN_TIMEOUT_S = 100.0
 
 directory_option = click.option(
     "--dir", "root", default=DEFAULT_DIR, show_default=True, type=click.Path(file_okay=False)
