@@ -166,6 +166,23 @@ async def broker_restarted_at_once(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def hints_lie(stage: Simulation) -> None:
+    """Every link of a living leader closes and its ports refuse: all the evidence there is, and it
+    is false. It is deposed without need, comes back, and nothing is lost."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    cluster, victim = stage.cluster, leader(stage)
+    for name in cluster.machines:
+        if name != victim.name:
+            cluster.network.refuse(name, victim.name)
+            cluster.network.break_links(name, victim.name)
+    await stage.until(lambda: stage.leader_of(DATA) not in (victim, None), "deposed", HINTED_S)
+    await writes_some(stage, producer, PLACES)
+    await asyncio.sleep(1)
+    await healed(stage)
+
+
 # -- one safeguard each --------------------------------------------------------------------------
 
 
@@ -379,5 +396,8 @@ SHAPES: dict[Scenario, Shape] = {
     shrink_unanswered: PATIENT,
     joined_as_another: PATIENT,
     broker_restarted_at_once: PATIENT,
+    broker_killed: PATIENT,
+    both_killed: PATIENT,
+    hints_lie: PATIENT,
 }
 """Where the story needs another cluster than the usual one."""

@@ -18,6 +18,7 @@ from tests.sim.run import play, simulation
         scenarios.paused_leader,
         scenarios.all_killed,
         scenarios.broker_restarted_at_once,
+        scenarios.hints_lie,
     ],
 )
 def test_scenario(scenario: scenarios.Scenario) -> None:
