@@ -28,7 +28,7 @@ from quorate.quorum.metadata.records import (
 )
 
 LOG_NAME = "00000000000000000000.log"
-RECORDS = 800_000
+RECORDS = 300_000
 TOPICS = 20
 PARTITIONS = 50
 BATCH_RECORDS = 8

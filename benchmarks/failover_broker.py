@@ -50,7 +50,8 @@ def outage_s(cluster: Cluster, leader: int) -> float:
             producer.produce(TOPIC, b"x", on_delivery=delivered_after)
         else:
             producer.produce(TOPIC, b"x")
-        producer.poll(RHYTHM_S)
+        producer.poll(0)
+        time.sleep(RHYTHM_S)
         if time.monotonic() - begin_s > librdkafka.ANSWER_TIMEOUT_S:
             raise RuntimeError(f"no write within {librdkafka.ANSWER_TIMEOUT_S} s of the kill")
     producer.flush(librdkafka.ANSWER_TIMEOUT_S)

@@ -84,10 +84,11 @@ class MetadataHandler:
         """`errors` say why a missing topic was not created."""
         asked = request.include_topic_authorized_operations
         operations = TOPIC_OPERATIONS if asked else NOT_ASKED
-        alive = [image.brokers[each] for each in image.broker_ids()]
-        alive = [each for each in alive if not each.fenced and each.endpoint(self.listener)]
+        known = [image.brokers[each] for each in image.broker_ids()]
+        known = [each for each in known if each.endpoint(self.listener)]
+        alive = [each for each in known if not each.fenced]
         return MetadataResponse(
-            brokers=tuple(self._broker(each) for each in alive),
+            brokers=tuple(self._broker(each) for each in known if self.suspects.listed(each)),
             cluster_id=self.cluster_id,
             controller_id=alive[0].id if alive else NO_NODE,
             topics=tuple(self._topic(image, each, errors, operations) for each in wanted),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.broker.suspects import GRACE_MS, HOLD_MS, Suspects
+from quorate.broker.suspects import GRACE_MS, HOLD_MS, LISTED_MS, Suspects
 from quorate.quorum.ids import ZERO_UUID, EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -94,3 +94,19 @@ def test_hints_can_be_switched_off() -> None:
     world = World(enabled=False)
     world.suspects.link_lost(5)
     assert not world.ask()
+
+
+def test_one_just_fenced_stays_listed_for_a_moment() -> None:
+    """librdkafka loses half a second to a broker that is gone from the list at once."""
+    world = World()
+    assert world.suspects.listed(world.image.brokers[5])
+    world.suspects.image_changed(world.apply(FENCED))
+    assert world.suspects.listed(world.image.brokers[5])
+    world.clock.advance(LISTED_MS)
+    assert not world.suspects.listed(world.image.brokers[5])
+
+
+def test_one_found_fenced_is_not_listed() -> None:
+    world = World()
+    world.apply(FENCED)
+    assert not world.suspects.listed(world.image.brokers[5])
