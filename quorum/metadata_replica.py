@@ -28,6 +28,8 @@ from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.seams import Seams, Timer
 
+FLUSH_BEHIND_MS = 5000
+
 logger = logging.getLogger("quorate.quorum.raft")
 
 
@@ -95,6 +97,7 @@ class MetadataReplica:
     def start(self) -> None:
         self._running = True
         self._advance()
+        self._clock.call_later(FLUSH_BEHIND_MS, self._flush_behind)
 
     def close(self) -> None:
         """Stops at once, without resigning; outstanding replies are dropped with their links."""
@@ -197,6 +200,14 @@ class MetadataReplica:
         if reached is not None and self._running:
             self.raft.flushed(self._clock.now_ms(), reached.epoch, reached.offset)
             self._advance()
+
+    def _flush_behind(self) -> None:
+        """The core asks an observer for no flush; its log is a backup of the quorum all the
+        same."""
+        if self._running:
+            if self.log.flushed_offset < self.log.end_offset:
+                self._commit.request()
+            self._clock.call_later(FLUSH_BEHIND_MS, self._flush_behind)
 
     def _truncated(self, effect: effects.Truncated) -> None:
         """Flushes asked for beyond the cut prove nothing any more."""

@@ -95,10 +95,12 @@ class NodeCore:
         )
         election_file = ElectionFile(seams.disk, directory, [voter.id for voter in config.voters])
         node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
+        # A broker asks its own controller too, where one process is both.
+        skipped = () if config.is_broker else (config.node_id,)
         addresses = {
             voter.id: Address(voter.host, voter.port)
             for voter in config.voters
-            if voter.id != config.node_id or not config.is_controller
+            if voter.id not in skipped
         }
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
         raft = Raft(
