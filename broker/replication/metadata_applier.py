@@ -196,12 +196,13 @@ class MetadataApplier:
 
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
         if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
-            for hosted in self._registry:
-                self._configure_one(image, hosted)
+            for every in self._registry:
+                self._configure_one(image, every)
             return
-        topics = {name for kind, name in delta.configs if kind == TOPIC_RESOURCE}
-        for hosted in self._registry if topics else ():
-            if hosted.topic in topics:
+        named = [image.topic(name) for kind, name in delta.configs if kind == TOPIC_RESOURCE]
+        keys = [(t.id, index) for t in named if t is not None for index in t.partition_ids()]
+        for hosted in map(self._registry.get, keys):
+            if hosted is not None:
                 self._configure_one(image, hosted)
 
     def _configure_one(self, image: MetadataImage, hosted: Hosted) -> None:
