@@ -266,6 +266,20 @@ async def divergent_tail(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def read_before_committed(stage: Simulation) -> None:
+    """A consumer at a leader whose followers do not fetch, and which then dies."""
+    await settled(stage)
+    old = leader(stage)
+    reader = stage.consumer("reader")
+    reader.start([DATA], 0.02)
+    cut(stage, stage.followers_of(DATA), [old])
+    stage.producer("loose", [DATA], acks=1, idempotent=False, pace_s=0.01)
+    await asyncio.sleep(0.5)
+    stage.cluster.kill(old)
+    await asyncio.sleep(0.5)
+    await healed(stage)
+
+
 async def shrink_unanswered(stage: Simulation) -> None:
     """A leader that nobody answers drops a follower from its ISR; the controller has not, and may
     elect it."""

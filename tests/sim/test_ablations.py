@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quorate.broker.partition import isr, leadership, partition, producer_state
+from quorate.broker.replication import fetches, reading
 from quorate.quorum import metadata_replica
 from quorate.quorum.controller import alter_partition, registration
 from quorate.quorum.raft import follower, serving
@@ -52,6 +53,10 @@ def persist_later(self: metadata_replica.MetadataReplica, effect: Any) -> None:
 
 def any_epoch(partition: partition.Partition, offset: int, last_fetched_epoch: int) -> None:
     """A fetch from inside of the log is served, whatever the follower's log holds before it."""
+
+
+def read_to_log_end(*arguments: Any, to_log_end: bool) -> Any:
+    return reading.read(*arguments, to_log_end=True)
 
 
 ABLATIONS = [
@@ -103,6 +108,13 @@ ABLATIONS = [
         producer_state.ProducerStates,
         "check",
         lambda self, header: None,
+    ),
+    Ablation(
+        "consumers read only what is committed",
+        scenarios.read_before_committed,
+        fetches,
+        "read",
+        read_to_log_end,
     ),
     Ablation(
         "min.insync.replicas",
