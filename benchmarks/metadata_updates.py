@@ -7,7 +7,7 @@ from itertools import count
 from benchmarks import librdkafka, pipelined, run
 from benchmarks.figure import Figure
 from benchmarks.run import Benchmark, Options
-from benchmarks.target import Target
+from benchmarks.target import CpuMeter, Target
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas import configs
 from quorate.quorum.rpc.kafka.wire import Message
@@ -40,6 +40,7 @@ def measure(target: Target, options: Options) -> list[Figure]:
     numbers = count()
     figures = []
     for outstanding in OUTSTANDING:
+        first, meter = next(numbers), CpuMeter(target)
         value = pipelined.rate(
             target.bootstrap,
             configs.IncrementalAlterConfigsRequest.API_KEY,
@@ -52,6 +53,12 @@ def measure(target: Target, options: Options) -> list[Figure]:
         name = f"metadata updates, {outstanding} outstanding"
         limit = "fsyncs_per_s" if outstanding == 1 else None
         figures.append(Figure(name, value, "/s", limit, more_is_better=True))
+        updates = next(numbers) - first - 1
+        if used_us := [each * 1e6 / updates for each in meter.used_s()]:
+            figures.append(
+                Figure(f"  CPU of all nodes for each, {outstanding}", sum(used_us), "us")
+            )
+            figures.append(Figure(f"  CPU of the busiest, {outstanding}", max(used_us), "us"))
     return figures
 
 

@@ -1,0 +1,45 @@
+"""What the benchmarks share: ratios that read the right way round, percentiles, CPU time."""
+
+from __future__ import annotations
+
+import os
+
+from benchmarks.figure import Figure, as_json, as_table, percentile, rows
+from benchmarks.machine import Limits
+from benchmarks.target import cpu_s, pss_mb
+
+LIMITS = Limits(fsyncs_per_s=1000.0, round_trip_ms=0.1, loopback_mb_per_s=2000.0)
+
+
+def test_a_ratio_above_one_is_in_our_favour() -> None:
+    ours = [
+        Figure("rate", 500.0, "/s", "fsyncs_per_s", more_is_better=True),
+        Figure("wait", 0.5, "ms", "round_trip_ms"),
+    ]
+    peer = {
+        "rate": Figure("rate", 250.0, "/s", more_is_better=True),
+        "wait": Figure("wait", 1.5, "ms"),
+    }
+    rate, wait = rows(ours, peer, LIMITS)
+    assert (rate.ratio, rate.of_limit) == (2.0, 0.5)
+    assert (wait.ratio, wait.of_limit) == (3.0, 0.2)
+
+
+def test_without_a_peer_there_is_no_ratio() -> None:
+    shown = rows([Figure("rate", 500.0, "/s", more_is_better=True)], {}, None)
+    assert shown[0].ratio is None
+    assert '"ratio": null' in as_json(shown)
+    assert as_table(shown, "none").splitlines()[1].split() == ["rate", "500", "/s"]
+
+
+def test_a_percentile_is_one_of_the_values() -> None:
+    values = [float(each) for each in range(100, 0, -1)]
+    assert percentile(values, 0.5) == 51.0
+    assert percentile(values, 0.99) == 100.0
+    assert percentile([7.0], 0.99) == 7.0
+
+
+def test_what_the_kernel_says_of_a_process_is_understood() -> None:
+    before_s = cpu_s(os.getpid())
+    assert 0 < before_s <= sum(os.times()[:2]) + 0.1
+    assert 1 < pss_mb([os.getpid()]) < 10_000
