@@ -12,6 +12,8 @@ import logging
 from functools import partial
 
 from quorate.broker.controller_client import ControllerClient
+from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.node_port import node_port
@@ -66,6 +68,9 @@ class BrokerNode:
             on_failure=core.fail,
             on_link_lost=self.suspects.link_lost,
         )
+        self.groups = GroupCoordinator(
+            seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
+        )
         self.services = Services(
             config=config,
             clock=seams.clock,
@@ -75,6 +80,7 @@ class BrokerNode:
             forwarder=self.client,
             producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
             suspects=self.suspects,
+            groups=self.groups,
         )
         self.lifecycle: BrokerLifecycle | None = None
         self._listeners: dict[str, Listener] = {}
@@ -91,6 +97,7 @@ class BrokerNode:
         """Ports are open and registration is under way when it returns; the core is started by
         whoever made it."""
         self.replicas.start()
+        self.groups.start()
         config, seams = self.core.config, self.core.seams
         max_frame_bytes = config["socket.request.max.bytes"]
         node = NodeSettings(clock=seams.clock, hello=self.core.hello, handlers={})
@@ -148,6 +155,7 @@ class BrokerNode:
             self.lifecycle.close()
         self.client.close()
         self.isr_sender.close()
+        self.groups.close()
         self.replicas.stop()
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
@@ -161,6 +169,7 @@ class BrokerNode:
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
         if self._applying:
             self.replicas.apply(image, delta)
+            self.groups.apply(image, delta)
             self.suspects.image_changed(delta)
         if self.lifecycle is None:
             return
@@ -173,6 +182,7 @@ class BrokerNode:
         if state is State.RECOVERY:
             self._applying = True
             self.replicas.apply(self.core.image, None)
+            self.groups.apply(self.core.image, None)
             self.replicas.when_settled(self._serve)
         elif state is State.SHUTTING_DOWN:
             self._shut_down.set()

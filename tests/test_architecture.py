@@ -40,6 +40,7 @@ PURE = (
     "quorum/rpc/kafka/schemas",
     "quorum/rpc/kafka/hot",
     "broker/partition",
+    "broker/groups",
 )
 IMPURE = {"quorum/log/disk.py": "the operating system's implementation of the Disk seam"}
 IMPURE_MODULES = {

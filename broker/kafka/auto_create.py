@@ -1,10 +1,13 @@
-"""Creates the topics that Metadata requests ask for in vain, with the broker's defaults."""
+"""Creates the topics that requests ask for in vain: with the broker's defaults, or as the broker
+needs its own (__consumer_offsets)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.kafka.forwarding import FORWARD_TIMEOUT_MS, Forwarder
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
@@ -12,6 +15,7 @@ from quorate.quorum.rpc.kafka.codec import decode, encode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.topics import (
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -29,20 +33,16 @@ Errors = dict[str, ErrorCode]
 
 @dataclass(frozen=True, slots=True)
 class AutoCreation:
+    """`internal`: the broker's own topics, as they are created."""
+
     forwarder: Forwarder
+    internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
 
     def create(self, names: list[str], done: Callable[[Errors], None]) -> None:
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(
             topics=tuple(
-                CreatableTopic(
-                    name=name,
-                    num_partitions=DEFAULTS,
-                    replication_factor=DEFAULTS,
-                    assignments=(),
-                    configs=(),
-                )
-                for name in dict.fromkeys(names)
+                self.internal.get(name) or with_defaults(name) for name in dict.fromkeys(names)
             ),
             timeout_ms=FORWARD_TIMEOUT_MS,
         )
@@ -66,3 +66,33 @@ class AutoCreation:
             FORWARD_TIMEOUT_MS,
             answered,
         )
+
+
+def with_defaults(name: str) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=DEFAULTS,
+        replication_factor=DEFAULTS,
+        assignments=(),
+        configs=(),
+    )
+
+
+def internal_topics(node: Mapping[str, Any]) -> dict[str, CreatableTopic]:
+    """As Kafka's brokers create theirs, by the node's settings."""
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(node["offsets.topic.segment.bytes"]),
+    }
+    return {
+        OFFSETS_TOPIC: CreatableTopic(
+            name=OFFSETS_TOPIC,
+            num_partitions=node["offsets.topic.num.partitions"],
+            replication_factor=node["offsets.topic.replication.factor"],
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=name, value=value) for name, value in configs.items()
+            ),
+        )
+    }

@@ -6,11 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from quorate.broker.kafka.auto_create import AutoCreation
+from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.cluster import ClusterHandler
 from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
 from quorate.broker.kafka.fetch import FetchHandler
+from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler, no_mechanism
 from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwarding_handler
+from quorate.broker.kafka.group_admin import GroupAdminHandler
+from quorate.broker.kafka.group_members import GroupMembersHandler
+from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
 from quorate.broker.kafka.metadata import MetadataHandler
 from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
@@ -37,12 +42,16 @@ class Services:
     forwarder: Forwarder
     producer_ids: ProducerIds
     suspects: Suspects
+    groups: GroupCoordinator
+
+
+Handlers = dict[int, Callable[[RequestContext, Any], None]]
 
 
 def client_port(services: Services, listener: str) -> KafkaServer:
     config, image = services.config, services.image
     topics = TopicDirectory(image, listener)
-    creation = AutoCreation(services.forwarder)
+    creation = AutoCreation(services.forwarder, internal_topics(config))
     metadata = MetadataHandler(
         cluster_id=services.cluster_id,
         listener=listener,
@@ -52,7 +61,10 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     )
     cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
     offsets = OffsetsHandler(services.replicas)
-    handlers: dict[int, Callable[[RequestContext, Any], None]] = {
+    coordinators = FindCoordinatorHandler(
+        listener=listener, image=image, creation=creation, suspects=services.suspects
+    )
+    handlers: Handlers = {
         ApiKey.METADATA: metadata.handle,
         ApiKey.LIST_OFFSETS: offsets.list_offsets,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,
@@ -60,6 +72,9 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(node=config, image=image).handle,
         ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: cluster.describe_topic_partitions,
+        ApiKey.FIND_COORDINATOR: coordinators.handle,
+        ApiKey.SASL_HANDSHAKE: no_mechanism,
+        **group_handlers(services),
     }
     raw: dict[int, Callable[[RequestContext, memoryview], None]] = {
         ApiKey.PRODUCE: ProduceHandler(services.replicas, topics).handle,
@@ -78,3 +93,21 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, features).handle
     settings = ServerSettings(max_connections=config["max.connections"])
     return KafkaServer(handlers, services.clock, raw_handlers=raw, settings=settings)
+
+
+def group_handlers(services: Services) -> Handlers:
+    members = GroupMembersHandler(services.groups)
+    offsets = GroupOffsetsHandler(services.groups, services.image)
+    admin = GroupAdminHandler(services.groups)
+    return {
+        ApiKey.JOIN_GROUP: members.join,
+        ApiKey.SYNC_GROUP: members.sync,
+        ApiKey.HEARTBEAT: members.heartbeat,
+        ApiKey.LEAVE_GROUP: members.leave,
+        ApiKey.OFFSET_COMMIT: offsets.commit,
+        ApiKey.OFFSET_FETCH: offsets.fetch,
+        ApiKey.OFFSET_DELETE: offsets.delete,
+        ApiKey.LIST_GROUPS: admin.list,
+        ApiKey.DESCRIBE_GROUPS: admin.describe,
+        ApiKey.DELETE_GROUPS: admin.delete,
+    }

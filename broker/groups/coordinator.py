@@ -1,0 +1,199 @@
+"""The groups that this broker coordinates: one shard for each partition of __consumer_offsets that
+it leads.
+
+It follows the committed image: a partition that this broker comes to lead is loaded in the
+background (COORDINATOR_LOAD_IN_PROGRESS meanwhile), one that it loses is dropped at once
+(NOT_COORDINATOR). A new leader epoch on the same broker changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from quorate.broker.groups.loading import Loading
+from quorate.broker.groups.records import OFFSETS_TOPIC
+from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
+from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSettings
+from quorate.broker.groups.shard import Shard
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.seams import Clock, Random, Timer
+
+logger = logging.getLogger("quorate.broker.groups")
+
+
+class Registry(Protocol):
+    def get(self, key: Key) -> Hosted | None: ...
+
+
+class Replicas(Protocol):
+    @property
+    def registry(self) -> Registry: ...
+
+    @property
+    def append(self) -> Append: ...
+
+    def when_settled(self, callback: Callable[[], None]) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Led:
+    """One partition that this broker leads. `loading` ends as None, unless loading failed."""
+
+    shard: Shard
+    journal: ReplicatedJournal
+    loading: Loading | None = None
+    ready: bool = False
+    failed: bool = False
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        settings: GroupSettings,
+        replicas: Replicas,
+        broker_id: int,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._random = random
+        self._replicas = replicas
+        self._broker_id = broker_id
+        self._image = MetadataImage()
+        self._led: dict[Key, Led] = {}
+        self._expiry: Timer | None = None
+
+    def start(self) -> None:
+        self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
+
+    def close(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for key in list(self._led):
+            self._drop(key)
+
+    # --- who coordinates what
+
+    def led(self, group_id: str) -> Led:
+        """KafkaError when another broker coordinates the group, or this one not yet."""
+        topic = self._image.topic(OFFSETS_TOPIC)
+        led = None
+        if topic is not None:
+            partition = partition_of(group_id, len(topic.partitions))
+            led = self._led.get((topic.id, partition))
+        if led is None or led.failed:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not led.ready:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return led
+
+    def all_led(self) -> Iterator[Led]:
+        """KafkaError while one of them is being loaded: a list would be incomplete."""
+        if any(not led.ready and not led.failed for led in self._led.values()):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return (led for led in self._led.values() if led.ready)
+
+    # --- the image
+
+    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
+        """After the replicas applied it."""
+        self._image = image
+        topic_id = image.topic_id(OFFSETS_TOPIC)
+        if (
+            delta is None
+            or topic_id in delta.topics
+            or any(topic.name == OFFSETS_TOPIC for topic in delta.deleted.values())
+        ):
+            self._follow_leadership(image)
+        if delta is not None and delta.deleted:
+            names = [topic.name for topic in delta.deleted.values()]
+            for led in self._led.values():
+                if led.ready:
+                    led.shard.topics_deleted(names)
+
+    def _follow_leadership(self, image: MetadataImage) -> None:
+        topic = image.topic(OFFSETS_TOPIC)
+        mine: dict[Key, None] = {}
+        if topic is not None:
+            for partition_id in topic.partition_ids():
+                if topic.partitions[partition_id].leader == self._broker_id:
+                    mine[topic.id, partition_id] = None
+        for key in [each for each in self._led if each not in mine]:
+            self._drop(key)
+        new = [key for key in mine if key not in self._led]
+        for key in new:
+            self._led[key] = self._opened(key)
+        if new:
+            self._replicas.when_settled(self._load)
+
+    def _opened(self, key: Key) -> Led:
+        journal = ReplicatedJournal(self._clock, self._replicas.append, *key)
+        shard = Shard(self.settings, self._clock, journal, self._new_member_id)
+        return Led(shard=shard, journal=journal)
+
+    def _load(self) -> None:
+        """All that are led and open by now."""
+        for key, led in self._led.items():
+            if led.ready or led.failed or led.loading is not None:
+                continue
+            hosted = self._replicas.registry.get(key)
+            if hosted is None or hosted.partition.leadership is None:
+                continue  # settled for an older image: another call follows
+            led.loading = Loading(
+                self._clock, hosted, led.shard, partial(self._loaded, key[1], led)
+            )
+            led.loading.start()
+
+    def _loaded(self, partition: int, led: Led, error: Exception | None) -> None:
+        led.loading = None
+        if error is None:
+            led.ready = True
+            led.shard.loaded()
+            count = len(led.shard.groups)
+            if count:
+                logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
+        else:
+            led.failed = True
+            logger.error("%s-%d cannot be loaded: %s", OFFSETS_TOPIC, partition, error)
+
+    def _drop(self, key: Key) -> None:
+        led = self._led.pop(key)
+        if led.loading is not None:
+            led.loading.cancel()
+        led.journal.close()
+        led.shard.close()
+
+    # --- the rest
+
+    def _expire(self) -> None:
+        self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
+        for led in self._led.values():
+            if led.ready:
+                led.shard.expire()
+
+    def _new_member_id(self, prefix: str) -> str:
+        return f"{prefix}-{uuid_to_text(random_uuid(self._random))}"
+
+
+def partition_of(group_id: str, partition_count: int) -> int:
+    """As Kafka: the absolute value of Java's hash of the id."""
+    value = java_hash(group_id)
+    return (0 if value == -(1 << 31) else abs(value)) % partition_count
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode(): over UTF-16 code units, in 32 bits."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value

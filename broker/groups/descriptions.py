@@ -1,0 +1,73 @@
+"""Groups as ListGroups and DescribeGroups show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.broker.groups.group import Group
+from quorate.broker.groups.state import State
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.group_admin import (
+    DescribedGroup,
+    DescribedGroupMember,
+    ListedGroup,
+)
+
+GROUP_TYPE = "classic"
+
+
+def describe(group: Group) -> DescribedGroup:
+    """What the members said about themselves only where the generation is settled."""
+    protocol = group.protocol if group.state is State.STABLE else None
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=tuple(
+            DescribedGroupMember(
+                member_id=each.id,
+                group_instance_id=each.instance_id,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                member_metadata=each.protocols[protocol] if protocol is not None else b"",
+                member_assignment=each.assignment,
+            )
+            for each in group.members.values()
+        ),
+    )
+
+
+def not_described(
+    group_id: str, error: ErrorCode, message: str | None = None, state: str = ""
+) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error,
+        error_message=message,
+        group_id=group_id,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )
+
+
+def unknown(group_id: str) -> DescribedGroup:
+    message = f"Group {group_id} not found."
+    return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
+
+
+def listed(group: Group) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type=GROUP_TYPE,
+    )
+
+
+def passes(group: Group, states: Sequence[str], types: Sequence[str]) -> bool:
+    """Empty filters let everything pass; names are compared without case."""
+    wanted_state = not states or group.state.value.lower() in (each.lower() for each in states)
+    return wanted_state and (not types or GROUP_TYPE in (each.lower() for each in types))

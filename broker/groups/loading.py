@@ -1,0 +1,81 @@
+"""Builds a shard from its partition: reads the log to its end, a slice per loop iteration, and then
+waits until that end is committed.
+
+Compaction is not needed for it to be right, only for it to be quick: of one key the last record
+counts. Records of other group types are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.broker.groups.records import decode_record
+from quorate.broker.groups.shard import Shard
+from quorate.broker.replication.hosted import Hosted
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.seams import Clock
+
+SLICE_BYTES = 256 * 1024
+
+Done = Callable[[Exception | None], None]
+
+
+class Loading:
+    def __init__(self, clock: Clock, hosted: Hosted, shard: Shard, done: Done) -> None:
+        """`done` is called once, unless `cancel` came before: with the error that ended it."""
+        self._clock = clock
+        self._hosted = hosted
+        self._shard = shard
+        self._done: Done | None = done
+        self._offset = hosted.log.start_offset
+
+    def start(self) -> None:
+        self._clock.call_soon(self._step)
+
+    def cancel(self) -> None:
+        self._done = None
+
+    def _step(self) -> None:
+        if self._done is None:
+            return
+        try:
+            data = self._hosted.log.read(self._offset, SLICE_BYTES)
+            self._replay(memoryview(data))
+        except (LogError, DecodeError, OSError) as error:
+            self._finish(error)
+            return
+        if data:
+            self._clock.call_soon(self._step)
+        else:
+            self._await_commit()
+
+    def _replay(self, data: memoryview) -> None:
+        for position, header in batches(data):
+            self._offset = header.next_offset
+            if header.is_control:
+                continue
+            for record in records_of(data, position, header):
+                if record.key is not None:
+                    decoded = decode_record(record.key, record.value)
+                    if decoded is not None:
+                        self._shard.replay(decoded)
+
+    def _await_commit(self) -> None:
+        error = self._hosted.partition.acks_all_error(self._offset)
+        if error is None:
+            self._hosted.await_acks(self._offset, self, 0)
+        else:
+            self.acknowledged(0, error)
+
+    def acknowledged(self, index: int, error: int) -> None:
+        """Otherwise leadership is lost, and so this shard: whoever follows it cancels."""
+        if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            self._finish(None)
+
+    def _finish(self, error: Exception | None) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(error)

@@ -1,0 +1,131 @@
+"""What is written to __consumer_offsets: Kafka's own keys and values.
+
+A key starts with its type, a value with its version (int16 each); a record without a value is a
+tombstone. We write the versions that Kafka 4.1 writes, the highest ones before tagged fields, and
+read all of them. Other types (groups of the consumer, share and streams protocols) are skipped.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.codec import reader, writer
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.seams import Buffer
+
+OFFSETS_TOPIC = "__consumer_offsets"
+NO_TIMESTAMP = -1
+FLEXIBLE_SINCE = 4
+GROUP_VALUE_VERSION = 3
+OFFSET_VALUE_VERSION = 3
+EXPIRING_OFFSET_VALUE_VERSION = 1
+"""The one version that says when the offset expires (OffsetCommit up to v4 could ask for that)."""
+_INT16 = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetKey:
+    group: str = wire("string")
+    topic: str = wire("string")
+    partition: int = wire("int32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetValue:
+    offset: int = wire("int64")
+    leader_epoch: int = wire("int32", versions="3+", default=-1)
+    metadata: str = wire("string")
+    commit_timestamp: int = wire("int64")
+    expire_timestamp: int = wire("int64", versions="1", default=NO_TIMESTAMP)
+    topic_id: Uuid = wire("uuid", versions="4+", tag=0, default=ZERO_UUID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKey:
+    group: str = wire("string")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberValue:
+    member_id: str = wire("string")
+    group_instance_id: str | None = wire("string", versions="3+", nullable="3+", default=None)
+    client_id: str = wire("string")
+    client_host: str = wire("string")
+    rebalance_timeout: int = wire("int32", versions="1+", default=-1)
+    session_timeout: int = wire("int32")
+    subscription: Buffer = wire("bytes")
+    assignment: Buffer = wire("bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValue:
+    protocol_type: str = wire("string")
+    generation: int = wire("int32")
+    protocol: str | None = wire("string", nullable="0+")
+    leader: str | None = wire("string", nullable="0+")
+    current_state_timestamp: int = wire("int64", versions="2+", default=NO_TIMESTAMP)
+    members: tuple[MemberValue, ...] = wire()
+
+
+Key = OffsetKey | GroupKey
+Value = OffsetValue | GroupValue
+KEY_TYPES: dict[int, tuple[type[OffsetKey | GroupKey], type[OffsetValue | GroupValue]]] = {
+    0: (OffsetKey, OffsetValue),
+    1: (OffsetKey, OffsetValue),
+    2: (GroupKey, GroupValue),
+}
+WRITTEN_TYPES = {OffsetKey: 1, GroupKey: 2}
+LATEST_VALUE_VERSION = 4
+
+
+class GroupRecord(NamedTuple):
+    """One change of a coordinator's state; without a value, the key is gone."""
+
+    key: Key
+    value: Value | None
+
+
+def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    key = bytearray(_INT16.pack(WRITTEN_TYPES[type(record.key)]))
+    writer(type(record.key), 0, False)(key, record.key)
+    if record.value is None:
+        return bytes(key), None
+    version = version_of(record.value)
+    value = bytearray(_INT16.pack(version))
+    writer(type(record.value), version, False)(value, record.value)
+    return bytes(key), bytes(value)
+
+
+def version_of(value: Value) -> int:
+    if isinstance(value, GroupValue):
+        return GROUP_VALUE_VERSION
+    if value.expire_timestamp != NO_TIMESTAMP:
+        return EXPIRING_OFFSET_VALUE_VERSION
+    return OFFSET_VALUE_VERSION
+
+
+def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
+    """None for a record of a type that this coordinator does not have. DecodeError."""
+    types = KEY_TYPES.get(_leading(key))
+    if types is None:
+        return None
+    key_type, value_type = types
+    read_key, _ = reader(key_type, 0, False)(key, _INT16.size)
+    if value is None:
+        return GroupRecord(read_key, None)
+    version = _leading(value)
+    if not 0 <= version <= LATEST_VALUE_VERSION:
+        raise DecodeError(f"{value_type.__name__} v{version} of {read_key} is not known")
+    read = reader(value_type, version, version >= FLEXIBLE_SINCE)
+    read_value, _ = read(value, _INT16.size)
+    return GroupRecord(read_key, read_value)
+
+
+def _leading(data: Buffer) -> int:
+    if len(data) < _INT16.size:
+        raise DecodeError(f"a record of {OFFSETS_TOPIC} has {len(data)} bytes: no version")
+    return int(_INT16.unpack_from(data)[0])

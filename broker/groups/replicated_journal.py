@@ -1,0 +1,104 @@
+"""The journal of one shard: appends to a partition of __consumer_offsets, acks=all.
+
+There is no timeout of its own: an append is committed once the ISR has it, and a replica that does
+not fetch leaves the ISR after replica.lag.time.max.ms. So what was told to fail never comes true
+later (Kafka answers after offsets.commit.timeout.ms and may be wrong).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from quorate.broker.groups.records import OFFSETS_TOPIC, GroupRecord, encode_record
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.seams import Clock
+
+ACKS_ALL = -1
+UNTIL_DECIDED_MS = 2**31 - 1
+COMMITTED = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+Done = Callable[[ErrorCode], None]
+
+
+class Append(Protocol):
+    def __call__(
+        self,
+        appends: Sequence[ProducePartition],
+        acks: int,
+        timeout_ms: int,
+        done: Callable[[Sequence[ProducedPartition]], None],
+        *,
+        internal: bool = False,
+    ) -> None: ...
+
+
+class ReplicatedJournal:
+    def __init__(self, clock: Clock, append: Append, topic_id: Uuid, partition: int) -> None:
+        self._clock = clock
+        self._append = append
+        self._topic_id = topic_id
+        self._partition = partition
+        self._appended = 0
+        self._committed = 0
+        self._waiting: deque[tuple[int, Done]] = deque()
+        self._closed = False
+
+    def append(self, records: Sequence[GroupRecord]) -> ErrorCode:
+        if self._closed:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        wall_ms = self._clock.wall_ms()
+        encoded = (encode_record(each) for each in records)
+        batch = build_batch(
+            [Record(index, wall_ms, *each) for index, each in enumerate(encoded)], leader_epoch=0
+        )
+        outcome: list[ErrorCode] = []
+        appending = True
+
+        def done(results: Sequence[ProducedPartition]) -> None:
+            error = ErrorCode.of(results[0].error)
+            if appending:
+                outcome.append(error)
+            else:
+                self._decided(error)
+
+        wanted = ProducePartition(OFFSETS_TOPIC, self._topic_id, self._partition, memoryview(batch))
+        self._append([wanted], ACKS_ALL, UNTIL_DECIDED_MS, done, internal=True)
+        appending = False
+        if outcome and outcome[0] not in COMMITTED:
+            return outcome[0]
+        self._appended += 1
+        if outcome:
+            self._decided(outcome[0])
+        return ErrorCode.NONE
+
+    def when_committed(self, done: Done) -> None:
+        if self._closed:
+            done(ErrorCode.NOT_COORDINATOR)
+        elif self._committed == self._appended:
+            done(ErrorCode.NONE)
+        else:
+            self._waiting.append((self._appended, done))
+
+    def close(self) -> None:
+        """Leadership is lost: nobody knows what becomes of the rest."""
+        self._closed = True
+        waiting, self._waiting = self._waiting, deque()
+        for _, done in waiting:
+            done(ErrorCode.NOT_COORDINATOR)
+
+    def _decided(self, error: ErrorCode) -> None:
+        """Of the oldest append that was not: the partition decides them in order."""
+        if self._closed:
+            return
+        if error not in COMMITTED:
+            self.close()
+            return
+        self._committed += 1
+        while self._waiting and self._waiting[0][0] <= self._committed:
+            self._waiting.popleft()[1](ErrorCode.NONE)

@@ -1,0 +1,32 @@
+"""The coordinator's settings, under Kafka's names and with Kafka's defaults (but for the delay)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+RETENTION_CHECK_INTERVAL_MS = 600_000
+"""offsets.retention.check.interval.ms"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    min_session_timeout_ms: int = 6000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 0
+    max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4096
+    offsets_retention_ms: int = 10_080 * 60_000
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> GroupSettings:
+        return cls(
+            min_session_timeout_ms=node["group.min.session.timeout.ms"],
+            max_session_timeout_ms=node["group.max.session.timeout.ms"],
+            initial_rebalance_delay_ms=node["group.initial.rebalance.delay.ms"],
+            max_size=node["group.max.size"],
+            offset_metadata_max_bytes=node["offset.metadata.max.bytes"],
+            offsets_retention_ms=node["offsets.retention.minutes"] * 60_000,
+        )

@@ -1,0 +1,334 @@
+"""The coordinator of one partition of __consumer_offsets: its groups and their offsets.
+
+Requests come in, answers go out by return value, KafkaError or `Reply`; records go to the journal,
+and what is appended counts at once. Whoever is told of it waits until it is committed: the shell
+does that for answers by return value, as `Rebalance.answer` does for the others. When leadership is
+lost the whole shard is dropped; the next leader builds it anew from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from quorate.broker.groups import descriptions
+from quorate.broker.groups.group import Group, cancel, group_of
+from quorate.broker.groups.joining import Join, Joining
+from quorate.broker.groups.journal import Journal
+from quorate.broker.groups.membership import Membership, left
+from quorate.broker.groups.offsets import Offsets, check_commit, committed, tombstone
+from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, told
+from quorate.broker.groups.records import (
+    GroupKey,
+    GroupRecord,
+    GroupValue,
+    OffsetKey,
+    OffsetValue,
+)
+from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.groups.state import State
+from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
+from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedGroup
+from quorate.quorum.rpc.kafka.schemas.group_membership import (
+    HeartbeatRequest,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+)
+from quorate.quorum.seams import Clock
+
+GROUP_ID_NOT_FOUND_SINCE = 9
+"""Version of OffsetCommit; before, ILLEGAL_GENERATION says it."""
+RECORDS_PER_BATCH = 500
+"""Of tombstones that need not be atomic."""
+
+
+class Shard:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        clock: Clock,
+        journal: Journal,
+        new_id: Callable[[str], str],
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self._settings = settings
+        self._clock = clock
+        self._journal = journal
+        self._rebalance = Rebalance(settings, clock, journal)
+        self._joining = Joining(settings, journal, self._rebalance, new_id)
+        self._membership = Membership(self._rebalance)
+
+    # --- life
+
+    def replay(self, record: GroupRecord) -> None:
+        key, value = record
+        if isinstance(key, OffsetKey):
+            assert value is None or isinstance(value, OffsetValue)
+            if value is not None:
+                self.groups.setdefault(key.group, Group(key.group))
+            self.offsets.replay(key, value)
+        elif value is None:
+            group = self.groups.pop(key.group, None)
+            if group is not None:
+                self._end(group)
+        else:
+            assert isinstance(key, GroupKey)
+            assert isinstance(value, GroupValue)
+            self.groups[key.group] = group_of(key, value)
+
+    def loaded(self) -> None:
+        """Everything was replayed: members have one session's time to be heard of."""
+        for group in self.groups.values():
+            for member in group.members.values():
+                self._rebalance.start_session(group, member)
+            if len(group.members) > self._settings.max_size:
+                self._rebalance.prepare(group, "group.max.size was lowered")
+
+    def close(self) -> None:
+        """Leadership is lost: the members find the next coordinator."""
+        for group in self.groups.values():
+            self._end(group)
+        self.groups.clear()
+
+    def _end(self, group: Group) -> None:
+        group.enter(State.DEAD, self._clock.wall_ms())
+        for timer in (group.join_timer, group.sync_timer, *group.pending.values()):
+            cancel(timer)
+        for member in group.members.values():
+            cancel(member.session)
+            for reply in (member.join, member.sync):
+                if reply is not None:
+                    reply.fail(ErrorCode.NOT_COORDINATOR)
+            member.join = member.sync = None
+
+    # --- members
+
+    def join(self, join: Join) -> None:
+        request = join.request
+        group = self.groups.get(request.group_id)
+        if group is None and request.member_id != NO_MEMBER:
+            join.reply.fail(ErrorCode.UNKNOWN_MEMBER_ID)
+            return
+        if group is None:
+            group = self.groups[request.group_id] = Group(request.group_id)
+        self._joining.join(group, join)
+        if self._is_vacant(group):
+            del self.groups[group.id]
+
+    def sync(self, request: SyncGroupRequest, reply: Reply) -> None:
+        self._membership.sync(self._occupied(request.group_id), request, reply)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        return self._membership.heartbeat(self._occupied(request.group_id), request)
+
+    def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> list[MemberResponse]:
+        group = self.groups.get(group_id)
+        if group is None:
+            return [left(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving]
+        return self._membership.leave(group, leaving)
+
+    def _occupied(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None or group.state is State.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group
+
+    def _is_vacant(self, group: Group) -> bool:
+        """Nothing of it is in the log, and nobody knows it."""
+        unused = group.state is State.EMPTY and not group.generation
+        return unused and not group.pending and not self.offsets.of(group.id)
+
+    # --- offsets
+
+    def commit(
+        self,
+        request: schemas.OffsetCommitRequest,
+        version: int,
+        refuse: Callable[[schemas.OffsetCommitRequestTopic], ErrorCode],
+    ) -> schemas.OffsetCommitResponse:
+        """`refuse` knows which topics do not exist. Raises KafkaError for the whole request."""
+        group = self._group_to_commit(request, version)
+        check_commit(group, request)
+        member = group.members.get(request.member_id)
+        if member is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+            self._rebalance.start_session(group, member)
+        wall_ms = self._clock.wall_ms()
+        records: list[GroupRecord] = []
+        topics = []
+        for topic in request.topics:
+            answers = []
+            refusal = refuse(topic)
+            for each in topic.partitions:
+                error = refusal
+                metadata = each.committed_metadata or ""
+                if not error and len(metadata) > self._settings.offset_metadata_max_bytes:
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                if not error:
+                    records.append(committed(request, topic.name, each, wall_ms))
+                answers.append(
+                    schemas.OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=error
+                    )
+                )
+            topics.append(
+                schemas.OffsetCommitResponseTopic(
+                    name=topic.name, topic_id=topic.topic_id, partitions=tuple(answers)
+                )
+            )
+        self._append(records)
+        return schemas.OffsetCommitResponse(topics=tuple(topics))
+
+    def _group_to_commit(self, request: schemas.OffsetCommitRequest, version: int) -> Group:
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            return group
+        if request.generation_id_or_member_epoch >= 0:
+            since = version >= GROUP_ID_NOT_FOUND_SINCE
+            raise KafkaError(
+                ErrorCode.GROUP_ID_NOT_FOUND if since else ErrorCode.ILLEGAL_GENERATION
+            )
+        return Group(request.group_id)  # replay makes it real
+
+    def fetch(self, wanted: schemas.OffsetFetchRequestGroup) -> schemas.OffsetFetchResponseGroup:
+        """`topics` None: all that the group has."""
+        held = self.offsets.of(wanted.group_id)
+        places: dict[tuple[str, Uuid], list[int]] = {}
+        if wanted.topics is None:
+            for topic_name, partition in sorted(held):
+                places.setdefault((topic_name, ZERO_UUID), []).append(partition)
+        else:
+            for topic in wanted.topics:
+                places.setdefault((topic.name, topic.topic_id), []).extend(topic.partition_indexes)
+        return schemas.OffsetFetchResponseGroup(
+            group_id=wanted.group_id,
+            topics=tuple(
+                schemas.OffsetFetchResponseTopics(
+                    name=name,
+                    topic_id=topic_id,
+                    partitions=tuple(fetched(each, held.get((name, each))) for each in partitions),
+                )
+                for (name, topic_id), partitions in places.items()
+            ),
+        )
+
+    def delete_offsets(
+        self,
+        request: schemas.OffsetDeleteRequest,
+        refuse: Callable[[str], ErrorCode],
+    ) -> schemas.OffsetDeleteResponse:
+        """Raises KafkaError for the whole request."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        held = self.offsets.of(group.id)
+        records = []
+        topics = []
+        for topic in request.topics:
+            error = refuse(topic.name)
+            if not error and group.subscribes_to(topic.name):
+                error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            indexes = [each.partition_index for each in topic.partitions]
+            if not error:
+                records += [
+                    tombstone(group.id, topic.name, each)
+                    for each in indexes
+                    if (topic.name, each) in held
+                ]
+            topics.append(
+                schemas.OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=tuple(
+                        schemas.OffsetDeleteResponsePartition(
+                            partition_index=each, error_code=error
+                        )
+                        for each in indexes
+                    ),
+                )
+            )
+        self._append(records)
+        return schemas.OffsetDeleteResponse(
+            error_code=ErrorCode.NONE, throttle_time_ms=0, topics=tuple(topics)
+        )
+
+    # --- groups as a whole
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        group = self.groups.get(group_id)
+        return descriptions.unknown(group_id) if group is None else descriptions.describe(group)
+
+    def list(self, states: Sequence[str], types: Sequence[str]) -> Iterable[ListedGroup]:
+        return (
+            descriptions.listed(group)
+            for group in self.groups.values()
+            if descriptions.passes(group, states, types)
+        )
+
+    def delete(self, group_id: str) -> None:
+        """Raises KafkaError."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not State.EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        self._append([*self.offsets.tombstones(group_id), ending(group_id)])
+
+    # --- what ends by itself
+
+    def topics_deleted(self, topics: Iterable[str]) -> None:
+        self._append_in_batches(self.offsets.of_topics(topics))
+
+    def expire(self) -> None:
+        """Offsets beyond their retention, and empty groups that have none left (KIP-211)."""
+        wall_ms = self._clock.wall_ms()
+        records: list[GroupRecord] = []
+        for group in self.groups.values():
+            expired = self.offsets.expired(group, wall_ms, self._settings.offsets_retention_ms)
+            records += expired
+            left_over = len(self.offsets.of(group.id)) - len(expired)
+            if not left_over and group.state is State.EMPTY and not group.pending:
+                records.append(ending(group.id))
+        self._append_in_batches(records)
+
+    # --- the journal
+
+    def _append_in_batches(self, records: Sequence[GroupRecord]) -> None:
+        """What cannot be appended now stays, and is found again next time."""
+        for start in range(0, len(records), RECORDS_PER_BATCH):
+            batch = records[start : start + RECORDS_PER_BATCH]
+            if self._journal.append(batch):
+                return
+            for each in batch:
+                self.replay(each)
+
+    def _append(self, records: Sequence[GroupRecord]) -> None:
+        if not records:
+            return
+        error = self._journal.append(records)
+        if error:
+            raise KafkaError(told(error))
+        for each in records:
+            self.replay(each)
+
+
+def ending(group_id: str) -> GroupRecord:
+    return GroupRecord(GroupKey(group=group_id), None)
+
+
+def fetched(partition: int, value: OffsetValue | None) -> schemas.OffsetFetchResponsePartitions:
+    if value is None:
+        return schemas.OffsetFetchResponsePartitions(
+            partition_index=partition, committed_offset=-1, metadata=""
+        )
+    return schemas.OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )

@@ -1,0 +1,93 @@
+"""FindCoordinator (10): the leader of the group's partition of __consumer_offsets, which is created
+when the first group is looked for; and SaslHandshake (17), which finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorate.broker.groups.coordinator import partition_of
+from quorate.broker.groups.records import OFFSETS_TOPIC
+from quorate.broker.kafka.auto_create import AutoCreation
+from quorate.broker.suspects import Suspects
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+GROUP, TRANSACTION = 0, 1
+SEVERAL_KEYS_SINCE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCoordinatorHandler:
+    listener: str
+    image: Callable[[], MetadataImage]
+    creation: AutoCreation
+    suspects: Suspects
+
+    def handle(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
+        if request.key_type == GROUP and self.image().topic(OFFSETS_TOPIC) is None:
+            self.creation.create([OFFSETS_TOPIC], lambda errors: self._answer(context, request))
+        elif not self.suspects.hold(lambda: self._answer(context, request)):
+            self._answer(context, request)
+
+    def _answer(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
+        several = context.version >= SEVERAL_KEYS_SINCE
+        keys = request.coordinator_keys if several else (request.key,)
+        found = tuple(self._find(each, request.key_type) for each in keys)
+        if several:
+            context.respond(FindCoordinatorResponse(coordinators=found))
+            return
+        context.respond(
+            FindCoordinatorResponse(
+                error_code=found[0].error_code,
+                error_message=found[0].error_message,
+                node_id=found[0].node_id,
+                host=found[0].host,
+                port=found[0].port,
+            )
+        )
+
+    def _find(self, key: str, key_type: int) -> Coordinator:
+        if key_type == TRANSACTION:
+            text = "transactions are not offered"
+            return nowhere(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+        if key_type != GROUP:
+            return nowhere(key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is not known")
+        image = self.image()
+        topic = image.topic(OFFSETS_TOPIC)
+        if topic is None:
+            return nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        partition = topic.partitions[partition_of(key, len(topic.partitions))]
+        leader = image.brokers.get(partition.leader)
+        endpoint = None if leader is None else leader.endpoint(self.listener)
+        if leader is None or leader.fenced or endpoint is None:
+            return nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port)
+
+
+def nowhere(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=NO_NODE,
+        host="",
+        port=-1,
+        error_code=error,
+        error_message=error.message if message is None else message,
+    )
+
+
+def no_mechanism(context: RequestContext, request: SaslHandshakeRequest) -> None:
+    context.respond(
+        SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=())
+    )

@@ -1,0 +1,212 @@
+"""OffsetCommit (8), OffsetFetch (9) and OffsetDelete (47).
+
+Since v10 clients name topics by id (KIP-848); groups keep offsets under names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.shard import Shard
+from quorate.broker.kafka.gathering import Gathering
+from quorate.broker.kafka.group_requests import ask
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+TOPIC_IDS_SINCE = 10
+SEVERAL_GROUPS_SINCE = 8
+TOP_LEVEL_ERROR_SINCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffsetsHandler:
+    coordinator: GroupCoordinator
+    image: Callable[[], MetadataImage]
+
+    # --- commit
+
+    def commit(self, context: RequestContext, request: schemas.OffsetCommitRequest) -> None:
+        image = self.image()
+        by_id = context.version >= TOPIC_IDS_SINCE
+        if by_id:
+            named = (
+                dataclasses.replace(topic, name=name_of(image, topic.topic_id))
+                for topic in request.topics
+            )
+            request = dataclasses.replace(request, topics=tuple(named))
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+        def refuse(topic: schemas.OffsetCommitRequestTopic) -> ErrorCode:
+            return ErrorCode.NONE if image.topic(topic.name) is not None else unknown
+
+        ask(
+            self.coordinator,
+            request.group_id,
+            lambda shard: shard.commit(request, context.version, refuse),
+            context.respond,
+            lambda error: not_committed(request, error),
+        )
+
+    # --- fetch
+
+    def fetch(self, context: RequestContext, request: schemas.OffsetFetchRequest) -> None:
+        if context.version >= SEVERAL_GROUPS_SINCE:
+            gathering = Gathering[schemas.OffsetFetchResponseGroup](
+                len(request.groups),
+                lambda groups: context.respond(schemas.OffsetFetchResponse(groups=tuple(groups))),
+            )
+            for index, group in enumerate(request.groups):
+                by_id = context.version >= TOPIC_IDS_SINCE
+                self._fetch(group, gathering.slot(index), by_id)
+            return
+        topics = request.topics
+        group = schemas.OffsetFetchRequestGroup(
+            group_id=request.group_id,
+            topics=None
+            if topics is None
+            else tuple(
+                schemas.OffsetFetchRequestTopics(
+                    name=each.name, partition_indexes=each.partition_indexes
+                )
+                for each in topics
+            ),
+        )
+        self._fetch(
+            group,
+            lambda answer: context.respond(of_one_group(answer, group, context.version)),
+            by_id=False,
+        )
+
+    def _fetch(
+        self,
+        wanted: schemas.OffsetFetchRequestGroup,
+        done: Callable[[schemas.OffsetFetchResponseGroup], None],
+        by_id: bool,
+    ) -> None:
+        image = self.image()
+        topics = wanted.topics
+        unknown: Sequence[schemas.OffsetFetchRequestTopics] = ()
+        if by_id and topics is not None:
+            named = [
+                dataclasses.replace(each, name=name_of(image, each.topic_id)) for each in topics
+            ]
+            unknown = [each for each in named if not each.name]
+            wanted = dataclasses.replace(wanted, topics=tuple(each for each in named if each.name))
+
+        def answer(group: schemas.OffsetFetchResponseGroup) -> None:
+            if by_id and not group.error_code:
+                found = (
+                    dataclasses.replace(each, topic_id=image.topic_id(each.name))
+                    for each in group.topics
+                )
+                missing = (not_fetched(each, ErrorCode.UNKNOWN_TOPIC_ID) for each in unknown)
+                group = dataclasses.replace(group, topics=(*found, *missing))
+            done(group)
+
+        ask(
+            self.coordinator,
+            wanted.group_id,
+            partial(Shard.fetch, wanted=wanted),
+            answer,
+            lambda error: schemas.OffsetFetchResponseGroup(
+                group_id=wanted.group_id, error_code=error
+            ),
+        )
+
+    # --- delete
+
+    def delete(self, context: RequestContext, request: schemas.OffsetDeleteRequest) -> None:
+        image = self.image()
+
+        def refuse(topic: str) -> ErrorCode:
+            known = image.topic(topic) is not None
+            return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+        ask(
+            self.coordinator,
+            request.group_id,
+            lambda shard: shard.delete_offsets(request, refuse),
+            context.respond,
+            lambda error: schemas.OffsetDeleteResponse(
+                error_code=error, throttle_time_ms=0, topics=()
+            ),
+        )
+
+
+def name_of(image: MetadataImage, topic_id: Uuid) -> str:
+    """Empty when there is no such topic."""
+    topic = image.topics.get(topic_id)
+    return "" if topic is None else topic.name
+
+
+def not_committed(
+    request: schemas.OffsetCommitRequest, error: ErrorCode
+) -> schemas.OffsetCommitResponse:
+    return schemas.OffsetCommitResponse(
+        topics=tuple(
+            schemas.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    schemas.OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=error
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def not_fetched(
+    topic: schemas.OffsetFetchRequestTopics, error: ErrorCode
+) -> schemas.OffsetFetchResponseTopics:
+    return schemas.OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            schemas.OffsetFetchResponsePartitions(
+                partition_index=each, committed_offset=-1, metadata="", error_code=error
+            )
+            for each in topic.partition_indexes
+        ),
+    )
+
+
+def of_one_group(
+    group: schemas.OffsetFetchResponseGroup,
+    wanted: schemas.OffsetFetchRequestGroup,
+    version: int,
+) -> schemas.OffsetFetchResponse:
+    """The form of versions before 8; before 2, every partition bears the error of the whole."""
+    topics = group.topics
+    if group.error_code and version < TOP_LEVEL_ERROR_SINCE:
+        error = ErrorCode.of(group.error_code)
+        topics = tuple(not_fetched(each, error) for each in wanted.topics or ())
+    return schemas.OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=tuple(
+            schemas.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    schemas.OffsetFetchResponsePartition(
+                        partition_index=each.partition_index,
+                        committed_offset=each.committed_offset,
+                        committed_leader_epoch=each.committed_leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error_code,
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in topics
+        ),
+    )

@@ -1,0 +1,35 @@
+"""How group requests reach the shard that coordinates the group, and how its answers go back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.shard import Shard
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+
+
+def ask(
+    coordinator: GroupCoordinator,
+    group_id: str,
+    work: Callable[[Shard], T],
+    done: Callable[[T], None],
+    refusal: Callable[[ErrorCode], T],
+) -> None:
+    """What `work` answers, once all that it may rest on is committed."""
+    try:
+        led = coordinator.led(group_id)
+        answer = work(led.shard)
+    except KafkaError as error:
+        done(refusal(error.code))
+        return
+    led.journal.when_committed(lambda error: done(refusal(error) if error else answer))
+
+
+def check_group_id(group_id: str) -> None:
+    """Members need one; offsets may be kept under the empty one."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
