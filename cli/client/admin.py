@@ -2,7 +2,8 @@
 
 Errors that pass (no controller yet, a leader that moves) are asked again until the deadline; a lost
 connection is tried at the next node, but a request that changes something is never sent twice when
-its outcome is unknown."""
+its outcome is unknown. Brokers forward what the active controller must answer; among controllers it
+is looked for."""
 
 from __future__ import annotations
 
@@ -14,6 +15,10 @@ from typing import TypeVar
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
 from quorate.cli.errors import NotReachable, Refused
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from quorate.quorum.rpc.kafka.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -145,12 +150,31 @@ class Admin:
             passing = any(ErrorCode.of(code) in asked_again for code in errors(answer))
             if not passing or time.monotonic() > deadline:
                 return answer
+            if self._settings.controllers:
+                self._any = self._active_controller(connection)
             time.sleep(RETRY_DELAY_S)
+
+    def _active_controller(self, connection: Connection) -> tuple[str, int] | None:
+        """Who it is by this controller's word; the others answer NOT_CONTROLLER for ever."""
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False,
+            endpoint_type=CONTROLLER_ENDPOINT,
+            include_fenced_brokers=False,
+        )
+        try:
+            described = connection.call(request, DescribeClusterResponse, self._settings.timeout_s)
+        except ConnectionLost:
+            return None
+        nodes = {node.broker_id: (node.host, node.port) for node in described.brokers}
+        return nodes.get(described.controller_id)
 
     def _any_connection(self) -> Connection:
         """To the node used last, else to the first of the bootstrap list that answers."""
-        if self._any is not None and self._any in self._connections:
-            return self._connections[self._any]
+        if self._any is not None:
+            try:
+                return self._connect(self._any)
+            except ConnectionLost:
+                self._any = None
         deadline = time.monotonic() + self._settings.timeout_s
         while True:
             failures = []
