@@ -39,6 +39,10 @@ RULED = (
     ApiKey.CREATE_PARTITIONS,
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.UNREGISTER_BROKER,
 )
 # What the client is told, and what it tells a forwarding broker.
 REFUSALS = {

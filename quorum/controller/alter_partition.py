@@ -18,6 +18,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.result import Result
+from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import (
     NO_LEADER_CHANGE,
@@ -112,13 +113,20 @@ def alter_one(
         target.election = Election.UNCLEAN
     key = (change.topic_id, change.partition_id)
     record = partition_change(
-        context.image, key, partition, target, context.is_active, change.cause
+        context.image, key, partition, target, context.is_active, cause_of(partition, change)
     )
     if record is not None and record.leader not in (NO_LEADER_CHANGE, sender):
         # The change completed a reassignment that takes the leadership away from the sender: both a
         # record and an error, so that it fetches the new metadata before it goes on.
         return ErrorCode.NEW_LEADER_ELECTED, record
     return ErrorCode.NONE, record
+
+
+def cause_of(partition: Partition, change: IsrChange) -> str:
+    """The leader's reason; it does not tell a replica that is being added from one that came
+    back."""
+    joined = set(isr_ids(change)) - set(partition.isr)
+    return Cause.REASSIGNMENT_STEP if joined & set(partition.adding) else change.cause
 
 
 def result_of(

@@ -18,6 +18,7 @@ from quorate.quorum.controller import broker_changes, periodic
 from quorate.quorum.controller.alter_partition import alter_partition
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.features import activation_records
 from quorate.quorum.controller.heartbeat import heartbeat
 from quorate.quorum.controller.hints import Hints
@@ -30,12 +31,17 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.partitions import create_partitions
 from quorate.quorum.controller.producer_ids import allocate_producer_ids
+from quorate.quorum.controller.reassign import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from quorate.quorum.controller.registration import register_broker
 from quorate.quorum.controller.result import NOTHING, Effect, ProbeBroker, Result
 from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.controller.timetable import Task, Timetable
 from quorate.quorum.controller.topics import create_topics, delete_topics
+from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
@@ -44,11 +50,17 @@ from quorate.quorum.rpc.kafka.schemas.configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
+from quorate.quorum.rpc.kafka.schemas.elect_leaders import ElectLeadersRequest
+from quorate.quorum.rpc.kafka.schemas.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+)
 from quorate.quorum.rpc.kafka.schemas.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
+from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.seams import Random
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
@@ -61,6 +73,10 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     CreatePartitionsRequest: create_partitions,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AlterConfigsRequest: alter_configs,
+    ElectLeadersRequest: elect_leaders,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    UnregisterBrokerRequest: unregister_broker,
 }
 
 

@@ -36,6 +36,7 @@ class PartitionIndex:
         self.led_by: defaultdict[int, Keys] = defaultdict(dict)
         self.leaderless: Keys = {}
         self.imbalanced: Keys = {}
+        self.reassigning: Keys = {}
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
@@ -86,6 +87,7 @@ class PartitionIndex:
             self.led_by[old.leader].pop(key, None)
             self.leaderless.pop(key, None)
             self.imbalanced.pop(key, None)
+            self.reassigning.pop(key, None)
         if new is None:
             return
         for broker_id in new.isr:
@@ -96,3 +98,5 @@ class PartitionIndex:
             self.led_by[new.leader][key] = None
         if new.leader != new.preferred_leader:
             self.imbalanced[key] = None
+        if new.reassigning:
+            self.reassigning[key] = None

@@ -8,7 +8,14 @@ from collections.abc import Callable
 
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import cluster, configs, topics
+from quorate.quorum.rpc.kafka.schemas import (
+    cluster,
+    configs,
+    elect_leaders,
+    reassignments,
+    topics,
+    unregister_broker,
+)
 from quorate.quorum.rpc.kafka.wire import Message
 
 Failure = Callable[[Message, ErrorCode, str], Message]
@@ -81,6 +88,41 @@ def _describe_quorum(request: Message, error: ErrorCode, text: str) -> Message:
     return cluster.DescribeQuorumResponse(error_code=error, error_message=text, topics=())
 
 
+def _elect_leaders(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, elect_leaders.ElectLeadersRequest)
+    return elect_leaders.ElectLeadersResponse(
+        error_code=error,
+        replica_election_results=tuple(
+            elect_leaders.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    elect_leaders.PartitionResult(
+                        partition_id=each, error_code=error, error_message=text
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )
+
+
+def _alter_reassignments(request: Message, error: ErrorCode, text: str) -> Message:
+    return reassignments.AlterPartitionReassignmentsResponse(
+        error_code=error, error_message=text, responses=()
+    )
+
+
+def _list_reassignments(request: Message, error: ErrorCode, text: str) -> Message:
+    return reassignments.ListPartitionReassignmentsResponse(
+        error_code=error, error_message=text, topics=()
+    )
+
+
+def _unregister_broker(request: Message, error: ErrorCode, text: str) -> Message:
+    return unregister_broker.UnregisterBrokerResponse(error_code=error, error_message=text)
+
+
 FAILURES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
@@ -88,4 +130,8 @@ FAILURES: dict[int, Failure] = {
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
+    ApiKey.UNREGISTER_BROKER: _unregister_broker,
 }

@@ -1,0 +1,131 @@
+"""ElectLeaders: leadership to the preferred replica, or to one outside the ISR (KIP-460).
+
+An unclean election that was asked for ignores the topic's config, and a hint that might hold it
+back: an administrator decides what may be lost (kafka-rules 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import Partition
+from quorate.quorum.metadata.records import NO_LEADER, MetadataRecord
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.failures import FAILURES
+from quorate.quorum.rpc.kafka.schemas.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    election: Election
+    cause: Cause
+    unavailable: ErrorCode
+
+    def needed(self, partition: Partition) -> bool:
+        if self.election is Election.PREFERRED:
+            return partition.leader != partition.preferred_leader
+        return partition.leader == NO_LEADER
+
+
+KINDS = {
+    0: Kind(Election.PREFERRED, Cause.PREFERRED_ELECTION, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+    1: Kind(Election.UNCLEAN, Cause.UNCLEAN_ELECTION, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+}
+UNNEEDED = ErrorCode.ELECTION_NOT_NEEDED
+
+
+def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
+    kind = KINDS.get(request.election_type)
+    if kind is None:
+        text = f"Unknown election type {request.election_type}"
+        return failed(request, ErrorCode.INVALID_REQUEST, text)
+    asked = (
+        all_partitions(context) if request.topic_partitions is None else request.topic_partitions
+    )
+    records: dict[PartitionKey, MetadataRecord] = {}
+    topics: list[ReplicaElectionResult] = []
+    try:
+        for topic in asked:
+            results = list(results_of(context, kind, topic, records))
+            if (
+                request.topic_partitions is None
+            ):  # as many answers as elections, not as many as partitions
+                results = [each for each in results if each.error_code != UNNEEDED]
+            topics.append(ReplicaElectionResult(topic=topic.topic, partition_result=tuple(results)))
+    except TooManyRecords as refused:
+        return failed(request, refused.error, refused.message)
+    response = ElectLeadersResponse(replica_election_results=tuple(topics))
+    return Result(tuple(records.values()), response)
+
+
+def all_partitions(context: Context) -> tuple[TopicPartitions, ...]:
+    image = context.image
+    return tuple(
+        TopicPartitions(topic=name, partitions=tuple(topic.partition_ids()))
+        for name in image.topic_names()
+        if (topic := image.topic(name)) is not None
+    )
+
+
+def results_of(
+    context: Context,
+    kind: Kind,
+    topic: TopicPartitions,
+    records: dict[PartitionKey, MetadataRecord],
+) -> Iterator[PartitionResult]:
+    for partition_id in topic.partitions:
+        try:
+            elect_one(context, kind, topic.topic, partition_id, records)
+        except RequestRefused as refused:
+            yield PartitionResult(
+                partition_id=partition_id,
+                error_code=refused.error,
+                error_message=refused.message,
+            )
+        else:
+            yield PartitionResult(partition_id=partition_id)
+
+
+def elect_one(
+    context: Context,
+    kind: Kind,
+    name: str,
+    partition_id: int,
+    records: dict[PartitionKey, MetadataRecord],
+) -> None:
+    topic = context.image.topic(name)
+    if topic is None:
+        raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition_id}"
+        )
+    key = (topic.id, partition_id)
+    if key in records or not kind.needed(partition):
+        raise RequestRefused(UNNEEDED, UNNEEDED.message)
+    target = Target.of(partition)
+    target.election = kind.election
+    record = partition_change(context.image, key, partition, target, context.is_active, kind.cause)
+    if record is None:
+        raise RequestRefused(kind.unavailable, kind.unavailable.message)
+    check_room(len(records) + 1)
+    records[key] = record
+
+
+def failed(request: ElectLeadersRequest, error: ErrorCode, text: str) -> Result:
+    return Result(response=FAILURES[ApiKey.ELECT_LEADERS](request, error, text))

@@ -1,0 +1,202 @@
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455, kafka-rules 3.8).
+
+A reassignment starts here and is completed by whatever change first finds all that is to stay in
+the ISR (`Target.complete_reassignment`), perhaps this very one. Until then the partition has its
+original replicas and the new ones, so a cancellation gives back what was.
+
+Two rules beyond Kafka, which forgets the original when a running reassignment is overridden and
+sorts it when a reassignment starts: another target is computed from the original replicas, and
+those keep their order, so that a cancellation restores the preferred leader too.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.controller.assignments import check_assignment
+from quorate.quorum.controller.broker_changes import UncleanElections
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.partition_change import Ids, Target, partition_change
+from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import Partition, Topic
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+def alter_partition_reassignments(
+    context: Context, request: AlterPartitionReassignmentsRequest
+) -> Result:
+    records: dict[PartitionKey, MetadataRecord | None] = {}
+    responses: list[ReassignableTopicResponse] = []
+    resizable = request.allow_replication_factor_change
+    try:
+        for topic in request.topics:
+            partitions = []
+            for asked in topic.partitions:
+                error, text = ErrorCode.NONE, None
+                try:
+                    reassign_one(context, topic.name, asked, records, resizable=resizable)
+                except RequestRefused as refused:
+                    error, text = refused.error, refused.message
+                partitions.append(
+                    ReassignablePartitionResponse(
+                        partition_index=asked.partition_index, error_code=error, error_message=text
+                    )
+                )
+            responses.append(
+                ReassignableTopicResponse(name=topic.name, partitions=tuple(partitions))
+            )
+    except TooManyRecords as refused:
+        return Result(
+            response=AlterPartitionReassignmentsResponse(
+                error_code=refused.error, error_message=refused.message, responses=()
+            )
+        )
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=resizable, responses=tuple(responses)
+    )
+    return Result([record for record in records.values() if record is not None], response)
+
+
+def reassign_one(
+    context: Context,
+    name: str,
+    asked: ReassignablePartition,
+    records: dict[PartitionKey, MetadataRecord | None],
+    *,
+    resizable: bool,
+) -> None:
+    topic, partition = found(context, name, asked.partition_index)
+    key = (topic.id, asked.partition_index)
+    if key in records:
+        raise RequestRefused(
+            ErrorCode.INVALID_REQUEST, f"{name}-{asked.partition_index} is named more than once."
+        )
+    check_room(len(records) + 1)
+    if asked.replicas is None:
+        target, cause = cancelled(context, topic, asked, partition), Cause.REASSIGNMENT_CANCEL
+    else:
+        check_assignment(context, asked.replicas, None)
+        if not resizable:
+            check_same_size(partition, asked.replicas)
+        target, cause = started(partition, asked.replicas), Cause.REASSIGNMENT_START
+    records[key] = partition_change(context.image, key, partition, target, context.is_active, cause)
+
+
+def found(context: Context, name: str, partition_id: int) -> tuple[Topic, Partition]:
+    topic = context.image.topic(name)
+    if topic is None:
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+        )
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {name}:{partition_id}.",
+        )
+    return topic, partition
+
+
+def check_same_size(partition: Partition, replicas: Ids) -> None:
+    """Of a running reassignment its target counts (KAFKA-8345's validation, since version 1)."""
+    before = len(set(partition.replicas) - set(partition.removing))
+    if before != len(replicas):
+        raise RequestRefused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {before} to {len(replicas)}",
+        )
+
+
+def original_replicas(partition: Partition) -> Ids:
+    return tuple(each for each in partition.replicas if each not in partition.adding)
+
+
+def started(partition: Partition, replicas: Ids) -> Target:
+    """The target's replicas first, in its order, then those that leave at the end.
+
+    What an overridden reassignment was adding leaves now, unless the ISR would become empty: then
+    it leaves at the end as well."""
+    original = original_replicas(partition)
+    dropped = {each for each in partition.adding if each not in replicas}
+    isr = tuple(each for each in partition.isr if each not in dropped)
+    leaving = [each for each in original if each not in replicas]
+    if not isr:
+        isr = partition.isr
+        leaving += [each for each in partition.adding if each in dropped]
+    target = Target.of(partition)
+    target.isr = isr
+    target.replicas = (*replicas, *leaving)
+    target.removing = tuple(sorted(leaving))
+    target.adding = tuple(sorted(each for each in replicas if each not in original))
+    return target
+
+
+def cancelled(
+    context: Context, topic: Topic, asked: ReassignablePartition, partition: Partition
+) -> Target:
+    """When all that is in sync is to go, only an unclean election can give the partition back."""
+    if not partition.reassigning:
+        raise RequestRefused(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.message
+        )
+    target = Target.of(partition)
+    target.replicas = original_replicas(partition)
+    target.isr = tuple(each for each in partition.isr if each not in partition.adding)
+    target.adding = target.removing = ()
+    unclean = UncleanElections(context).allowed(topic.name, partition)
+    if unclean:
+        target.election = Election.UNCLEAN
+    if not target.isr:
+        if not unclean:
+            raise RequestRefused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unable to revert partition assignment for {topic.name}:{asked.partition_index} "
+                "because it would require an unclean leader election.",
+            )
+        if not any(map(context.is_active, target.replicas)):
+            target.isr = target.replicas[:1]
+    return target
+
+
+def list_partition_reassignments(
+    context: Context, request: ListPartitionReassignmentsRequest
+) -> Result:
+    """What is not being reassigned, or not there, is left out."""
+    if request.topics is None:
+        wanted = [
+            (context.image.topics[topic_id].name, partition_id)
+            for topic_id, partition_id in context.index.reassigning
+        ]
+    else:
+        wanted = [(each.name, index) for each in request.topics for index in each.partition_indexes]
+    ongoing: dict[str, list[OngoingPartitionReassignment]] = {}
+    for name, partition_id in sorted(set(wanted)):
+        topic = context.image.topic(name)
+        partition = None if topic is None else topic.partitions.get(partition_id)
+        if partition is not None and partition.reassigning:
+            ongoing.setdefault(name, []).append(
+                OngoingPartitionReassignment(
+                    partition_index=partition_id,
+                    replicas=partition.replicas,
+                    adding_replicas=partition.adding,
+                    removing_replicas=partition.removing,
+                )
+            )
+    topics = tuple(
+        OngoingTopicReassignment(name=name, partitions=tuple(partitions))
+        for name, partitions in ongoing.items()
+    )
+    return Result(response=ListPartitionReassignmentsResponse(topics=topics))

@@ -1,0 +1,35 @@
+"""UnregisterBroker: a registration is taken away, for a broker that will not come back.
+
+One that does come back registers anew. As with a fenced broker, the last member of an ISR stays.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.controller.broker_changes import Move, leader_and_isr_changes
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.result import Result
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import UnregisterBrokerRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+
+
+def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
+    broker = context.image.brokers.get(request.broker_id)
+    if broker is None:
+        return Result(
+            response=UnregisterBrokerResponse(
+                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+                error_message=f"Broker ID {request.broker_id} is not currently registered",
+            )
+        )
+    cause = Cause.UNREGISTERED
+    move = Move(cause, remove=broker.id)
+    records = [
+        *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
+        UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch, cause=cause),
+    ]
+    return Result(records, UnregisterBrokerResponse(), atomic=False)
