@@ -142,3 +142,26 @@ def test_bootstrap_snapshots(stopped: Stopped) -> None:
         theirs = dumped(*arguments)
         assert any('"FEATURE_LEVEL_RECORD"' in line for line in theirs)
         assert CAUSE.sub("", "\n".join(ours(*arguments))).splitlines() == theirs
+
+
+def test_producer_snapshots(stopped: Stopped) -> None:
+    """Of replicas whose producers were known when they stopped; the others scan their log."""
+    files = [f for d in stopped.directories("kept-0") for f in sorted(d.glob("*.snapshot"))]
+    assert files
+    for file in files:
+        theirs = dumped("--files", str(file))
+        last = int(file.name.partition(".")[0]) - 1
+        assert any(f"lastOffset: {last} " in line for line in theirs)
+
+
+def test_the_metadata_shell(stopped: Stopped) -> None:
+    """Apache Kafka replays our metadata log into its own image."""
+    logs = [directory / f"{SEGMENT}.log" for directory in stopped.directories(METADATA)]
+    log = max(logs, key=lambda file: file.stat().st_size)
+    done = kafka("metadata-shell", "--snapshot", str(log), "ls", "/image/topics/byName")
+    assert (done.code, done.errors) == (0, "")
+    assert sorted(" ".join(done.lines).split()) == ["after", "kept"]
+    done = kafka(
+        "metadata-shell", "--snapshot", str(log), "cat", "/image/topics/byName/kept/0/data"
+    )
+    assert (done.code, done.errors) == (0, "")

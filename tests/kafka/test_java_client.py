@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.clients.cluster import ProcessCluster
+from tests.clients.cluster import ProcessCluster, wait_for
 from tests.kafka.tools import kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -36,6 +36,9 @@ def test_records_of_all_codecs_and_their_offsets(cluster: ProcessCluster) -> Non
     assert told("get-offsets", *at, "--time", "earliest") == ["codecs:0:0"]
     (last,) = told("get-offsets", *at, "--time", "max-timestamp")
     assert 200 <= int(last.removeprefix("codecs:0:")) < 250
+    told("topics", *at, "--delete")
+    server = at[:2]
+    wait_for(lambda: "codecs" not in told("topics", *server, "--list"), "the topic is gone")
 
 
 def test_the_newest_versions_are_usable(cluster: ProcessCluster) -> None:

@@ -23,6 +23,7 @@ CLASSES = {
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "features": "org.apache.kafka.tools.FeatureCommand",
 }
 
