@@ -71,10 +71,9 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
     if chosen.peer == LOCAL_KAFKA and kafka_cluster.libs() is None:
         parser.error(f"--peer kafka needs Java, and ${kafka_cluster.LIBS_VARIABLE}")
     options = Options(chosen.seconds, chosen.rounds)
-    machine = limits()
     for benchmark in benchmarks:
         if not names or benchmark.name in names:
-            shown = compared(benchmark, chosen.peer, options, machine)
+            shown = compared(benchmark, chosen.peer, options, limits())
             text = as_table(shown, chosen.peer) if chosen.format == "table" else as_json(shown)
             print(text, end="\n\n" if chosen.format == "table" else "\n", flush=True)
 
