@@ -16,6 +16,7 @@ from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwa
 from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_members import GroupMembersHandler
 from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
+from quorate.broker.kafka.logs import LogsHandler, no_quotas
 from quorate.broker.kafka.metadata import MetadataHandler
 from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
@@ -61,6 +62,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     )
     cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
     offsets = OffsetsHandler(services.replicas)
+    logs = LogsHandler(services.replicas, config.log_dir)
     coordinators = FindCoordinatorHandler(
         listener=listener, image=image, creation=creation, suspects=services.suspects
     )
@@ -73,6 +75,10 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: cluster.describe_topic_partitions,
         ApiKey.FIND_COORDINATOR: coordinators.handle,
+        ApiKey.DELETE_RECORDS: logs.delete_records,
+        ApiKey.DESCRIBE_LOG_DIRS: logs.describe_log_dirs,
+        ApiKey.DESCRIBE_PRODUCERS: logs.describe_producers,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: no_quotas,
         ApiKey.SASL_HANDSHAKE: no_mechanism,
         **group_handlers(services),
     }

@@ -3,10 +3,11 @@ leaders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.broker.replication.fetches import Fetch
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import Uuid
@@ -21,6 +22,8 @@ from quorate.quorum.rpc.kafka.hot import (
 
 
 class PartitionRegistry(Protocol):
+    def __iter__(self) -> Iterator[Hosted]: ...
+
     def find(self, topic: str, topic_id: Uuid, partition_id: int) -> Hosted | None: ...
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode: ...
@@ -36,6 +39,13 @@ class Replicas(Protocol):
         acks: int,
         timeout_ms: int,
         done: Callable[[Sequence[ProducedPartition]], None],
+    ) -> None: ...
+
+    def delete_records(
+        self,
+        wanted: Sequence[ToDelete],
+        timeout_ms: int,
+        done: Callable[[Sequence[Deleted]], None],
     ) -> None: ...
 
     def fetch(self, fetch: Fetch, done: Callable[[Sequence[FetchedPartition]], None]) -> None: ...

@@ -158,6 +158,11 @@ class Leadership:
                 lowest = replica.end_offset
         return max(high_watermark, lowest)
 
+    def low_watermark(self, start_offset: int) -> int:
+        """No in-sync replica holds a record below it; -1 until all have fetched in this epoch."""
+        in_sync = (self.replicas[each] for each in self.isr.committed if each in self.replicas)
+        return min([start_offset, *(replica.start_offset for replica in in_sync)])
+
     def _joining_soon(self, replica: ReplicaState, end_offset: int, now_ms: int) -> bool:
         lag_ms = self.settings.replica_lag_time_max_ms
         return replica.caught_up(end_offset, now_ms, lag_ms) and self._eligible(replica)

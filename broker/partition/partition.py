@@ -31,6 +31,7 @@ from quorate.quorum.seams import Buffer
 ACKS_ALL = -1
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
+TO_HIGH_WATERMARK = -1
 
 
 class PartitionLog(Protocol):
@@ -49,6 +50,7 @@ class PartitionLog(Protocol):
     def truncate_to(self, offset: int) -> None: ...
     def reset_to(self, offset: int) -> None: ...
     def assign_epoch(self, epoch: int) -> None: ...
+    def advance_start(self, offset: int) -> None: ...
 
 
 class Appended(NamedTuple):
@@ -206,6 +208,29 @@ class Partition:
         if len(self.leadership.isr.maximal) < self.leadership.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
+
+    def delete_records(self, offset: int) -> int:
+        """Forget what is below `offset`, or below the high watermark for TO_HIGH_WATERMARK; where
+        the log must start then, on every in-sync replica. Only what is committed may go."""
+        self._leading()
+        if self._settings.compacted and not self._settings.deletes:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                "records of a topic that is compacted and not deleted cannot be deleted",
+            )
+        if offset == TO_HIGH_WATERMARK:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is above the high watermark {self.high_watermark}",
+            )
+        self.log.advance_start(offset)
+        return offset
+
+    @property
+    def low_watermark(self) -> int:
+        return self._leading().low_watermark(self.log.start_offset)
 
     # --- fetch, the leader's side
 

@@ -15,6 +15,7 @@ class PartitionSettings:
     replica_lag_time_max_ms: int = 30_000
     max_message_bytes: int = 1_048_588
     compacted: bool = False
+    deletes: bool = True  # cleanup.policy says so
     log_append_time: bool = False  # message.timestamp.type
     timestamp_before_max_ms: int = NO_LIMIT
     timestamp_after_max_ms: int = 3_600_000

@@ -90,10 +90,12 @@ class Followed:
             logger.error("%r is not fetched any more: %s", hosted, error)
             return Next.STOP
         partition.leader_high_watermark(result.high_watermark)
-        if result.log_start_offset > hosted.log.start_offset:
+        start = hosted.log.start_offset
+        if result.log_start_offset > start:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
         if not len(result.records):
-            return Next.WAIT
+            # Its new start is what a deletion of records at the leader waits for.
+            return Next.NAME if hosted.log.start_offset > start else Next.WAIT
         return Next.NAME if hosted.log.end_offset > before else Next.BACK_OFF
 
     def _failed(self, result: FetchedPartition, truncated: Callable[[Hosted, int], None]) -> Next:

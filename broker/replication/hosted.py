@@ -32,6 +32,12 @@ class Acknowledge(Protocol):
     def acknowledged(self, index: int, error: int) -> None: ...
 
 
+class Deletion(Protocol):
+    """A DeleteRecords request that waits for the low watermark of some partitions."""
+
+    def deleted(self, index: int, low_watermark: int, error: int) -> None: ...
+
+
 class Watcher(Protocol):
     """Somebody whose fetch waits. Nothing is done inside these calls but taking note."""
 
@@ -47,6 +53,7 @@ class Hosted:
     __slots__ = (
         "_acks",
         "_clock",
+        "_deletions",
         "_propose",
         "_proposing",
         "_seen_high_watermark",
@@ -74,6 +81,7 @@ class Hosted:
         self._proposing = False
         self._uncommitted: deque[tuple[int, int]] = deque(maxlen=MAX_UNCOMMITTED)
         self._acks: list[tuple[int, int, Acknowledge, int]] = []
+        self._deletions: list[tuple[int, Deletion, int]] = []
         self._sequence = 0
         self._seen_high_watermark = partition.high_watermark
 
@@ -83,6 +91,9 @@ class Hosted:
     def await_acks(self, required_offset: int, waiting: Acknowledge, index: int) -> None:
         self._sequence += 1
         heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
+
+    def await_low_watermark(self, required_offset: int, waiting: Deletion, index: int) -> None:
+        self._deletions.append((required_offset, waiting, index))
 
     def appended(self, size_bytes: int) -> None:
         self._uncommitted.append((self.log.end_offset, size_bytes))
@@ -102,6 +113,8 @@ class Hosted:
             self._acknowledge()
             for watcher in self.watchers:
                 watcher.moved(self, size_bytes)
+        if self._deletions:
+            self._tell_deletions()
         leadership = self.partition.leadership
         if leadership is not None and leadership.proposal is not None:
             self._hand_on(leadership.proposal)
@@ -113,6 +126,9 @@ class Hosted:
             waiting, self._acks = self._acks, []
             for _, _, each, index in waiting:
                 each.acknowledged(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            deletions, self._deletions = self._deletions, []
+            for _, deletion, index in deletions:
+                deletion.deleted(index, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         for watcher in list(self.watchers):
             watcher.changed(self)
         if not self.gone:
@@ -134,6 +150,17 @@ class Hosted:
             error = self.partition.acks_all_error(required_offset)
             assert error is not None, f"{self}: {required_offset} is not below the high watermark"
             waiting.acknowledged(index, error)
+
+    def _tell_deletions(self) -> None:
+        if self.partition.leadership is None:  # `changed` tells them
+            return
+        low_watermark = self.partition.low_watermark
+        waiting, self._deletions = self._deletions, []
+        for required_offset, deletion, index in waiting:
+            if required_offset <= low_watermark:
+                deletion.deleted(index, low_watermark, ErrorCode.NONE)
+            else:
+                self._deletions.append((required_offset, deletion, index))
 
     def _hand_on(self, change: IsrChange) -> None:
         """At most one proposal is out: the next goes when the one before is answered."""

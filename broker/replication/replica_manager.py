@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from quorate.broker.replication.appends import Appends
 from quorate.broker.replication.delayed import Deadlines, Wakeups
+from quorate.broker.replication.deletions import Deletions
 from quorate.broker.replication.fetcher import Follower
 from quorate.broker.replication.fetchers import Fetchers
 from quorate.broker.replication.fetches import Fetches
@@ -58,6 +59,7 @@ class ReplicaManager:
         self._deadlines = Deadlines(clock)
         wakeups = Wakeups(clock)
         self._appends = Appends(clock, self._deadlines, self.registry, on_failure)
+        self._deletions = Deletions(self._deadlines, self.registry)
         self._fetches = Fetches(
             self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
         )
@@ -88,6 +90,7 @@ class ReplicaManager:
             on_failure,
         )
         self.append = self._appends.append
+        self.delete_records = self._deletions.delete_records
         self.fetch = self._fetches.fetch
         self.fetch_as_replica = self._sessions.fetch
         self._timers: dict[str, Timer] = {}

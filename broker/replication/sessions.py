@@ -119,6 +119,7 @@ class ReplicaSession:
         self._moved: dict[Key, Hosted] = {}  # high watermark or log start
         self._awaiting: dict[Key, int] = {}  # since when
         self._last_fetch_ms = 0
+        self._hurried = False
         self._max_bytes = 0
         self._respond: Respond | None = None
         self._tick = 0
@@ -236,6 +237,9 @@ class ReplicaSession:
 
     def moved(self, hosted: Hosted, size_bytes: int) -> None:
         self._moved[hosted.key] = hosted
+        if not size_bytes:  # the log start: whoever deletes records waits for the followers
+            self._hurried = True
+            self._sessions.wakeups.wake(self._try)
 
     def changed(self, hosted: Hosted) -> None:
         key, wanted = hosted.key, self._wanted[hosted.key]
@@ -257,13 +261,14 @@ class ReplicaSession:
         self._answer()
 
     def _try(self) -> None:
-        if self._respond is not None and (self._refused or self._readable):
+        if self._respond is not None and (self._refused or self._readable or self._hurried):
             self._answer()
 
     def _answer(self) -> None:
         respond, self._respond = self._respond, None
         if respond is None:
             return
+        self._hurried = False
         self._sessions.deadlines.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._refused.values())

@@ -77,6 +77,7 @@ class TopicSettings:
                 replica_lag_time_max_ms=replication.replica_lag_time_max_ms,
                 max_message_bytes=configs["max.message.bytes"],
                 compacted="compact" in configs["cleanup.policy"],
+                deletes=deletes,
                 log_append_time=configs["message.timestamp.type"] == "LogAppendTime",
                 timestamp_before_max_ms=configs["message.timestamp.before.max.ms"],
                 timestamp_after_max_ms=configs["message.timestamp.after.max.ms"],

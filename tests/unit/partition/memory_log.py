@@ -52,5 +52,8 @@ class MemoryLog:
         self.epochs.clear()
         self.start_offset = self.end_offset = offset
 
+    def advance_start(self, offset: int) -> None:
+        self.start_offset = max(self.start_offset, offset)
+
     def assign_epoch(self, epoch: int) -> None:
         self.epochs.assign(epoch, self.end_offset)

@@ -1,0 +1,157 @@
+"""What admin clients ask about the logs on this broker: DeleteRecords (21), DescribeLogDirs (35),
+DescribeProducers (61). And DescribeClientQuotas (48), whose answer is that there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quorate.broker.kafka.metadata import INTERNAL_TOPICS
+from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+
+NOWHERE = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class LogsHandler:
+    replicas: Replicas
+    log_dir: str
+
+    def delete_records(self, context: RequestContext, request: DeleteRecordsRequest) -> None:
+        """Of internal topics nothing is deleted: their coordinators own them."""
+        asked = [
+            ToDelete(topic.name, each.partition_index, each.offset)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        allowed = [each for each in asked if each.topic not in INTERNAL_TOPICS]
+
+        def done(results: Sequence[Deleted]) -> None:
+            found = iter(results)
+            answers = [NOWHERE if each.topic in INTERNAL_TOPICS else next(found) for each in asked]
+            context.respond(deletion_response(request, answers))
+
+        self.replicas.delete_records(allowed, max(0, request.timeout_ms), done)
+
+    def describe_log_dirs(self, context: RequestContext, request: DescribeLogDirsRequest) -> None:
+        """There is one directory. The lag is that of a copy behind the log it will replace, and
+        nothing is copied between directories."""
+        wanted = None
+        if request.topics is not None:
+            wanted = {(each.topic, n) for each in request.topics for n in each.partitions}
+        topics: dict[str, list[DescribeLogDirsPartition]] = {}
+        for hosted in sorted(self.replicas.registry, key=lambda each: (each.topic, each.key[1])):
+            if wanted is not None and (hosted.topic, hosted.key[1]) not in wanted:
+                continue
+            topics.setdefault(hosted.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=hosted.key[1],
+                    partition_size=hosted.log.size_bytes,
+                    offset_lag=0,
+                    is_future_key=False,
+                )
+            )
+        directory = DescribeLogDirsResult(
+            log_dir=self.log_dir,
+            topics=tuple(
+                DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            ),
+        )
+        context.respond(DescribeLogDirsResponse(results=(directory,)))
+
+    def describe_producers(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> None:
+        context.respond(
+            DescribeProducersResponse(
+                topics=tuple(
+                    TopicResponse(
+                        name=topic.name,
+                        partitions=tuple(
+                            self._producers(topic.name, each) for each in topic.partition_indexes
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        )
+
+    def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
+        registry = self.replicas.registry
+        hosted = registry.find(topic, ZERO_UUID, partition_id)
+        if hosted is None:
+            error = registry.why_missing(topic, ZERO_UUID, partition_id)
+        else:
+            error = hosted.partition.leader_error()
+        if hosted is None or error:
+            return PartitionResponse(
+                partition_index=partition_id, error_code=error, error_message=error.message
+            )
+        return PartitionResponse(
+            partition_index=partition_id,
+            active_producers=tuple(
+                ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
+                    last_timestamp=producer.last_timestamp_ms,
+                )
+                for producer_id, producer in hosted.partition.producers.producers.items()
+            ),
+        )
+
+
+def deletion_response(
+    request: DeleteRecordsRequest, results: Sequence[Deleted]
+) -> DeleteRecordsResponse:
+    """`results` in the order of the request's partitions."""
+    answers = iter(results)
+    return DeleteRecordsResponse(
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    DeleteRecordsPartitionResult(
+                        partition_index=each.partition_index,
+                        low_watermark=answer.low_watermark,
+                        error_code=answer.error,
+                    )
+                    for each, answer in zip(topic.partitions, answers, strict=False)
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def no_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:
+    context.respond(DescribeClientQuotasResponse(entries=()))
