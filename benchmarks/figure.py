@@ -38,9 +38,9 @@ def rows(ours: Sequence[Figure], peer: Mapping[str, Figure], limits: Limits | No
 
 def row(figure: Figure, peer: Figure | None, limits: Limits | None) -> Row:
     ratio = of_limit = None
-    if peer is not None and peer.value and figure.value:
+    if peer is not None and peer.value > 0 and figure.value > 0:
         ratio = better_by(figure.value, peer.value, figure.more_is_better)
-    if limits is not None and figure.limit is not None and figure.value:
+    if limits is not None and figure.limit is not None and figure.value > 0:
         limit: float = getattr(limits, figure.limit)
         of_limit = better_by(figure.value, limit, figure.more_is_better)
     value = None if peer is None else peer.value
