@@ -2,15 +2,19 @@
 it leads.
 
 It follows the committed image: a partition that this broker comes to lead is loaded in the
-background (COORDINATOR_LOAD_IN_PROGRESS meanwhile), one that it loses is dropped at once
-(NOT_COORDINATOR). A new leader epoch on the same broker changes nothing.
+background, one that it loses is dropped at once (NOT_COORDINATOR). One whose leader epoch changed
+is loaded anew: another broker may have led it in between.
+
+Requests that come while their shard is loaded wait for it, up to PARKED_MS: the error that would
+send them away, COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin
+client does not ask again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -25,6 +29,10 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
+
+PARKED_MS = 1000
+MAX_PARKED = 1000
+"""Per shard."""
 
 logger = logging.getLogger("quorate.broker.groups")
 
@@ -45,13 +53,26 @@ class Replicas(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Led:
-    """One partition that this broker leads. `loading` ends as None, unless loading failed."""
+    """One partition that this broker leads."""
 
+    leader_epoch: int
     shard: Shard
     journal: ReplicatedJournal
     loading: Loading | None = None
     ready: bool = False
     failed: bool = False
+    parked: list[Parked] = field(default_factory=list)
+
+    def unpark(self, settle: Callable[[Parked], None]) -> None:
+        parked, self.parked = self.parked, []
+        for each in parked:
+            settle(each)
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    work: Callable[[Led], None]
+    refuse: Callable[[ErrorCode], None]
 
 
 class GroupCoordinator:
@@ -83,18 +104,25 @@ class GroupCoordinator:
 
     # --- who coordinates what
 
-    def led(self, group_id: str) -> Led:
-        """KafkaError when another broker coordinates the group, or this one not yet."""
+    def find(
+        self, group_id: str, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
+    ) -> None:
+        """`work` with what coordinates the group here, once it is loaded, or `refuse`."""
         topic = self._image.topic(OFFSETS_TOPIC)
         led = None
         if topic is not None:
             partition = partition_of(group_id, len(topic.partitions))
             led = self._led.get((topic.id, partition))
         if led is None or led.failed:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if not led.ready:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return led
+            refuse(ErrorCode.NOT_COORDINATOR)
+        elif led.ready:
+            work(led)
+        elif len(led.parked) < MAX_PARKED:
+            if not led.parked:
+                self._clock.call_later(PARKED_MS, partial(led.unpark, still_loading))
+            led.parked.append(Parked(work, refuse))
+        else:
+            refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def all_led(self) -> Iterator[Led]:
         """KafkaError while one of them is being loaded: a list would be incomplete."""
@@ -122,23 +150,25 @@ class GroupCoordinator:
 
     def _follow_leadership(self, image: MetadataImage) -> None:
         topic = image.topic(OFFSETS_TOPIC)
-        mine: dict[Key, None] = {}
+        mine: dict[Key, int] = {}
         if topic is not None:
             for partition_id in topic.partition_ids():
-                if topic.partitions[partition_id].leader == self._broker_id:
-                    mine[topic.id, partition_id] = None
-        for key in [each for each in self._led if each not in mine]:
-            self._drop(key)
+                partition = topic.partitions[partition_id]
+                if partition.leader == self._broker_id:
+                    mine[topic.id, partition_id] = partition.leader_epoch
+        for key in list(self._led):
+            if self._led[key].leader_epoch != mine.get(key):
+                self._drop(key)
         new = [key for key in mine if key not in self._led]
         for key in new:
-            self._led[key] = self._opened(key)
+            self._led[key] = self._opened(key, mine[key])
         if new:
             self._replicas.when_settled(self._load)
 
-    def _opened(self, key: Key) -> Led:
+    def _opened(self, key: Key, leader_epoch: int) -> Led:
         journal = ReplicatedJournal(self._clock, self._replicas.append, *key)
         shard = Shard(self.settings, self._clock, journal, self._new_member_id)
-        return Led(shard=shard, journal=journal)
+        return Led(leader_epoch=leader_epoch, shard=shard, journal=journal)
 
     def _load(self) -> None:
         """All that are led and open by now."""
@@ -147,7 +177,7 @@ class GroupCoordinator:
                 continue
             hosted = self._replicas.registry.get(key)
             if hosted is None or hosted.partition.leadership is None:
-                continue  # settled for an older image: another call follows
+                continue  # its directory is offline
             led.loading = Loading(
                 self._clock, hosted, led.shard, partial(self._loaded, key[1], led)
             )
@@ -161,14 +191,17 @@ class GroupCoordinator:
             count = len(led.shard.groups)
             if count:
                 logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
+            led.unpark(lambda each: each.work(led))
         else:
             led.failed = True
+            led.unpark(not_coordinator)
             logger.error("%s-%d cannot be loaded: %s", OFFSETS_TOPIC, partition, error)
 
     def _drop(self, key: Key) -> None:
         led = self._led.pop(key)
         if led.loading is not None:
             led.loading.cancel()
+        led.unpark(not_coordinator)
         led.journal.close()
         led.shard.close()
 
@@ -182,6 +215,14 @@ class GroupCoordinator:
 
     def _new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{uuid_to_text(random_uuid(self._random))}"
+
+
+def still_loading(parked: Parked) -> None:
+    parked.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def not_coordinator(parked: Parked) -> None:
+    parked.refuse(ErrorCode.NOT_COORDINATOR)
 
 
 def partition_of(group_id: str, partition_count: int) -> int:

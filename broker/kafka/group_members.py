@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.coordinator import GroupCoordinator, Led
 from quorate.broker.groups.joining import Join
 from quorate.broker.groups.rebalance import refused
 from quorate.broker.groups.reply import Reply
@@ -49,34 +49,36 @@ class GroupMembersHandler:
             check_group_id(request.group_id)
             if not shortest <= request.session_timeout_ms <= longest:
                 raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
-            shard = self.coordinator.led(request.group_id).shard
         except KafkaError as error:
             reply.fail(error.code)
             return
         rebalance_timeout_ms = request.rebalance_timeout_ms
-        shard.join(
-            Join(
-                request=request,
-                reply=reply,
-                client_id=context.client_id or "",
-                client_host=f"/{context.peer.host}",
-                rebalance_timeout_ms=request.session_timeout_ms
-                if rebalance_timeout_ms < 0
-                else rebalance_timeout_ms,
-                member_id_required=context.version >= MEMBER_ID_REQUIRED_SINCE,
-                can_skip_assignment=context.version >= SKIP_ASSIGNMENT_SINCE,
-            )
+        join = Join(
+            request=request,
+            reply=reply,
+            client_id=context.client_id or "",
+            client_host=f"/{context.peer.host}",
+            rebalance_timeout_ms=request.session_timeout_ms
+            if rebalance_timeout_ms < 0
+            else rebalance_timeout_ms,
+            member_id_required=context.version >= MEMBER_ID_REQUIRED_SINCE,
+            can_skip_assignment=context.version >= SKIP_ASSIGNMENT_SINCE,
         )
+        self.coordinator.find(request.group_id, lambda led: led.shard.join(join), reply.fail)
 
     def sync(self, context: RequestContext, request: SyncGroupRequest) -> None:
         reply = Reply(
             context.respond, lambda error: SyncGroupResponse(error_code=error, assignment=b"")
         )
-        try:
-            check_group_id(request.group_id)
-            self.coordinator.led(request.group_id).shard.sync(request, reply)
-        except KafkaError as error:
-            reply.fail(error.code)
+
+        def found(led: Led) -> None:
+            try:
+                led.shard.sync(request, reply)
+            except KafkaError as error:
+                reply.fail(error.code)
+
+        check_group_id(request.group_id)
+        self.coordinator.find(request.group_id, found, reply.fail)
 
     def heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> None:
         check_group_id(request.group_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.coordinator import GroupCoordinator, Led
 from quorate.broker.groups.shard import Shard
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 
@@ -20,13 +20,19 @@ def ask(
     refusal: Callable[[ErrorCode], T],
 ) -> None:
     """What `work` answers, once all that it may rest on is committed."""
-    try:
-        led = coordinator.led(group_id)
-        answer = work(led.shard)
-    except KafkaError as error:
-        done(refusal(error.code))
-        return
-    led.journal.when_committed(lambda error: done(refusal(error) if error else answer))
+
+    def refuse(error: ErrorCode) -> None:
+        done(refusal(error))
+
+    def found(led: Led) -> None:
+        try:
+            answer = work(led.shard)
+        except KafkaError as error:
+            refuse(error.code)
+            return
+        led.journal.when_committed(lambda error: refuse(error) if error else done(answer))
+
+    coordinator.find(group_id, found, refuse)
 
 
 def check_group_id(group_id: str) -> None:
