@@ -33,14 +33,14 @@ test: $(STAMP)
 	$(BIN)/pytest -q $(ARGS)
 
 # Not of the installation: the jars of another project, fetched only to be compared with.
-KAFKA_LIBS ?= .kafka/libs
+QUORATE_KAFKA_LIBS ?= .kafka/libs
 
-$(KAFKA_LIBS):
+$(QUORATE_KAFKA_LIBS):
 	mvn --quiet --file tests/kafka/pom.xml dependency:copy-dependencies \
-		-DoutputDirectory="$(abspath $(KAFKA_LIBS))"
+		-DoutputDirectory="$(abspath $(QUORATE_KAFKA_LIBS))"
 
-test-kafka: $(STAMP) | $(KAFKA_LIBS)
-	KAFKA_LIBS="$(KAFKA_LIBS)" $(BIN)/pytest -q -m kafka $(ARGS)
+test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
+	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m kafka $(ARGS)
 
 test-long: $(STAMP)
 	$(BIN)/pytest -q -m long --timeout 2400 $(ARGS)

@@ -45,7 +45,7 @@ def missing() -> str:
 
 
 def libs() -> Path:
-    return Path(os.environ.get("KAFKA_LIBS", ".kafka/libs"))
+    return Path(os.environ.get("QUORATE_KAFKA_LIBS", ".kafka/libs"))
 
 
 def kafka(name: str, *arguments: str, stdin: str = "") -> Ended:
