@@ -74,6 +74,7 @@ class Machine:
     disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
     process: Process | None = None
     stopping: bool = False
+    power_losses: int = 0
 
     @property
     def id(self) -> int:
@@ -197,6 +198,7 @@ class Cluster:
     def lose_power(self, machine: Machine) -> None:
         """What was not synced is gone, or any part of it."""
         self._end(machine, "power loss", power_loss=True)
+        machine.power_losses += 1
         machine.disk = machine.disk.crash()
 
     def _end(self, machine: Machine, how: str, *, power_loss: bool = False) -> None:
@@ -236,6 +238,16 @@ class Cluster:
         """The committed image of whoever is ahead."""
         images = [each.process.core.image for each in self.machines.values() if each.process]
         return max(images, key=lambda image: image.last.offset, default=MetadataImage())
+
+    def is_registered(self, machine: Machine) -> bool:
+        """Runs, and the log knows this incarnation of it."""
+        broker = self.newest_image().brokers.get(machine.id)
+        process = machine.process
+        return (
+            broker is not None
+            and process is not None
+            and broker.incarnation_id == process.core.incarnation
+        )
 
     def fail(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -92,6 +92,7 @@ class Invariants:
         self._leaders: dict[tuple[Key, int], int] = {}
         self._isrs: dict[tuple[Key, int], tuple[int, ...]] = {}
         self._seen: dict[str, Seen] = {}
+        self._rejoined: dict[tuple[str, int, Key], None] = {}
         cluster.started = self._watch
         cluster.dying = self._sweep_process
 
@@ -178,6 +179,8 @@ class Invariants:
 
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
         partition, key = hosted.partition, hosted.key
+        if machine.power_losses and not self._has_rejoined(machine, key):
+            return
         high_watermark = partition.high_watermark
         before = seen.high_watermarks.get(key, 0)
         if high_watermark < before:
@@ -194,6 +197,16 @@ class Invariants:
             committed = self.committed(key)
             for data in unread(hosted, seen.checked.get(key, 0), high_watermark):
                 seen.checked[key] = committed.holds(machine.name, data, high_watermark)
+
+    def _has_rejoined(self, machine: Machine, key: Key) -> bool:
+        """After a power loss, what is left below a replica's checkpointed high watermark says
+        nothing (a truncation may be undone) until it is in the ISR again."""
+        rejoined = (machine.name, machine.power_losses, key)
+        if rejoined not in self._rejoined and self._cluster.is_registered(machine):
+            value = self._cluster.newest_image().partition(*key)
+            if value is not None and machine.id in value.isr:
+                self._rejoined[rejoined] = None
+        return rejoined in self._rejoined
 
     # -- claims ----------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from quorate.quorum.metadata.image import MetadataImage
 from tests.sim.cluster import Cluster, Machine
 
 Undo = Callable[[], None]
@@ -54,17 +53,6 @@ PROFILES = (
     Profile(name="rough", pause_s=0.7, at_once=2, weights=EVERYTHING),
     Profile(name="hell", pause_s=0.25, at_once=4, min_s=0.01, max_s=2.0, weights=EVERYTHING),
 )
-
-
-def is_registered(machine: Machine, image: MetadataImage) -> bool:
-    """Runs, and everybody knows this incarnation of it."""
-    broker = image.brokers.get(machine.id)
-    process = machine.process
-    return (
-        broker is not None
-        and process is not None
-        and broker.incarnation_id == process.core.incarnation
-    )
 
 
 def isr_changes_under_way(cluster: Cluster) -> bool:
@@ -162,7 +150,7 @@ class Nemesis:
 
     def _is_fragile(self) -> bool:
         broker = self._fragile
-        if broker is not None and is_registered(broker, self._cluster.newest_image()):
+        if broker is not None and self._cluster.is_registered(broker):
             self._fragile = None
         return self._fragile is not None
 

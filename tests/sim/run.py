@@ -25,7 +25,7 @@ from tests.sim.nemesis import PROFILES, Nemesis, Profile
 
 SWEEP_S = 0.01
 FAULTS_S = 12.0
-LIVENESS_S = 25.0
+LIVENESS_S = 12.0
 """Virtual time after healing within which everything has to work again."""
 PLACES: list[Place] = [("data", 0), ("data", 1), ("data", 2)]
 LOOSE: list[Place] = [("loose", 0)]
@@ -254,6 +254,8 @@ def run_seed(
 def shape_of(seed: int) -> Shape:
     random = Random(f"{seed}/shape")
     return Shape(
+        controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
+        brokers=random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
         replication_port=random.choice((0, 9094)),
         overrides={"quorate.hints.enable": random.choice(("true", "true", "true", "false"))},
     )
