@@ -38,7 +38,7 @@ class State(enum.Enum):
 
     NOT_RUNNING = "not running"
     STARTING = "starting"
-    RECOVERY = "recovery"
+    RECOVERY = "recovering"
     RUNNING = "running"
     PENDING_CONTROLLED_SHUTDOWN = "pending controlled shutdown"
     SHUTTING_DOWN = "shutting down"
