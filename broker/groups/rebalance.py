@@ -102,7 +102,7 @@ class Rebalance:
         group.enter(State.PREPARING_REBALANCE, self._clock.wall_ms())
         if initial:
             delay_ms = self._settings.initial_rebalance_delay_ms
-            left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+            left_ms = max(group.rebalance_timeout_ms - delay_ms, 0) if delay_ms else 0
             self._wait_for_more(group, delay_ms, left_ms)
         elif group.all_joined:
             self.complete_join(group)

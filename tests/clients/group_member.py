@@ -51,7 +51,7 @@ def confluent(bootstrap: str, group: str, topic: str) -> None:
 
 
 def kafka_python(bootstrap: str, group: str, topic: str) -> None:
-    from kafka import KafkaConsumer
+    from tests.clients.kafka_python import KafkaConsumer
 
     consumer = KafkaConsumer(
         topic,
@@ -79,7 +79,7 @@ def aiokafka(bootstrap: str, group: str, topic: str) -> None:
 
 
 async def _aiokafka(bootstrap: str, group: str, topic: str) -> None:
-    from aiokafka import AIOKafkaConsumer
+    from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
     consumer = AIOKafkaConsumer(
         topic,
