@@ -288,7 +288,10 @@ class LogManager:
         high_watermarks: Iterable[tuple[PartitionName, int]],
         done: Callable[[BaseException | None], None],
     ) -> None:
-        """All durable, then the clean shutdown file, last. Nothing may be appended any more."""
+        """All durable, then the clean shutdown file, last. Nothing may be appended any more.
+
+        After a crash there is no such file as long as a log was not opened, and so not recovered:
+        it would be trusted unread at the next start."""
         self._high_watermarks.update(high_watermarks)
 
         def submit() -> None:
@@ -313,4 +316,7 @@ class LogManager:
         self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
         self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
         self._files.write(checkpoints.START_OFFSETS_NAME, self._start_offsets)
-        checkpoints.write_clean_shutdown(self._disk, self.log_dir, broker_epoch)
+        if self._clean or not self._found:
+            # One that stopped before it registered leaves what it found, as of that epoch.
+            epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
+            checkpoints.write_clean_shutdown(self._disk, self.log_dir, epoch)

@@ -65,6 +65,32 @@ def test_killed_broker_says_so(cluster: Cluster) -> None:
     assert cluster.offsets(topic)[1][0] == 3
 
 
+def test_stopped_before_its_logs_were_recovered(cluster: Cluster) -> None:
+    """Found by simulation seed 7015: killed, started, and stopped in order before the controller
+    had taken its registration, it left a clean shutdown file; the next start trusted logs that
+    nobody had read since the crash, and acknowledged records were gone."""
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    cluster.start(1, cluster.kill(1))
+    disk = cluster.shut_down(1)
+    assert not disk.exists(f"{LOG_DIR}/{checkpoints.CLEAN_SHUTDOWN_NAME}")
+    cluster.start(1, disk)
+    cluster.run(20)
+    assert cluster.offsets(topic)[1][0] == 3
+
+
+def test_clean_shutdown_outlives_a_start_that_opened_nothing(cluster: Cluster) -> None:
+    cluster.create("t", [ALONE])
+    cluster.run(20)
+    epoch = cluster.nodes[1].epoch
+    node = cluster.start(1, cluster.shut_down(1))
+    logs = node.replicas.logs
+    logs.close(-1, (), lambda error: None)
+    cluster.run(20)
+    assert checkpoints.take_clean_shutdown(node.disk, LOG_DIR) == epoch
+
+
 def test_power_cut_keeps_what_was_flushed(make_cluster: MakeCluster) -> None:
     for seed in range(8):
         cluster = make_cluster(brokers=1, seed=seed, flush_checkpoint_interval_ms=1000)
