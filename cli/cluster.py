@@ -1,4 +1,4 @@
-"""`quorate cluster`: kafka-cluster's cluster-id."""
+"""`quorate cluster`: kafka-cluster's cluster-id and unregister."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.quorum.rpc.kafka.schemas.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 
 
@@ -38,6 +42,32 @@ def cluster_id(
     ) as admin:
         found = describe_cluster(admin).cluster_id
     click.echo(json.dumps({"cluster_id": found}) if output == "json" else f"Cluster ID: {found}")
+
+
+@cluster.command()
+@cluster_options(controllers=True)
+@click.option("--id", "-i", "broker_id", type=int, required=True, help="The broker's id.")
+def unregister(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    broker_id: int,
+) -> None:
+    """Take away the registration of a broker that will not come back."""
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        answer = admin.change(
+            UnregisterBrokerRequest(broker_id=broker_id),
+            UnregisterBrokerResponse,
+            lambda answer: [answer.error_code],
+        )
+    check(answer.error_code, answer.error_message)
+    click.echo(f"Broker {broker_id} is no longer registered.")
 
 
 def describe_cluster(admin: Admin, *, fenced: bool = False) -> DescribeClusterResponse:

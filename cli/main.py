@@ -21,15 +21,22 @@ class Lazy:
 
 
 COMMANDS = {
-    "cluster": Lazy("cluster", "The cluster's id."),
+    "broker-api-versions": Lazy("broker_api_versions", "What each broker's port serves."),
+    "cluster": Lazy("cluster", "The cluster's id; taking a broker's registration away."),
     "configs": Lazy("configs", "Describe and alter the configs of topics and brokers."),
     "console-consumer": Lazy("console_consumer", "Print the records of a topic."),
     "console-producer": Lazy("console_producer", "Send the lines of standard input to a topic."),
+    "delete-records": Lazy("delete_records", "Delete the oldest records of partitions."),
     "demo": Lazy("demo.command", "Kill a leader and the controller under load; verify.", True),
     "down": Lazy("up", "Stop a cluster that `up` started."),
     "dump-log": Lazy("dump_log", "Print what is in log segments, snapshots and indexes."),
+    "features": Lazy("features", "Which features the cluster has, in which versions."),
+    "get-offsets": Lazy("get_offsets", "Where partitions begin, end, or were at a time."),
     "history": Lazy("history", "What happened: Spark over the metadata log."),
+    "leader-election": Lazy("leader_election", "Elect preferred leaders, or unclean ones."),
+    "log-dirs": Lazy("log_dirs", "Size of every replica, by broker and directory."),
     "metadata-quorum": Lazy("metadata_quorum", "The quorum: leader, epoch, lag of every replica."),
+    "reassign-partitions": Lazy("reassign_partitions", "Move replicas between brokers."),
     "server": Lazy("server", "Run one node from its .properties file."),
     "status": Lazy("status", "The cluster at a glance."),
     "storage": Lazy("storage", "Format data directories and look at them."),

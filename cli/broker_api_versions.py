@@ -1,0 +1,93 @@
+"""`quorate broker-api-versions`: kafka-broker-api-versions' lines."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataResponseBroker
+
+# What clients never ask, as in Kafka 4.1: told only when a broker offers it.
+BETWEEN_NODES = frozenset(
+    {
+        *range(ApiKey.LEADER_AND_ISR, ApiKey.OFFSET_COMMIT),
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ENVELOPE,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
+
+
+@click.command()
+@cluster_options()
+@format_option
+def broker_api_versions(
+    bootstrap_server: str | None, command_config: str | None, timeout_s: float | None, output: str
+) -> None:
+    """What each broker's port serves, and the newest version that we speak."""
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        for broker in sorted(admin.metadata(()).brokers, key=lambda each: each.node_id):
+            tell(admin, broker, output)
+
+
+def tell(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
+    name = (
+        f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} "
+        "isFenced: false)"
+    )
+    request = ApiVersionsRequest(client_software_name="quorate-cli", client_software_version="1")
+    try:
+        answer = admin.ask_node(broker.node_id, request, ApiVersionsResponse)
+    except ConnectionLost as error:
+        click.echo(f"{name} -> ERROR: {error}")
+        return
+    if output == "json":
+        offers = {each.api_key: [each.min_version, each.max_version] for each in answer.api_keys}
+        click.echo(json.dumps({"broker": broker.node_id, "apis": offers}))
+        return
+    offered = {each.api_key: line(each) for each in answer.api_keys}
+    for key in ApiKey:
+        if key not in offered and key not in BETWEEN_NODES:
+            offered[key] = f"{api_name(key)}({key.value}): UNSUPPORTED"
+    rows = ",\n\t".join(text for _, text in sorted(offered.items()))
+    click.echo(f"{name} -> (\n\t{rows}\n)")
+
+
+def line(offer: ApiVersion) -> str:
+    low, high = offer.min_version, offer.max_version
+    versions = str(low) if low == high else f"{low} to {high}"
+    known = offer.api_key in ApiKey.__members__.values()
+    text = f"{api_name(offer.api_key) if known else 'UNKNOWN'}({offer.api_key}): {versions}"
+    api = APIS.get(offer.api_key)
+    if api is None:
+        return text
+    if api.max_version < low:
+        return f"{text} [unusable: node too new]"
+    if high < api.min_version:
+        return f"{text} [unusable: node too old]"
+    return f"{text} [usable: {min(api.max_version, high)}]"
+
+
+def api_name(key: int) -> str:
+    return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))

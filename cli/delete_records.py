@@ -1,0 +1,90 @@
+"""`quorate delete-records`: kafka-delete-records' options, file and lines."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.errors import Refused
+from quorate.cli.leader_election import java_text
+from quorate.cli.partition_files import duplicates, entries, text_of
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import topics as schemas
+
+
+@click.command()
+@cluster_options()
+@click.option(
+    "--offset-json-file",
+    type=click.Path(),
+    required=True,
+    help='{"partitions": [{"topic": "t", "partition": 0, "offset": 5}], "version": 1}; '
+    "-1: everything.",
+)
+@format_option
+def delete_records(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    offset_json_file: str,
+    output: str,
+) -> None:
+    """Delete the records of partitions that are older than an offset."""
+    found = entries(offset_json_file, "partitions", {"topic": str, "partition": int, "offset": int})
+    keys = [(entry["topic"], entry["partition"]) for entry in found]
+    twice = duplicates(keys)
+    if twice:
+        raise Refused(f"Offset json file contains duplicate topic partitions: {','.join(twice)}")
+    offsets = {key: entry["offset"] for key, entry in zip(keys, found, strict=True)}
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        if output == "text":
+            click.echo("Executing records delete operation")
+        results = delete(admin, offsets)
+    if output == "json":
+        shown = [
+            {"partition": text_of(key), "error": ErrorCode.of(error).name, "low_watermark": low}
+            for key, (error, low) in results.items()
+        ]
+        click.echo(json.dumps(shown, indent=2))
+        return
+    click.echo("Records delete operation completed:")
+    for key, (error, low_watermark) in results.items():
+        if error:
+            click.echo(f"partition: {text_of(key)}\terror: {java_text(error, None)}")
+        else:
+            click.echo(f"partition: {text_of(key)}\tlow_watermark: {low_watermark}")
+
+
+def delete(admin: Admin, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Answer]:
+    """(error, low watermark) of each; twice is the same as once."""
+
+    def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
+        request = schemas.DeleteRecordsRequest(
+            topics=tuple(
+                schemas.DeleteRecordsTopic(
+                    name=topic,
+                    partitions=tuple(
+                        schemas.DeleteRecordsPartition(
+                            partition_index=each, offset=offsets[topic, each]
+                        )
+                        for each in partitions
+                    ),
+                )
+                for topic, partitions in topics.items()
+            ),
+            timeout_ms=admin.timeout_ms,
+        )
+        answer = admin.ask_node(leader, request, schemas.DeleteRecordsResponse)
+        return {
+            (topic.name, each.partition_index): (each.error_code, each.low_watermark)
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    return ask_leaders(admin, sorted(offsets), ask)

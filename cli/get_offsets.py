@@ -1,0 +1,165 @@
+"""`quorate get-offsets`: kafka-get-offsets' options and lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.errors import Refused
+from quorate.cli.leader_election import java_text
+from quorate.cli.partition_files import text_of
+from quorate.cli.topic_view import INTERNAL_TOPICS, matching
+from quorate.quorum.rpc.kafka.schemas import list_offsets as schemas
+
+CONSUMER = -1
+UNKNOWN_OFFSET = -1
+TIMES = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+}
+PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+Wanted = Callable[[TopicPartition], bool]
+
+
+@click.command()
+@cluster_options()
+@click.option("--topic", help="A topic, or a regular expression for topics.")
+@click.option("--partitions", metavar="ID,...", help="Only these partitions.")
+@click.option(
+    "--topic-partitions",
+    metavar="TOPIC:ID,...",
+    help="topic, topic:3, topic:0-3 (3 excluded), topic:5-, topic:-3, or :3.",
+)
+@click.option("--time", default="latest", help="A timestamp in ms, or " + ", ".join(TIMES) + ".")
+@click.option("--exclude-internal-topics", is_flag=True, help="Leave internal topics out.")
+@format_option
+def get_offsets(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    topic: str | None,
+    partitions: str | None,
+    topic_partitions: str | None,
+    time: str,
+    exclude_internal_topics: bool,
+    output: str,
+) -> None:
+    """Where partitions begin, end, or were at a time."""
+    if topic_partitions and (topic or partitions):
+        raise Refused("--topic-partitions cannot be used with --topic or --partitions")
+    timestamp = parse_time(time)
+    wanted = by_rules(topic_partitions) if topic_partitions else by_names(topic, partitions)
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        keys = [
+            (each.name, partition.partition_index)
+            for each in admin.metadata(None).topics
+            if each.name is not None
+            and not (exclude_internal_topics and each.name in INTERNAL_TOPICS)
+            for partition in each.partitions
+        ]
+        keys = sorted(filter(wanted, keys), key=text_of)
+        if not keys:
+            raise Refused("Could not match any topic-partitions with the specified filters")
+        found = offsets_at(admin, keys, timestamp)
+    for key, (error, _) in found.items():
+        if error:
+            click.echo(
+                f"Skip getting offsets for topic-partition {text_of(key)} due to error: "
+                f"{java_text(error, None)}",
+                err=True,
+            )
+    known = {key: at for key, (error, at) in found.items() if not error and at != UNKNOWN_OFFSET}
+    if output == "json":
+        rows = [{"topic": t, "partition": p, "offset": at} for (t, p), at in known.items()]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for (name, partition), offset in known.items():
+        click.echo(f"{name}:{partition}:{offset}")
+
+
+def offsets_at(
+    admin: Admin, keys: list[TopicPartition], timestamp: int
+) -> dict[TopicPartition, Answer]:
+    def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
+        request = schemas.ListOffsetsRequest(
+            replica_id=CONSUMER,
+            topics=tuple(
+                schemas.ListOffsetsTopic(
+                    name=topic,
+                    partitions=tuple(
+                        schemas.ListOffsetsPartition(partition_index=each, timestamp=timestamp)
+                        for each in partitions
+                    ),
+                )
+                for topic, partitions in topics.items()
+            ),
+        )
+        answer = admin.ask_node(leader, request, schemas.ListOffsetsResponse)
+        return {
+            (topic.name, each.partition_index): (each.error_code, each.offset)
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    return ask_leaders(admin, keys, ask)
+
+
+def parse_time(text: str) -> int:
+    if text in TIMES:
+        return TIMES[text]
+    try:
+        return int(text)
+    except ValueError:
+        names = " / ".join(f"{number} or {name}" for name, number in TIMES.items())
+        raise Refused(
+            f"Malformed time argument {text}. Please use {names}, or a specified long format "
+            "timestamp"
+        ) from None
+
+
+def by_names(topic: str | None, partitions: str | None) -> Wanted:
+    try:
+        numbers = {int(each) for each in partitions.split(",")} if partitions else set()
+    except ValueError:
+        raise Refused(
+            "--partitions expects a comma separated list of numeric partition ids, but received: "
+            f"{partitions}"
+        ) from None
+
+    def wanted(key: TopicPartition) -> bool:
+        named = bool(matching([key[0]], topic, exclude_internal=False))
+        return named and (not numbers or key[1] in numbers)
+
+    return wanted
+
+
+def by_rules(text: str) -> Wanted:
+    rules = [rule(each) for each in text.split(",")]
+    return lambda key: any(each(key) for each in rules)
+
+
+def rule(text: str) -> Wanted:
+    """`TOPIC:PARTITIONS`, both of which may be left out."""
+    found = PATTERN.fullmatch(text)
+    if found is None:
+        raise Refused(f"Invalid rule specification: {text}")
+    topic, one, lowest, highest = found.groups()
+    first = int(one or lowest or 0)
+    end = int(one) + 1 if one else int(highest) if highest else None
+
+    def wanted(key: TopicPartition) -> bool:
+        named = bool(matching([key[0]], topic or None, exclude_internal=False))
+        return named and key[1] >= first and (end is None or key[1] < end)
+
+    return wanted

@@ -1,0 +1,118 @@
+"""The JSON files of Kafka's tools: which partitions, and what of each. Mistakes are told with the
+file and the line, or the entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from quorate.cli.errors import Refused
+from quorate.cli.reassignment_plan import Assignment
+
+TopicPartition = tuple[str, int]
+VERSION = 1
+KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+
+
+def text_of(partition: TopicPartition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+def read_json(path: str) -> dict[str, Any]:
+    try:
+        value = json.loads(Path(path).read_text())
+    except json.JSONDecodeError as error:
+        raise Refused(f"{path}:{error.lineno}: {error.msg}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {error}") from None
+    if not isinstance(value, dict):
+        raise Refused(f"{path}: the value must be an object")
+    version = value.get("version", VERSION)
+    if version != VERSION:
+        raise Refused(f"{path}: Not supported version field value {version}")
+    return value
+
+
+def entries(path: str, name: str, fields: dict[str, type]) -> list[dict[str, Any]]:
+    """The objects of the list `name`, each with `fields` of those types at least."""
+    found = read_json(path).get(name)
+    if not isinstance(found, list):
+        raise Refused(f"{path}: {name!r} must be a list")
+    for number, entry in enumerate(found):
+        if not isinstance(entry, dict):
+            raise Refused(f"{path}: {name}[{number}] must be an object")
+        for field, kind in fields.items():
+            value = entry.get(field)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise Refused(f"{path}: {name}[{number}].{field} must be {KINDS[kind]}")
+    return found
+
+
+def read_partitions(path: str) -> list[tuple[TopicPartition, dict[str, Any]]]:
+    found = entries(path, "partitions", {"topic": str, "partition": int})
+    return [((entry["topic"], entry["partition"]), entry) for entry in found]
+
+
+def duplicates(partitions: Sequence[TopicPartition]) -> list[str]:
+    twice = {each for each in partitions if partitions.count(each) > 1}
+    return [text_of(each) for each in sorted(twice)]
+
+
+def read_topics(path: str) -> list[str]:
+    topics = [entry["topic"] for entry in entries(path, "topics", {"topic": str})]
+    twice = sorted({each for each in topics if topics.count(each) > 1})
+    if twice:
+        raise Refused(f"List of topics to reassign contains duplicate entries: {','.join(twice)}")
+    return topics
+
+
+def read_assignment(path: str) -> Assignment:
+    found = entries(path, "partitions", {"topic": str, "partition": int, "replicas": list})
+    keys = [(entry["topic"], entry["partition"]) for entry in found]
+    if not keys:
+        raise Refused("Partition reassignment list cannot be empty")
+    twice = duplicates(keys)
+    if twice:
+        raise Refused(
+            f"Partition reassignment contains duplicate topic partitions: {','.join(twice)}"
+        )
+    for key, entry in zip(keys, found, strict=True):
+        check_replicas(path, key, entry)
+    return {key: tuple(entry["replicas"]) for key, entry in zip(keys, found, strict=True)}
+
+
+def check_replicas(path: str, key: TopicPartition, entry: dict[str, Any]) -> None:
+    replicas = entry["replicas"]
+    if not all(isinstance(each, int) for each in replicas):
+        raise Refused(f"{path}: replicas of {text_of(key)} must be integers")
+    if not replicas:
+        raise Refused("Partition replica list cannot be empty")
+    twice = sorted({each for each in replicas if replicas.count(each) > 1})
+    if twice:
+        raise Refused(
+            "Partition replica lists may not contain duplicate entries: "
+            f"{text_of(key)} contains multiple entries for {','.join(map(str, twice))}"
+        )
+    log_dirs = entry.get("log_dirs", ["any"] * len(replicas))
+    if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
+        raise Refused(
+            f"Size of replicas list {replicas} is different from size of log dirs list {log_dirs} "
+            f"for partition {text_of(key)}"
+        )
+    if any(each != "any" for each in log_dirs):
+        raise Refused(f'log_dirs of {text_of(key)}: only "any": a broker has one log directory')
+
+
+def assignment_json(assignment: Assignment) -> str:
+    partitions = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "replicas": list(replicas),
+            "log_dirs": ["any"] * len(replicas),
+        }
+        for (topic, partition), replicas in sorted(assignment.items())
+    ]
+    return json.dumps({"version": VERSION, "partitions": partitions}, separators=(",", ":"))

@@ -1,0 +1,307 @@
+"""`quorate reassign-partitions`: kafka-reassign-partitions' options, files and lines, and plans of
+its own: `--replication-factor N --topic T` (KAFKA-1543), shown, and carried out with --execute.
+
+Beyond Kafka: --generate moves no replica that may stay, and --cancel also takes back what only adds
+replicas. Throttles of running reassignments are cleared, not set: Quorate does not throttle.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from quorate.cli import partition_files, reassignments
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.errors import Refused
+from quorate.cli.partition_files import TopicPartition, assignment_json, text_of
+from quorate.cli.reassignment_plan import Assignment, Impossible, replica_counts, resized, spread
+
+ACTIONS = ("generate", "execute", "verify", "cancel", "list")
+EXISTING = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to "
+    "override this and create a new partition assignment in addition to the existing one. The "
+    "--additional flag can also be used to change the throttle by resubmitting the current "
+    "reassignment."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    reassignment_json_file: str | None
+    topics_to_move_json_file: str | None
+    broker_list: str | None
+    topic: tuple[str, ...]
+    replication_factor: int | None
+    additional: bool
+    disable_rack_aware: bool
+    preserve_throttles: bool
+    output: str
+
+    @property
+    def plans(self) -> bool:
+        return self.replication_factor is not None
+
+
+class Failed(Refused):
+    """Kafka's tool says so on standard output."""
+
+    def show(self, file: Any = None) -> None:
+        click.echo(self.message)
+
+
+@click.command()
+@cluster_options(controllers=True)
+@click.option("--generate", "do_generate", is_flag=True, help="Propose a plan; nothing is moved.")
+@click.option("--execute", "do_execute", is_flag=True, help="Start what the file says.")
+@click.option("--verify", "do_verify", is_flag=True, help="How far what the file says is.")
+@click.option("--cancel", "do_cancel", is_flag=True, help="Take back what the file says.")
+@click.option("--list", "do_list", is_flag=True, help="What is being reassigned.")
+@click.option("--reassignment-json-file", type=click.Path(), help="The plan.")
+@click.option("--topics-to-move-json-file", type=click.Path(), help="Topics for --generate.")
+@click.option("--broker-list", metavar="ID,ID,...", help="Brokers that may be used.")
+@click.option("--topic", multiple=True, help="With --replication-factor: a topic to change.")
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    help="Plan this many replicas for --topic; alone the plan is shown, with --execute started.",
+)
+@click.option("--additional", is_flag=True, help="Although another reassignment runs.")
+@click.option("--disable-rack-aware", is_flag=True, help="Do not look at racks.")
+@click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
+@format_option
+def reassign_partitions(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    do_generate: bool,
+    do_execute: bool,
+    do_verify: bool,
+    do_cancel: bool,
+    do_list: bool,
+    **rest: Any,
+) -> None:
+    """Move replicas between brokers, or change how many there are."""
+    arguments = Arguments(**rest)
+    flags = (do_generate, do_execute, do_verify, do_cancel, do_list)
+    chosen = [name for name, wanted in zip(ACTIONS, flags, strict=True) if wanted]
+    if not chosen and arguments.plans:
+        chosen = ["generate"]
+    if len(chosen) != 1:
+        actions = ", ".join(f"--{each}" for each in ACTIONS)
+        raise click.UsageError(f"Command must include exactly one action: {actions}")
+    check_arguments(chosen[0], arguments, controllers=bool(bootstrap_controller))
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        try:
+            RUN[chosen[0]](admin, arguments)
+        except Failed:
+            raise
+        except (Refused, Impossible) as error:
+            message = error.message if isinstance(error, Refused) else str(error)
+            raise Failed(f"Error: {message}") from None
+
+
+def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
+    if controllers and action not in ("list", "cancel"):
+        raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')
+    if arguments.plans:
+        if action not in ("generate", "execute") or not arguments.topic:
+            raise click.UsageError(
+                "--replication-factor goes with --topic, and with --execute to start the plan"
+            )
+        return
+    if action in ("execute", "verify", "cancel") and not arguments.reassignment_json_file:
+        raise click.UsageError('Missing required argument "[reassignment-json-file]"')
+    if action == "generate":
+        for name in ("topics_to_move_json_file", "broker_list"):
+            if not getattr(arguments, name):
+                raise click.UsageError(f'Missing required argument "[{name.replace("_", "-")}]"')
+
+
+def generate(admin: Admin, arguments: Arguments) -> None:
+    before, plan = planned(admin, arguments)
+    if arguments.output == "json":
+        click.echo(assignment_json(plan))
+        return
+    click.echo(f"Current partition replica assignment\n{assignment_json(before)}\n")
+    click.echo(f"Proposed partition reassignment configuration\n{assignment_json(plan)}")
+
+
+def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]:
+    """(what is, what shall be)."""
+    racks = reassignments.brokers(admin)
+    if arguments.broker_list:
+        chosen = parse_brokers(arguments.broker_list)
+        reassignments.check_brokers(racks, chosen)
+        racks = {each: racks[each] for each in chosen}
+    usable = dict.fromkeys(racks) if arguments.disable_rack_aware else reassignments.usable(racks)
+    if arguments.replication_factor is not None:
+        before = reassignments.assignment_of(admin, arguments.topic)
+        loads = replica_counts(reassignments.current(admin, None).values())
+        return before, resized(before, usable, arguments.replication_factor, loads)
+    assert arguments.topics_to_move_json_file is not None
+    topics = partition_files.read_topics(arguments.topics_to_move_json_file)
+    before = reassignments.assignment_of(admin, topics)
+    return before, spread(before, usable)
+
+
+def parse_brokers(text: str) -> list[int]:
+    try:
+        found = [int(each) for each in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--broker-list: value {text!r} must be ID,ID,...") from None
+    twice = sorted({each for each in found if found.count(each) > 1})
+    if twice:
+        raise Refused(f"Broker list contains duplicate entries: {','.join(map(str, twice))}")
+    return sorted(found)
+
+
+def execute(admin: Admin, arguments: Arguments) -> None:
+    if arguments.plans:
+        _, plan = planned(admin, arguments)
+    else:
+        assert arguments.reassignment_json_file is not None
+        plan = partition_files.read_assignment(arguments.reassignment_json_file)
+    if not arguments.additional and reassignments.ongoing_reassignments(admin):
+        raise Failed(EXISTING)
+    wanted = [each for replicas in plan.values() for each in replicas]
+    reassignments.check_brokers(reassignments.brokers(admin), wanted)
+    topics = sorted({topic for topic, _ in plan})
+    before = reassignments.assignment_of(admin, topics)
+    for key in plan:
+        if key not in before:
+            raise Refused(f"Partition {text_of(key)} does not exist")
+    rollback = {key: before[key] for key in plan}
+    click.echo(f"Current partition replica assignment\n\n{assignment_json(rollback)}\n")
+    click.echo("Save this to use as the --reassignment-json-file option during rollback")
+    errors = reassignments.reassign(admin, dict(plan))
+    if errors:
+        raise Failed("\n".join(["Error reassigning partition(s):", *error_lines(errors)]))
+    click.echo(
+        f"Successfully started partition reassignment{plural(plan)} for "
+        f"{reassignments.joined(plan)}"
+    )
+
+
+def verify(admin: Admin, arguments: Arguments) -> None:
+    assert arguments.reassignment_json_file is not None
+    plan = partition_files.read_assignment(arguments.reassignment_json_file)
+    ongoing = reassignments.ongoing_reassignments(admin)
+    present = reassignments.current(admin, sorted({topic for topic, _ in plan}))
+    if arguments.output == "json":
+        states = [
+            {
+                "topic": topic,
+                "partition": partition,
+                "ongoing": (topic, partition) in ongoing,
+                "replicas": list(present.get((topic, partition), ())),
+                "target": list(plan[topic, partition]),
+            }
+            for topic, partition in sorted(plan)
+        ]
+        click.echo(json.dumps(states, indent=2))
+        return
+    click.echo("Status of partition reassignment:")
+    for key in sorted(plan):
+        if key in ongoing:
+            click.echo(f"Reassignment of partition {text_of(key)} is still in progress.")
+        else:
+            click.echo(done_line(key, present.get(key, ()), plan[key]))
+    click.echo()
+    if not ongoing and not arguments.preserve_throttles:
+        clear_throttles(admin, plan)
+
+
+def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, ...]) -> str:
+    if present == target:
+        return f"Reassignment of partition {text_of(key)} is completed."
+    return (
+        f"There is no active reassignment of partition {text_of(key)}, but replica set is "
+        f"{','.join(map(str, present))} rather than {','.join(map(str, target))}."
+    )
+
+
+def clear_throttles(admin: Admin, plan: Assignment) -> None:
+    known = set(reassignments.brokers(admin)).union(*plan.values())
+    ids, topics = sorted(known), sorted({topic for topic, _ in plan})
+    click.echo(f"Clearing broker-level throttles on broker{plural(ids)} {','.join(map(str, ids))}")
+    click.echo(f"Clearing topic-level throttles on topic{plural(topics)} {','.join(topics)}")
+    reassignments.clear_throttles(admin, ids, topics)
+
+
+def cancel(admin: Admin, arguments: Arguments) -> None:
+    assert arguments.reassignment_json_file is not None
+    plan = partition_files.read_assignment(arguments.reassignment_json_file)
+    ongoing = reassignments.ongoing_reassignments(admin)
+    active = [key for key in plan if key in ongoing]
+    if active:
+        errors = reassignments.reassign(admin, dict.fromkeys(active))
+        if errors:
+            first = f"Error cancelling partition reassignment{plural(errors)} for:"
+            raise Failed("\n".join([first, *error_lines(errors)]))
+        click.echo(
+            f"Successfully cancelled partition reassignment{plural(active)} for: "
+            f"{reassignments.joined(active)}"
+        )
+    else:
+        click.echo("None of the specified partition reassignments are active.")
+    click.echo("None of the specified partition moves are active.", nl=False)
+    if arguments.preserve_throttles or admin.endpoint_type != 1:
+        click.echo()
+    else:
+        clear_throttles(admin, plan)
+
+
+def list_reassignments(admin: Admin, arguments: Arguments) -> None:
+    ongoing = reassignments.ongoing_reassignments(admin)
+    if arguments.output == "json":
+        found = [
+            {
+                "topic": topic,
+                "partition": partition,
+                "replicas": list(each.replicas),
+                "adding": list(each.adding),
+                "removing": list(each.removing),
+            }
+            for (topic, partition), each in ongoing.items()
+        ]
+        click.echo(json.dumps(found, indent=2))
+        return
+    if not ongoing:
+        click.echo("No partition reassignments found.")
+        return
+    click.echo("Current partition reassignments:")
+    for key, each in ongoing.items():
+        parts = (
+            ("replicas", each.replicas),
+            ("adding", each.adding),
+            ("removing", each.removing),
+        )
+        shown = [f"{name}: {','.join(map(str, ids))}." for name, ids in parts if ids]
+        click.echo(f"{text_of(key)}: {' '.join(shown)}")
+
+
+RUN = {
+    "generate": generate,
+    "execute": execute,
+    "verify": verify,
+    "cancel": cancel,
+    "list": list_reassignments,
+}
+
+
+def error_lines(errors: dict[TopicPartition, str]) -> list[str]:
+    return [f"{text_of(key)}: {text}" for key, text in sorted(errors.items())]
+
+
+def plural(things: Any) -> str:
+    return "" if len(things) == 1 else "s"

@@ -1,0 +1,160 @@
+"""What a cluster says of assignments and reassignments, and what it is asked to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from quorate.cli.client.admin import Admin, check
+from quorate.cli.errors import Refused
+from quorate.cli.partition_files import TopicPartition, text_of
+from quorate.cli.reassignment_plan import Assignment, Racks
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import configs
+from quorate.quorum.rpc.kafka.schemas import reassignments as schemas
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataResponse
+
+TOPIC, BROKER = 2, 4
+DELETE = 1
+BROKER_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+TOPIC_THROTTLES = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ongoing:
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+def ongoing_reassignments(admin: Admin) -> dict[TopicPartition, Ongoing]:
+    """All of the cluster, in order."""
+    answer = admin.ask(
+        schemas.ListPartitionReassignmentsRequest(topics=None, timeout_ms=admin.timeout_ms),
+        schemas.ListPartitionReassignmentsResponse,
+        lambda answer: [answer.error_code],
+    )
+    check(answer.error_code, answer.error_message)
+    found = {
+        (topic.name, each.partition_index): Ongoing(
+            replicas=each.replicas, adding=each.adding_replicas, removing=each.removing_replicas
+        )
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+    return dict(sorted(found.items()))
+
+
+def brokers(admin: Admin) -> dict[int, str | None]:
+    """The live ones and their racks."""
+    return {each.node_id: each.rack for each in admin.metadata(()).brokers}
+
+
+def usable(racks: Racks) -> Racks:
+    """Racks count when every broker has one."""
+    if all(racks.values()):
+        return racks
+    return dict.fromkeys(racks)
+
+
+def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
+    """Of the topics named, which must exist."""
+    answer = admin.metadata(topics)
+    for topic in answer.topics:
+        check(topic.error_code, None, f"topic {topic.name}")
+    return replicas_in(answer)
+
+
+def current(admin: Admin, topics: Sequence[str] | None) -> Assignment:
+    """Of the topics named, or of all; those that do not exist are left out."""
+    return replicas_in(admin.metadata(topics))
+
+
+def replicas_in(answer: MetadataResponse) -> Assignment:
+    found = {
+        (topic.name, each.partition_index): tuple(each.replica_nodes)
+        for topic in answer.topics
+        if topic.name is not None and not topic.error_code
+        for each in topic.partitions
+    }
+    return dict(sorted(found.items()))
+
+
+def reassign(
+    admin: Admin, targets: dict[TopicPartition, tuple[int, ...] | None]
+) -> dict[TopicPartition, str]:
+    """Start, or cancel where the target is None; what was refused, and why. Twice is the same as
+    once, so a lost answer is asked for again."""
+    topics: dict[str, list[schemas.ReassignablePartition]] = {}
+    for (topic, partition), replicas in sorted(targets.items()):
+        topics.setdefault(topic, []).append(
+            schemas.ReassignablePartition(partition_index=partition, replicas=replicas)
+        )
+    request = schemas.AlterPartitionReassignmentsRequest(
+        timeout_ms=admin.timeout_ms,
+        topics=tuple(
+            schemas.ReassignableTopic(name=name, partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+    )
+    answer = admin.change(
+        request,
+        schemas.AlterPartitionReassignmentsResponse,
+        lambda answer: [answer.error_code],
+        repeatable=None not in targets.values(),
+    )
+    check(answer.error_code, answer.error_message)
+    return {
+        (topic.name, each.partition_index): each.error_message
+        or ErrorCode.of(each.error_code).message
+        for topic in answer.responses
+        for each in topic.partitions
+        if each.error_code
+    }
+
+
+def clear_throttles(admin: Admin, broker_ids: Iterable[int], topics: Iterable[str]) -> None:
+    """Also those that nobody set: which brokers were sources is not known any more."""
+    resources: list[tuple[int, str, tuple[str, ...]]]
+    resources = [(BROKER, str(each), BROKER_THROTTLES) for each in broker_ids]
+    resources += [(TOPIC, each, TOPIC_THROTTLES) for each in topics]
+    for kind, name, keys in resources:
+        answer = admin.change(
+            configs.IncrementalAlterConfigsRequest(
+                resources=(
+                    configs.IncrementalAlterConfigsResource(
+                        resource_type=kind,
+                        resource_name=name,
+                        configs=tuple(
+                            configs.IncrementalAlterableConfig(
+                                name=key, config_operation=DELETE, value=None
+                            )
+                            for key in keys
+                        ),
+                    ),
+                ),
+                validate_only=False,
+            ),
+            configs.IncrementalAlterConfigsResponse,
+            lambda answer: [each.error_code for each in answer.responses],
+            repeatable=True,
+        )
+        for each in answer.responses:
+            check(each.error_code, each.error_message, name)
+
+
+def check_brokers(known: Racks, wanted: Iterable[int]) -> None:
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        raise Refused(f"Unknown broker id {unknown[0]}")
+
+
+def joined(partitions: Iterable[TopicPartition]) -> str:
+    return ",".join(text_of(each) for each in sorted(partitions))
