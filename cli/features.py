@@ -10,7 +10,7 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 METADATA_VERSION = "metadata.version"
-# Level 1 is Kafka 3.0, which no feature level names; each version of Kafka has its own levels.
+# From level 1 on.
 LEVELS = (
     "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0",
     "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1",

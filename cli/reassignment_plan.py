@@ -19,20 +19,28 @@ class Impossible(Exception):
 
 
 def spread(current: Assignment, racks: Racks) -> Assignment:
-    """Every partition keeps its number of replicas, on `racks`' brokers only, none of which gets
-    more than its share of replicas or of preferred leaders, rounded up."""
+    """Every partition keeps its number of replicas, on `racks`' brokers only: equal shares of the
+    replicas and of the preferred leaders for each, as far as these can be divided."""
     check_size(racks, max(map(len, current.values()), default=0))
-    share = rounded_up(sum(map(len, current.values())), len(racks))
-    leaders_share = rounded_up(len(current), len(racks))
+    share, one_more = divmod(sum(map(len, current.values())), len(racks))
+    leaders_share = -(-len(current) // len(racks))
     loads: Counter[int] = Counter()
-    kept: Assignment = {}
+    kept: dict[tuple[str, int], list[int]] = {}
     for key in sorted(current):
-        kept[key] = tuple(each for each in current[key] if each in racks and loads[each] < share)
-        loads.update(kept[key])
+        kept[key] = []
+        for each in current[key]:
+            if each not in racks or loads[each] > share:
+                continue
+            if loads[each] == share:  # some brokers hold one more where the shares are not even
+                if one_more == 0:
+                    continue
+                one_more -= 1
+            kept[key].append(each)
+            loads[each] += 1
     plan: Assignment = {}
     leading: Counter[int] = Counter()
     for key in sorted(current):
-        replicas = filled(kept[key], len(current[key]), racks, loads)
+        replicas = filled(tuple(kept[key]), len(current[key]), racks, loads)
         first = replicas[0]
         if leading[first] >= leaders_share:
             first = min(replicas, key=lambda each: leading[each])
@@ -91,7 +99,3 @@ def check_size(racks: Racks, factor: int) -> None:
         raise Impossible(
             f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         )
-
-
-def rounded_up(total: int, parts: int) -> int:
-    return -(-total // parts) if parts else 0

@@ -1,0 +1,451 @@
+"""reassign-partitions, leader-election, delete-records, get-offsets, log-dirs, features: the lines,
+which are those of Kafka's 4.1.1 tools on the same answers, and mistakes in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.get_offsets import rule
+from quorate.cli.main import main
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import (
+    configs,
+    elect_leaders,
+    list_offsets,
+    log_dirs,
+    metadata,
+    reassignments,
+    topics,
+    unregister_broker,
+)
+from quorate.quorum.rpc.kafka.wire import Message
+from tests.unit.cli.fake_kafka import Answer, FakeKafka, fake_kafka
+
+Run = Callable[..., Result]
+PLAN = {
+    "version": 1,
+    "partitions": [
+        {"topic": "t", "partition": 0, "replicas": [5, 6]},
+        {"topic": "t", "partition": 1, "replicas": [4, 5]},
+    ],
+}
+
+
+def run(answers: dict[type[Message], Answer], *arguments: str) -> tuple[Result, FakeKafka]:
+    """Brokers 4, 5, 6 at one address; topic t with partitions 0 and 1 on 4 and 5, led by 4."""
+    with fake_kafka({}) as server:
+        server._answers = {cls.API_KEY: answer for cls, answer in answers.items()}
+        server._answers.setdefault(metadata.MetadataRequest.API_KEY, lambda asked: known(server))
+        result = CliRunner().invoke(
+            main, [arguments[0], "--bootstrap-server", server.address, *arguments[1:]]
+        )
+    return result, server
+
+
+def known(server: FakeKafka) -> metadata.MetadataResponse:
+    return metadata.MetadataResponse(
+        brokers=tuple(
+            metadata.MetadataResponseBroker(node_id=each, host=server.host, port=server.port)
+            for each in (4, 5, 6)
+        ),
+        topics=(
+            metadata.MetadataResponseTopic(
+                name="t",
+                topic_id=ZERO_UUID,
+                partitions=tuple(
+                    metadata.MetadataResponsePartition(
+                        partition_index=each, leader_id=4, replica_nodes=(4, 5), isr_nodes=(4, 5)
+                    )
+                    for each in (0, 1)
+                ),
+            ),
+        ),
+    )
+
+
+def ongoing(*partitions: int) -> Answer:
+    answer = reassignments.ListPartitionReassignmentsResponse(
+        topics=(
+            reassignments.OngoingTopicReassignment(
+                name="t",
+                partitions=tuple(
+                    reassignments.OngoingPartitionReassignment(
+                        partition_index=each,
+                        replicas=(5, 6, 4),
+                        adding_replicas=(6,),
+                        removing_replicas=(4,) if each == 0 else (),
+                    )
+                    for each in partitions
+                ),
+            ),
+        )
+    )
+    return lambda _: answer
+
+
+def altered(*errors: int) -> Answer:
+    def answer(request: Any) -> Message:
+        partitions = [each for topic in request.topics for each in topic.partitions]
+        return reassignments.AlterPartitionReassignmentsResponse(
+            responses=(
+                reassignments.ReassignableTopicResponse(
+                    name="t",
+                    partitions=tuple(
+                        reassignments.ReassignablePartitionResponse(
+                            partition_index=each.partition_index,
+                            error_code=error,
+                            error_message="because" if error else None,
+                        )
+                        for each, error in zip(
+                            partitions, errors or (0,) * len(partitions), strict=True
+                        )
+                    ),
+                ),
+            )
+        )
+
+    return answer
+
+
+LIST, ALTER = (
+    reassignments.ListPartitionReassignmentsRequest,
+    reassignments.AlterPartitionReassignmentsRequest,
+)
+CLEARED: dict[type[Message], Answer] = {
+    configs.IncrementalAlterConfigsRequest: lambda _: configs.IncrementalAlterConfigsResponse(
+        responses=()
+    )
+}
+CLEARING = (
+    "Clearing broker-level throttles on brokers 4,5,6\nClearing topic-level throttles on topic t\n"
+)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(PLAN))
+    return str(file)
+
+
+def test_list() -> None:
+    result, _ = run({LIST: ongoing(0, 1)}, "reassign-partitions", "--list")
+    assert result.output == (
+        "Current partition reassignments:\n"
+        "t-0: replicas: 5,6,4. adding: 6. removing: 4.\n"
+        "t-1: replicas: 5,6,4. adding: 6.\n"
+    )
+    result, _ = run({LIST: ongoing()}, "reassign-partitions", "--list")
+    assert (result.exit_code, result.output) == (0, "No partition reassignments found.\n")
+
+
+def test_verify(plan: str) -> None:
+    at = ("reassign-partitions", "--verify", "--reassignment-json-file", plan)
+    result, server = run({LIST: ongoing(0), **CLEARED}, *at)
+    assert result.output == (
+        "Status of partition reassignment:\n"
+        "Reassignment of partition t-0 is still in progress.\n"
+        "Reassignment of partition t-1 is completed.\n"
+        "\n"
+    )
+    result, server = run({LIST: ongoing(), **CLEARED}, *at)
+    assert result.output == (
+        "Status of partition reassignment:\n"
+        "There is no active reassignment of partition t-0, but replica set is 4,5 rather than "
+        "5,6.\n"
+        "Reassignment of partition t-1 is completed.\n"
+        "\n" + CLEARING
+    )
+    changed = [each for each in server.requests if hasattr(each, "resources")]
+    assert [each.resources[0].resource_name for each in changed] == ["4", "5", "6", "t"]
+
+
+def test_execute(plan: str) -> None:
+    at = ("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    result, server = run({LIST: ongoing(), ALTER: altered()}, *at)
+    assert result.output == (
+        "Current partition replica assignment\n\n"
+        '{"version":1,"partitions":['
+        '{"topic":"t","partition":0,"replicas":[4,5],"log_dirs":["any","any"]},'
+        '{"topic":"t","partition":1,"replicas":[4,5],"log_dirs":["any","any"]}]}\n\n'
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+        "Successfully started partition reassignments for t-0,t-1\n"
+    )
+    asked = server.requests[-1].topics[0].partitions
+    assert [each.replicas for each in asked] == [(5, 6), (4, 5)]
+    result, _ = run({LIST: ongoing(), ALTER: altered(0, 39)}, *at)
+    assert result.exit_code == 1
+    assert result.output.endswith("Error reassigning partition(s):\nt-1: because\n")
+    result, server = run({LIST: ongoing(1), ALTER: altered()}, *at)
+    assert result.exit_code == 1
+    assert result.output.startswith("Cannot execute because there is an existing partition ass")
+    assert not any(isinstance(each, ALTER) for each in server.requests)
+    result, _ = run({LIST: ongoing(1), ALTER: altered()}, *at, "--additional")
+    assert result.exit_code == 0
+
+
+def test_cancel_takes_back_what_is_active(plan: str) -> None:
+    at = ("reassign-partitions", "--cancel", "--reassignment-json-file", plan)
+    result, server = run({LIST: ongoing(1), ALTER: altered(), **CLEARED}, *at)
+    assert result.output == (
+        "Successfully cancelled partition reassignment for: t-1\n"
+        "None of the specified partition moves are active." + CLEARING
+    )
+    (asked,) = [each for each in server.requests if isinstance(each, ALTER)]
+    assert [each.replicas for each in asked.topics[0].partitions] == [None]
+    result, _ = run({LIST: ongoing(), **CLEARED}, *at, "--preserve-throttles")
+    assert result.output == (
+        "None of the specified partition reassignments are active.\n"
+        "None of the specified partition moves are active.\n"
+    )
+
+
+def test_generate(tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    file.write_text('{"version": 1, "topics": [{"topic": "t"}]}')
+    at = ("reassign-partitions", "--generate", "--topics-to-move-json-file", str(file))
+    result, _ = run({}, *at, "--broker-list", "5,6")
+    lines = result.output.splitlines()
+    assert lines[0] == "Current partition replica assignment"
+    assert lines[2:4] == ["", "Proposed partition reassignment configuration"]
+    assert [each["replicas"] for each in json.loads(lines[4])["partitions"]] == [[5, 6], [6, 5]]
+    result, _ = run({}, *at, "--broker-list", "5,9")
+    assert (result.exit_code, result.output) == (1, "Error: Unknown broker id 9\n")
+
+
+def test_a_replication_factor_plans_by_itself() -> None:
+    at = ("reassign-partitions", "--topic", "t", "--replication-factor", "3")
+    result, _ = run({}, *at)
+    assert result.output.splitlines()[0] == "Current partition replica assignment"
+    result, server = run({LIST: ongoing(), ALTER: altered()}, *at, "--execute")
+    assert result.output.endswith("Successfully started partition reassignments for t-0,t-1\n")
+    asked = server.requests[-1].topics[0].partitions
+    assert [each.replicas for each in asked] == [(4, 5, 6), (4, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--list", "--verify"),
+        ("--execute",),
+        ("--generate", "--broker-list", "4"),
+        ("--replication-factor", "3"),
+        ("--verify", "--replication-factor", "3", "--topic", "t"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    result, server = run({}, "reassign-partitions", *arguments)
+    assert result.exit_code == 2
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"version": 1,\n "partitions": [}', ":2: Expecting value"),
+        ("[]", ": the value must be an object"),
+        ('{"version": 2}', ": Not supported version field value 2"),
+        ("{}", ": 'partitions' must be a list"),
+        ('{"partitions": [3]}', ": partitions[0] must be an object"),
+        ('{"partitions": [{"topic": 3}]}', ": partitions[0].topic must be a string"),
+        (
+            '{"partitions": [{"topic": "t", "partition": true}]}',
+            ": partitions[0].partition must be an integer",
+        ),
+        ('{"partitions": []}', "Partition reassignment list cannot be empty"),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}',
+            "Partition replica list cannot be empty",
+        ),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [4, 4]}]}',
+            "may not contain duplicate entries: t-0 contains multiple entries for 4",
+        ),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [4], "log_dirs": []}]}',
+            "Size of replicas list [4] is different from size of log dirs list [] for part",
+        ),
+    ],
+)
+def test_mistakes_in_a_plan_are_told_and_nothing_is_asked(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    result, server = run(
+        {}, "reassign-partitions", "--execute", "--reassignment-json-file", str(file)
+    )
+    assert result.exit_code == 1
+    assert message in result.output and result.output.startswith("Error: ")
+    assert not server.requests
+
+
+def test_leader_election() -> None:
+    def answer(request: Any) -> Message:
+        codes = (0, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+        return elect_leaders.ElectLeadersResponse(
+            replica_election_results=(
+                elect_leaders.ReplicaElectionResult(
+                    topic="t",
+                    partition_result=tuple(
+                        elect_leaders.PartitionResult(
+                            partition_id=number, error_code=code, error_message="why"
+                        )
+                        for number, code in enumerate(codes)
+                    ),
+                ),
+            )
+        )
+
+    answers: dict[type[Message], Answer] = {elect_leaders.ElectLeadersRequest: answer}
+    at = ("leader-election", "--election-type", "PREFERRED")
+    result, server = run(answers, *at, "--all-topic-partitions")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "Successfully completed leader election (PREFERRED) for partitions t-0\n"
+        "Valid replica already elected for partitions t-1\n"
+        "Error completing leader election (PREFERRED) for partition: t-2: "
+        "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: why\n"
+    )
+    assert server.requests[-1].topic_partitions is None
+    assert run(answers, *at)[0].exit_code == 2
+    assert run(answers, *at, "--topic", "t")[0].exit_code == 2
+
+
+def test_delete_records(tmp_path: Path) -> None:
+    def answer(request: Any) -> Message:
+        return topics.DeleteRecordsResponse(
+            topics=(
+                topics.DeleteRecordsTopicResult(
+                    name="t",
+                    partitions=(
+                        topics.DeleteRecordsPartitionResult(partition_index=0, low_watermark=7),
+                        topics.DeleteRecordsPartitionResult(
+                            partition_index=1,
+                            low_watermark=-1,
+                            error_code=ErrorCode.OFFSET_OUT_OF_RANGE,
+                        ),
+                    ),
+                ),
+            )
+        )
+
+    file = tmp_path / "offsets.json"
+    partitions = [{"topic": "t", "partition": each, "offset": 7} for each in (0, 1)]
+    file.write_text(json.dumps({"partitions": partitions, "version": 1}))
+    result, server = run(
+        {topics.DeleteRecordsRequest: answer}, "delete-records", "--offset-json-file", str(file)
+    )
+    lines = result.output.splitlines()
+    assert lines[:3] == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        "partition: t-0\tlow_watermark: 7",
+    ]
+    assert lines[3].startswith(
+        "partition: t-1\terror: org.apache.kafka.common.errors.OffsetOutOfRangeException: "
+    )
+    assert len(server.requests[-1].topics[0].partitions) == 2
+
+
+def test_get_offsets() -> None:
+    def answer(request: Any) -> Message:
+        return list_offsets.ListOffsetsResponse(
+            topics=tuple(
+                list_offsets.ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        list_offsets.ListOffsetsPartitionResponse(
+                            partition_index=each.partition_index,
+                            error_code=0,
+                            offset=100 + each.timestamp,
+                        )
+                        for each in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    answers: dict[type[Message], Answer] = {list_offsets.ListOffsetsRequest: answer}
+    assert run(answers, "get-offsets")[0].output == "t:0:99\nt:1:99\n"
+    result, _ = run(answers, "get-offsets", "--time", "earliest", "--partitions", "1")
+    assert result.output == "t:1:98\n"
+    result, _ = run(answers, "get-offsets", "--topic", "absent")
+    assert result.exit_code == 1 and "Could not match any topic-partitions" in result.output
+    assert run(answers, "get-offsets", "--time", "soon")[0].exit_code == 1
+    both = run(answers, "get-offsets", "--topic", "t", "--topic-partitions", "t:0")[0]
+    assert both.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("t", [0, 1, 2, 3]),
+        ("t:2", [2]),
+        ("t:1-3", [1, 2]),
+        ("t:-2", [0, 1]),
+        ("t:2-", [2, 3]),
+        (":3", [3]),
+        ("u:3", []),
+    ],
+)
+def test_rules_of_topic_partitions(text: str, numbers: list[int]) -> None:
+    assert [each for each in range(4) if rule(text)(("t", each))] == numbers
+
+
+def test_log_dirs() -> None:
+    directory = log_dirs.DescribeLogDirsResult(
+        log_dir="/data",
+        topics=(
+            log_dirs.DescribeLogDirsTopic(
+                name="t",
+                partitions=(
+                    log_dirs.DescribeLogDirsPartition(
+                        partition_index=0, partition_size=9, offset_lag=0, is_future_key=False
+                    ),
+                ),
+            ),
+        ),
+    )
+    answers: dict[type[Message], Answer] = {
+        log_dirs.DescribeLogDirsRequest: lambda _: log_dirs.DescribeLogDirsResponse(
+            results=(directory,)
+        )
+    }
+    result, _ = run(answers, "log-dirs", "--describe", "--broker-list", "5")
+    assert result.output == (
+        "Querying brokers for log directories information\n"
+        "Received log directory information from brokers 5\n"
+        '{"brokers":[{"broker":5,"logDirs":[{"partitions":[{"partition":"t-0","size":9,'
+        '"offsetLag":0,"isFuture":false}],"error":null,"logDir":"/data"}]}],"version":1}\n'
+    )
+    result, _ = run(answers, "log-dirs", "--describe", "--broker-list", "9")
+    assert result.exit_code == 1 and "Current existent brokers: 4,5,6" in result.output
+
+
+def test_unregister() -> None:
+    def answer(request: Any) -> Message:
+        return unregister_broker.UnregisterBrokerResponse(
+            error_code=0 if request.broker_id == 6 else ErrorCode.BROKER_ID_NOT_REGISTERED,
+            error_message="not there",
+        )
+
+    answers: dict[type[Message], Answer] = {unregister_broker.UnregisterBrokerRequest: answer}
+    for broker_id, code in (("6", 0), ("9", 1)):
+        with fake_kafka(answers) as server:
+            result = CliRunner().invoke(
+                main,
+                ["cluster", "unregister", "--bootstrap-server", server.address, "--id", broker_id],
+            )
+        assert result.exit_code == code
+        expected = "Broker 6 is no longer registered.\n" if code == 0 else "not there"
+        assert expected in result.output
