@@ -27,6 +27,7 @@ COMMANDS = {
     "console-consumer": Lazy("console_consumer", "Print the records of a topic."),
     "console-producer": Lazy("console_producer", "Send the lines of standard input to a topic."),
     "delete-records": Lazy("delete_records", "Delete the oldest records of partitions."),
+    "consumer-groups": Lazy("consumer_groups", "List, describe, delete, reset consumer groups."),
     "demo": Lazy("demo.command", "Kill a leader and the controller under load; verify.", True),
     "down": Lazy("up", "Stop a cluster that `up` started."),
     "dump-log": Lazy("dump_log", "Print what is in log segments, snapshots and indexes."),

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.clients.cluster import ProcessCluster, wait_for
+from tests.clients.cluster import ProcessCluster, run_quorate, wait_for
 from tests.clients.group_member import CLIENTS
 
 pytestmark = pytest.mark.clients
@@ -192,3 +192,35 @@ def test_a_group_is_listed_described_emptied_and_deleted(
     wait_for(empty, "the sessions of the dead members expire")
     admin.delete_consumer_groups([group])[group].result(30)
     assert group not in [each.group_id for each in admin.list_consumer_groups().result(30).valid]
+
+
+def test_the_command_line_lists_describes_resets_and_deletes(
+    cluster: ProcessCluster, new_topic: Callable[[], str]
+) -> None:
+    topic, bootstrap = new_topic(), cluster.bootstrap
+    group = f"of-{topic}"
+    create(bootstrap, topic)
+    produce(bootstrap, topic, 60)
+
+    def tool(*options: str) -> str:
+        done = run_quorate("consumer-groups", "--bootstrap-server", bootstrap, *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    reset = ("--reset-offsets", "--group", group, "--topic", topic)
+    tool(*reset, "--to-offset", "4", "--dry-run")
+    assert group not in tool("--list").split()
+    tool(*reset, "--to-offset", "4", "--execute")
+    assert committed(bootstrap, group, topic) == [4] * PARTITIONS
+    assert group in tool("--list").split()
+    rows = tool("--describe", "--group", group).splitlines()[2:]
+    assert [row.split()[:6] for row in rows] == [
+        [group, topic, str(each), "4", "10", "6"] for each in range(PARTITIONS)
+    ]
+    tool(*reset, "--to-latest", "--execute")
+    tool(
+        "--reset-offsets", "--group", group, "--topic", f"{topic}:1,2", "--to-earliest", "--execute"
+    )
+    assert committed(bootstrap, group, topic) == [10, 0, 0, 10, 10, 10]
+    tool("--delete", "--group", group)
+    assert group not in tool("--list").split()

@@ -1,0 +1,197 @@
+"""Consumer groups through their coordinators: each group's is looked for, and looked for again
+when it moved."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.errors import NotReachable, Refused
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import group_admin, group_offsets
+from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from quorate.quorum.rpc.kafka.wire import Message
+
+R = TypeVar("R", bound=Message)
+Place = tuple[str, int]
+"""Topic and partition."""
+
+RETRY_DELAY_MS = 100
+MOVED = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+class Groups:
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def coordinator(self, group: str) -> tuple[int, str, int]:
+        """Id, host and port."""
+        request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
+
+        def errors(answer: FindCoordinatorResponse) -> Iterable[int]:
+            return [answer.error_code, *(each.error_code for each in answer.coordinators)]
+
+        answer = self._admin.ask(request, FindCoordinatorResponse, errors)
+        for code in errors(answer):
+            check(code, None, f"group {group}")
+        if answer.coordinators:
+            found = answer.coordinators[0]
+            return found.node_id, found.host, found.port
+        return answer.node_id, answer.host, answer.port
+
+    def names(
+        self, states: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> list[group_admin.ListedGroup]:
+        """Of all brokers: each knows those that it coordinates."""
+        request = group_admin.ListGroupsRequest(
+            states_filter=tuple(states), types_filter=tuple(types)
+        )
+        found: list[group_admin.ListedGroup] = []
+        for broker in self._admin.metadata(()).brokers:
+            answer = self._asked_until(
+                partial(int, broker.node_id),
+                request,
+                group_admin.ListGroupsResponse,
+                lambda answer: [answer.error_code],
+            )
+            check(answer.error_code, None, f"broker {broker.node_id}")
+            found += answer.groups
+        return sorted(found, key=lambda each: each.group_id)
+
+    def describe(self, group: str) -> group_admin.DescribedGroup:
+        answer = self._of(
+            group,
+            group_admin.DescribeGroupsRequest(groups=(group,)),
+            group_admin.DescribeGroupsResponse,
+            lambda answer: [each.error_code for each in answer.groups],
+        )
+        return answer.groups[0]
+
+    def offsets(self, group: str) -> dict[Place, int]:
+        """All that it committed."""
+        request = group_offsets.OffsetFetchRequest(
+            group_id=group,
+            topics=None,
+            groups=(group_offsets.OffsetFetchRequestGroup(group_id=group, topics=None),),
+        )
+        answer = self._of(
+            group,
+            request,
+            group_offsets.OffsetFetchResponse,
+            lambda answer: [answer.error_code, *(each.error_code for each in answer.groups)],
+        )
+        (found,) = answer.groups
+        check(found.error_code, None, f"group {group}")
+        names = {topic_id: name for name, topic_id in self._topic_ids().items()}
+        return {
+            (topic.name or names[topic.topic_id], each.partition_index): each.committed_offset
+            for topic in found.topics
+            if topic.name or topic.topic_id in names
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
+
+    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+        topics: dict[str, list[group_offsets.OffsetCommitRequestPartition]] = {}
+        for (topic, partition), offset in sorted(offsets.items()):
+            topics.setdefault(topic, []).append(
+                group_offsets.OffsetCommitRequestPartition(
+                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                )
+            )
+        ids = self._topic_ids()
+        request = group_offsets.OffsetCommitRequest(
+            group_id=group,
+            member_id="",
+            topics=tuple(
+                group_offsets.OffsetCommitRequestTopic(
+                    name=name, topic_id=ids.get(name, ZERO_UUID), partitions=tuple(partitions)
+                )
+                for name, partitions in topics.items()
+            ),
+        )
+
+        def errors(answer: group_offsets.OffsetCommitResponse) -> list[int]:
+            return [each.error_code for topic in answer.topics for each in topic.partitions]
+
+        answer = self._of(group, request, group_offsets.OffsetCommitResponse, errors)
+        for code in errors(answer):
+            check(code, None, f"group {group}")
+
+    def _topic_ids(self) -> dict[str, Uuid]:
+        """Offsets are kept under names, and since v10 of their requests asked for by id."""
+        topics = self._admin.metadata(None).topics
+        return {each.name: each.topic_id for each in topics if each.name is not None}
+
+    def delete(self, group: str) -> ErrorCode:
+        answer = self._of(
+            group,
+            group_admin.DeleteGroupsRequest(groups_names=(group,)),
+            group_admin.DeleteGroupsResponse,
+            lambda answer: [each.error_code for each in answer.results],
+        )
+        return ErrorCode.of(answer.results[0].error_code)
+
+    def _of(
+        self,
+        group: str,
+        request: Message,
+        response: type[R],
+        errors: Callable[[R], Iterable[int]],
+    ) -> R:
+        return self._asked_until(lambda: self.coordinator(group)[0], request, response, errors)
+
+    def _asked_until(
+        self,
+        node: Callable[[], int],
+        request: Message,
+        response: type[R],
+        errors: Callable[[R], Iterable[int]],
+    ) -> R:
+        """All requests here may be asked twice."""
+        for _ in range(max(1, self._admin.timeout_ms // RETRY_DELAY_MS)):
+            try:
+                answer = self._admin.ask_node(node(), request, response)
+            except ConnectionLost:
+                self._admin.metadata(())
+            else:
+                if not any(ErrorCode.of(code) in MOVED for code in errors(answer)):
+                    return answer
+            self._admin.wait(RETRY_DELAY_MS / 1000)
+        raise NotReachable("the group's coordinator did not answer in time")
+
+
+def assigned(data: bytes) -> list[Place]:
+    """The consumer protocol's assignment, as far as its version 0: topics and their partitions."""
+    if not data:
+        return []
+    places: list[Place] = []
+    try:
+        _, count = struct.unpack_from(">hi", data)
+        position = 6
+        for _ in range(count):
+            (size,) = struct.unpack_from(">h", data, position)
+            topic = data[position + 2 : position + 2 + size].decode()
+            position += 2 + size
+            (partitions,) = struct.unpack_from(">i", data, position)
+            position += 4
+            numbers = struct.unpack_from(f">{partitions}i", data, position)
+            places += [(topic, each) for each in numbers]
+            position += 4 * partitions
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Refused(f"an assignment of the group cannot be read: {error}") from None
+    return sorted(places)

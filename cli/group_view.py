@@ -1,0 +1,168 @@
+"""Consumer groups in the lines of kafka-consumer-groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from quorate.cli.client.groups import Place, assigned
+from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
+
+MISSING = "-"
+MIN_WIDTH = 15
+OFFSET_HEAD = (
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "CURRENT-OFFSET",
+    "LOG-END-OFFSET",
+    "LAG",
+    "CONSUMER-ID",
+    "HOST",
+    "CLIENT-ID",
+)
+VERBOSE_HEAD = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
+"""Groups of the classic protocol have neither epochs nor targets."""
+RESET_HEAD = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
+
+
+class Who(NamedTuple):
+    """A member, or nobody."""
+
+    consumer_id: str | None = None
+    host: str | None = None
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One partition, or one member without any. `current` is what was committed."""
+
+    group: str
+    topic: str | None = None
+    partition: int | None = None
+    current: int | None = None
+    end: int | None = None
+    who: Who = Who()
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.current is None or self.end is None else self.end - self.current
+
+    def columns(self) -> tuple[str, ...]:
+        values = (self.group, self.topic, self.partition, self.current, self.end, self.lag)
+        return tuple(MISSING if each is None else str(each) for each in (*values, *self.who))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "current_offset": self.current,
+            "log_end_offset": self.end,
+            "lag": self.lag,
+            **self.who._asdict(),
+        }
+
+
+def offset_rows(
+    described: DescribedGroup, committed: dict[Place, int], end_of: Callable[[Place], int]
+) -> list[Row]:
+    """Members with most partitions first; then what is committed and nobody's."""
+    members = [(each, assigned(bytes(each.member_assignment))) for each in described.members]
+    rows = []
+    taken: set[Place] = set()
+    for member, places in sorted(members, key=lambda pair: -len(pair[1])):
+        who = Who(member.member_id, member.client_host, member.client_id)
+        taken.update(places)
+        if not places:
+            rows.append(Row(group=described.group_id, who=who))
+        rows += [row(described.group_id, each, committed, end_of, who) for each in places]
+    rest = sorted(each for each in committed if each not in taken)
+    return rows + [row(described.group_id, each, committed, end_of, Who()) for each in rest]
+
+
+def row(
+    group: str,
+    place: Place,
+    committed: dict[Place, int],
+    end_of: Callable[[Place], int],
+    who: Who,
+) -> Row:
+    topic, partition = place
+    current, end = committed.get(place), end_of(place)
+    return Row(group=group, topic=topic, partition=partition, current=current, end=end, who=who)
+
+
+def offset_lines(rows: Sequence[Row]) -> list[str]:
+    shown = [OFFSET_HEAD, *(each.columns() for each in rows)]
+    fixed = {2: 10, 3: 15, 4: 15, 5: 15}
+    widths = [
+        fixed.get(index, max(MIN_WIDTH, *(len(each[index]) for each in shown[1:])))
+        for index in range(len(OFFSET_HEAD) - 1)
+    ]
+    return ["", *(aligned(each, widths) for each in shown)]
+
+
+def member_lines(described: DescribedGroup, *, verbose: bool) -> list[str]:
+    instances = any(each.group_instance_id for each in described.members)
+    head = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
+    table: list[list[str]] = []
+    places = {}
+    for each in described.members:
+        found = assigned(bytes(each.member_assignment))
+        values = [described.group_id, each.member_id, each.client_host, each.client_id]
+        places[len(table)] = found
+        table.append([*values, str(len(found))])
+        if instances:
+            table[-1].insert(2, each.group_instance_id or "")
+    if instances:
+        head.insert(2, "GROUP-INSTANCE-ID")
+    widths = [
+        max(MIN_WIDTH, 17 if name == "GROUP-INSTANCE-ID" else 0, *(len(each[i]) for each in table))
+        for i, name in enumerate(head[:-1])
+    ]
+    widths.append(MIN_WIDTH)
+    if verbose:
+        head += VERBOSE_HEAD
+        for index, values in enumerate(table):
+            values += [MISSING, shown_places(places[index]), MISSING, MISSING]
+        longest = max(len(each[-3]) for each in table)
+        widths += [MIN_WIDTH, max(20, longest), MIN_WIDTH, 20]
+    tail = [] if verbose else [""]  # Kafka pads the last column, and adds a space before none
+    return ["", *(aligned([*each, *tail], widths) for each in (head, *table))]
+
+
+def shown_places(places: Iterable[Place]) -> str:
+    topics: dict[str, list[str]] = {}
+    for topic, partition in places:
+        topics.setdefault(topic, []).append(str(partition))
+    return ";".join(f"{topic}:{','.join(each)}" for topic, each in topics.items()) or MISSING
+
+
+def state_lines(described: DescribedGroup, coordinator: tuple[int, str, int]) -> list[str]:
+    node_id, host, port = coordinator
+    where = f"{host}:{port}  ({node_id})"
+    widths = [max(MIN_WIDTH, len(described.group_id)), max(25, len(where)), 20, 20]
+    head = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
+    values = (
+        described.group_id,
+        where,
+        described.protocol_data,
+        described.group_state,
+        str(len(described.members)),
+    )
+    return ["", aligned(head, widths), aligned(values, widths)]
+
+
+def reset_lines(group: str, planned: dict[Place, int]) -> list[str]:
+    widths = [30, 30, 10, 15]
+    rows = [(group, topic, str(p), str(offset)) for (topic, p), offset in sorted(planned.items())]
+    return ["", *(aligned([*each, ""], widths).removesuffix(" ") for each in (RESET_HEAD, *rows))]
+
+
+def aligned(values: Sequence[str], widths: Sequence[int]) -> str:
+    """The last one as it is."""
+    padded = (value.ljust(width) for value, width in zip(values, widths, strict=False))
+    return " ".join([*padded, *values[len(widths) :]])
