@@ -25,6 +25,10 @@ CLASSES = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
 }
 
 

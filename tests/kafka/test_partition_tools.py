@@ -1,0 +1,202 @@
+"""Kafka's tools that move, elect, delete and describe partitions, and ours beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.cluster import ProcessCluster, quorate, wait_for
+from tests.kafka.tools import Ended, ended, kafka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+Placed = dict[int, Sequence[int]]
+
+
+def server(cluster: ProcessCluster) -> tuple[str, str]:
+    return "--bootstrap-server", cluster.bootstrap
+
+
+def ours(name: str, *arguments: str) -> Ended:
+    return ended(quorate(name, *arguments))
+
+
+def create(cluster: ProcessCluster, topic: str, assignment: str) -> None:
+    made = ours(
+        "topics", *server(cluster), "--create", "--topic", topic,
+        *("--replica-assignment", assignment),
+    )  # fmt: skip
+    assert made.code == 0, made.lines
+
+
+def fill(cluster: ProcessCluster, topic: str, count: int) -> None:
+    text = "".join(f"{number}\n" for number in range(count))
+    sent = quorate("console-producer", *server(cluster), "--topic", topic)
+    assert ended(sent, text).code == 0
+
+
+def plan_file(directory: Path, topic: str, placed: Placed) -> str:
+    file = directory / f"{topic}.json"
+    partitions = [
+        {"topic": topic, "partition": number, "replicas": list(replicas)}
+        for number, replicas in placed.items()
+    ]
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(file)
+
+
+def holders(cluster: ProcessCluster, topic: str, partition: int) -> list[int]:
+    """Who has a directory of that name."""
+    found = cluster.directory.root.glob(f"nodes/*/data/{topic}-{partition}")
+    return sorted(int(each.parts[-3]) for each in found)
+
+
+def same(name: str, *arguments: str) -> list[str]:
+    theirs, mine = kafka(name, *arguments), ours(name, *arguments)
+    assert mine.lines == theirs.lines, theirs.errors
+    assert mine.code == theirs.code
+    return mine.lines
+
+
+@pytest.mark.parametrize("tool", [kafka, ours])
+def test_a_reassignment(cluster: ProcessCluster, tmp_path: Path, tool: Any) -> None:
+    """The leader 4 leaves; 6 joins; nothing is lost, and the directory of 4 goes."""
+    topic = f"moved-by-{tool.__name__}"
+    create(cluster, topic, "4:5,5:4")
+    fill(cluster, topic, 500)
+    at = ("reassign-partitions", *server(cluster))
+    plan = ("--reassignment-json-file", plan_file(tmp_path, topic, {0: (6, 5), 1: (6, 4)}))
+    started = tool(*at, "--execute", *plan)
+    assert started.code == 0, started.errors
+    assert started.lines == [
+        "Current partition replica assignment",
+        "",
+        (
+            '{"version":1,"partitions":['
+            f'{{"topic":"{topic}","partition":0,"replicas":[4,5],"log_dirs":["any","any"]}},'
+            f'{{"topic":"{topic}","partition":1,"replicas":[5,4],"log_dirs":["any","any"]}}]}}'
+        ),
+        "",
+        "Save this to use as the --reassignment-json-file option during rollback",
+        f"Successfully started partition reassignments for {topic}-0,{topic}-1",
+    ]
+    ids = range(2)
+    completed = [f"Reassignment of partition {topic}-{number} is completed." for number in ids]
+    wait_for(lambda: ours(*at, "--verify", *plan).lines[1:3] == completed, "it is complete")
+    verified = same(*at, "--verify", *plan)
+    assert verified[3:] == [
+        "",
+        "Clearing broker-level throttles on brokers 4,5,6",
+        f"Clearing topic-level throttles on topic {topic}",
+    ]
+    assert same(*at, "--list") == ["No partition reassignments found."]
+    assert same(*at, "--cancel", *plan)[0].startswith("None of the specified partition reass")
+    wait_for(lambda: holders(cluster, topic, 0) == [5, 6], "the directory of 4 is gone")
+    assert holders(cluster, topic, 1) == [4, 6]
+    read = ours(
+        "console-consumer", *server(cluster), "--topic", topic, "--from-beginning",
+        *("--max-messages", "500"),
+    )  # fmt: skip
+    assert sorted(map(int, read.lines)) == list(range(500))
+
+
+def test_a_plan_from_kafkas_tool_is_ours(cluster: ProcessCluster, tmp_path: Path) -> None:
+    create(cluster, "planned", "4:5,5:6")
+    file = tmp_path / "topics.json"
+    file.write_text('{"version": 1, "topics": [{"topic": "planned"}]}')
+    at = ("--generate", "--topics-to-move-json-file", str(file), "--broker-list", "4,5,6")
+    theirs = kafka("reassign-partitions", *server(cluster), *at)
+    mine = ours("reassign-partitions", *server(cluster), *at)
+    assert mine.lines[:4] == theirs.lines[:4], "what is, and the headings"
+    assert len(mine.lines) == len(theirs.lines) == 5
+    shapes = [
+        [sorted(each) for each in json.loads(lines[4])["partitions"]]
+        for lines in (theirs.lines, mine.lines)
+    ]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("placed", [{0: (4, 9)}, {7: (4,)}])
+def test_what_reassign_partitions_refuses(
+    cluster: ProcessCluster, tmp_path: Path, placed: Placed
+) -> None:
+    ours("topics", *server(cluster), "--create", "--if-not-exists", "--topic", "refused")
+    at = ("reassign-partitions", *server(cluster), "--execute")
+    plan = ("--reassignment-json-file", plan_file(tmp_path, "refused", placed))
+    theirs, mine = kafka(*at, *plan), ours(*at, *plan)
+    assert theirs.code == mine.code == 1
+    assert any(line.startswith("Error") for line in mine.lines)
+
+
+def test_leader_election(cluster: ProcessCluster) -> None:
+    create(cluster, "elected", "4:5:6")
+    one = ("--topic", "elected", "--partition", "0")
+    at = ("leader-election", *server(cluster), "--election-type", "preferred")
+    assert same(*at, *one) == ["Valid replica already elected for partitions elected-0"]
+    lines = same(*at, "--topic", "absent", "--partition", "0")
+    assert lines == [
+        (
+            "Error completing leader election (PREFERRED) for partition: absent-0: "
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: No such topic as absent"
+        )
+    ]
+    same("leader-election", *server(cluster), "--election-type", "unclean", *one)
+
+
+def test_delete_records_and_offsets(cluster: ProcessCluster, tmp_path: Path) -> None:
+    create(cluster, "shortened", "4:5:6")
+    fill(cluster, "shortened", 50)
+    file = tmp_path / "offsets.json"
+    for offset in (10, -1):
+        entry = {"topic": "shortened", "partition": 0, "offset": offset}
+        file.write_text(json.dumps({"partitions": [entry], "version": 1}))
+        at = ("delete-records", *server(cluster), "--offset-json-file", str(file))
+        lines = same(*at)
+        assert lines == [
+            "Executing records delete operation",
+            "Records delete operation completed:",
+            f"partition: shortened-0\tlow_watermark: {10 if offset == 10 else 50}",
+        ]
+        at = ("get-offsets", *server(cluster), "--topic-partitions", "short.*:0-1")
+        low = 10 if offset == 10 else 50
+        assert same(*at, "--time", "earliest") == [f"shortened:0:{low}"]
+    offsets = ("get-offsets", *server(cluster), "--topic", "shortened")
+    assert same(*offsets) == ["shortened:0:50"]
+
+
+def test_what_brokers_serve_and_have(cluster: ProcessCluster) -> None:
+    at = server(cluster)
+    theirs, mine = kafka("broker-api-versions", *at), ours("broker-api-versions", *at)
+    assert sorted(mine.lines) == sorted(theirs.lines), "brokers in another order"
+    create(cluster, "sized", "4:5:6,5:6:4")
+    theirs, mine = kafka("log-dirs", *at, "--describe"), ours("log-dirs", *at, "--describe")
+    assert mine.lines[:2] == theirs.lines[:2]
+    assert by_broker(mine.lines[2], "sized") == by_broker(theirs.lines[2], "sized")
+
+
+def by_broker(line: str, topic: str) -> dict[int, list[str]]:
+    return {
+        each["broker"]: sorted(
+            json.dumps(partition, sort_keys=True)
+            for directory in each["logDirs"]
+            for partition in directory["partitions"]
+            if partition["partition"].startswith(topic)
+        )
+        for each in json.loads(line)["brokers"]
+    }
+
+
+def test_features_and_unregistering(cluster: ProcessCluster) -> None:
+    theirs = kafka("features", *server(cluster), "describe").lines
+    mine = ours("features", "describe", *server(cluster)).lines
+    assert [line.rpartition("\t")[0] for line in mine] == [
+        line.rpartition("\t")[0] for line in theirs
+    ]
+    done = kafka("cluster", "unregister", *server(cluster), "--id", "99")
+    assert "Broker ID 99 is not currently registered" in done.errors + "\n".join(done.lines)
+    refused = ours("cluster", "unregister", *server(cluster), "--id", "99")
+    assert refused.code == 1 and "not currently registered" in refused.errors
