@@ -140,8 +140,8 @@ def test_leader_election(cluster: ProcessCluster) -> None:
     lines = same(*at, "--topic", "absent", "--partition", "0")
     assert lines == [
         (
-            "Error completing leader election (PREFERRED) for partition: absent-0: "
-            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: No such topic as absent"
+            "Error completing leader election (PREFERRED) for partition: absent-0: org.apache."
+            "kafka.common.errors.UnknownTopicOrPartitionException: No such topic as absent"
         )
     ]
     same("leader-election", *server(cluster), "--election-type", "unclean", *one)
