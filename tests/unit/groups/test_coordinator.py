@@ -1,0 +1,239 @@
+"""Which groups a broker coordinates: as leadership of __consumer_offsets comes and goes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from quorate.broker.groups.coordinator import PARKED_MS, GroupCoordinator, Led, partition_of
+from quorate.broker.groups.records import (
+    OFFSETS_TOPIC,
+    GroupRecord,
+    OffsetKey,
+    OffsetValue,
+    encode_record,
+)
+from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.replication.hosted import Hosted, Key
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.partition.memory_log import MemoryLog
+
+ME, OTHER = 1, 2
+TOPIC_ID = Uuid(b"\x05" * 16)
+GROUP = "g"
+COUNT = 2
+MINE = partition_of(GROUP, COUNT)
+
+
+@dataclass
+class FakePartition:
+    leadership: object = True
+    behind: bool = False
+
+    def acks_all_error(self, offset: int) -> ErrorCode | None:
+        return None if self.behind else ErrorCode.NONE
+
+
+@dataclass
+class FakeHosted:
+    log: MemoryLog = field(default_factory=MemoryLog)
+    partition: FakePartition = field(default_factory=FakePartition)
+    waiting: list[Any] = field(default_factory=list)
+
+    def await_acks(self, offset: int, waiting: Any, index: int) -> None:
+        self.waiting.append(waiting)
+
+
+class FakeReplicas:
+    def __init__(self) -> None:
+        self.hosted = FakeHosted()
+        self.settled: list[Callable[[], None]] = []
+
+    @property
+    def registry(self) -> FakeReplicas:
+        return self
+
+    def get(self, key: Key) -> Hosted | None:
+        return cast(Hosted, self.hosted) if key == (TOPIC_ID, MINE) else None
+
+    def append(
+        self,
+        appends: Sequence[ProducePartition],
+        acks: int,
+        timeout_ms: int,
+        done: Callable[[Sequence[ProducedPartition]], None],
+        *,
+        internal: bool = False,
+    ) -> None:
+        done([ProducedPartition(each.topic, each.topic_id, each.partition, 0) for each in appends])
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        self.settled.append(callback)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.replicas = FakeReplicas()
+        self.coordinator = GroupCoordinator(
+            self.clock, random.Random(1), GroupSettings(), self.replicas, ME
+        )
+        self.image = MetadataImage()
+        self.said: list[int | ErrorCode] = []
+
+    def apply(self, *records: MetadataRecord) -> None:
+        last = EpochOffset(1, self.image.last.offset + len(records))
+        self.image, delta = replay(self.image, records, last, 0)
+        self.coordinator.apply(self.image, delta)
+
+    def create(self, leader: int = ME) -> None:
+        partitions = [
+            PartitionRecord(
+                partition_id=each,
+                topic_id=TOPIC_ID,
+                replicas=(ME, OTHER),
+                isr=(ME, OTHER),
+                leader=leader if each == MINE else OTHER,
+            )
+            for each in range(COUNT)
+        ]
+        self.apply(TopicRecord(name=OFFSETS_TOPIC, topic_id=TOPIC_ID), *partitions)
+
+    def led_by(self, leader: int) -> None:
+        self.apply(PartitionChangeRecord(partition_id=MINE, topic_id=TOPIC_ID, leader=leader))
+
+    def settle(self) -> None:
+        callbacks, self.replicas.settled = self.replicas.settled, []
+        for callback in callbacks:
+            callback()
+
+    def load(self) -> None:
+        self.settle()
+        for _ in range(10):
+            self.clock.advance(0)
+
+    def write(self, offset: int) -> None:
+        """A commit of the group, in the log as another leader left it."""
+        log = self.replicas.hosted.log
+        value = OffsetValue(offset=offset, metadata="", commit_timestamp=0)
+        record = GroupRecord(OffsetKey(group=GROUP, topic="t", partition=0), value)
+        batch = build_batch([Record(log.end_offset, 0, *encode_record(record))], leader_epoch=0)
+        log.append(batch, wall_ms=0)
+
+    def ask(self) -> None:
+        """What the group committed, or why that is not known."""
+
+        def committed(led: Led) -> None:
+            held = led.shard.offsets.of(GROUP)
+            self.said.append(held["t", 0].offset if held else -1)
+
+        self.coordinator.find(GROUP, committed, self.said.append)
+
+
+def test_requests_wait_while_the_log_is_read_and_find_its_last_word() -> None:
+    world = World()
+    for offset in (3, 4, 5):
+        world.write(offset)
+    world.create()
+    world.ask()
+    assert world.said == []
+    world.load()
+    assert world.said == [5]
+    world.ask()
+    assert world.said == [5, 5]
+
+
+def test_who_waited_long_is_told_to_come_again() -> None:
+    world = World()
+    world.create()
+    world.ask()
+    world.clock.advance(PARKED_MS)
+    assert world.said == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+def test_nothing_is_told_before_the_end_of_the_log_is_committed() -> None:
+    """Otherwise a commit could be read that the next leader does not have."""
+    world = World()
+    world.write(3)
+    world.replicas.hosted.partition.behind = True
+    world.create()
+    world.load()
+    world.ask()
+    assert world.said == []
+    (waiting,) = world.replicas.hosted.waiting
+    waiting.acknowledged(0, ErrorCode.NONE)
+    assert world.said == [3]
+
+
+def test_another_broker_coordinates_what_it_leads() -> None:
+    world = World()
+    world.ask()
+    world.create(OTHER)
+    world.ask()
+    assert world.said == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+def test_leadership_that_goes_takes_the_groups_along_and_wakes_who_waits() -> None:
+    world = World()
+    world.create()
+    world.ask()
+    world.led_by(OTHER)
+    world.ask()
+    assert world.said == [ErrorCode.NOT_COORDINATOR] * 2
+    world.load()
+    assert len(world.said) == 2
+
+
+def test_leadership_that_went_and_came_back_unseen_is_loaded_anew() -> None:
+    """Both changes in one delta: the other leader may have taken commits."""
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    world.write(4)
+    other = PartitionChangeRecord(partition_id=MINE, topic_id=TOPIC_ID, leader=OTHER)
+    me = PartitionChangeRecord(partition_id=MINE, topic_id=TOPIC_ID, leader=ME)
+    world.apply(other, me)
+    world.load()
+    world.ask()
+    assert world.said == [4]
+
+
+def test_a_log_that_cannot_be_read_leaves_its_groups_without_a_coordinator() -> None:
+    world = World()
+    log = world.replicas.hosted.log
+    log.append(build_batch([Record(0, 0, b"\x00\x02", b"")], leader_epoch=0), wall_ms=0)
+    world.create()
+    world.ask()
+    world.load()
+    world.ask()
+    assert world.said == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+def test_the_offsets_of_a_deleted_topic_are_forgotten() -> None:
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    other = Uuid(b"\x06" * 16)
+    partition = PartitionRecord(topic_id=other, partition_id=0, replicas=(2,), isr=(2,), leader=2)
+    world.apply(TopicRecord(name="t", topic_id=other), partition)
+    world.apply(RemoveTopicRecord(topic_id=other))
+    world.ask()
+    assert world.said == [-1]
