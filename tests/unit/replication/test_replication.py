@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
@@ -356,58 +355,3 @@ def test_two_thousand_records_over_many_partitions(cluster: Cluster) -> None:
     for index in range(40):
         leader, follower = 1 + index % 3, 1 + (index + 1) % 3
         assert cluster.content(leader, topic, index) == cluster.content(follower, topic, index)
-
-
-def deleted(cluster: Cluster, topic: str, offset: int, timeout_ms: int = 5000) -> list[Deleted]:
-    answers: list[Deleted] = []
-    wanted = [ToDelete(topic, 0, offset)]
-    cluster.nodes[1].replicas.delete_records(wanted, timeout_ms, answers.extend)
-    return answers
-
-
-def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: Cluster) -> None:
-    topic = cluster.create("t", [led_by(1, 2, 3)])
-    cluster.run(50)
-    produced(cluster, 1, topic, count=5)
-    answers = deleted(cluster, "t", 3)
-    assert not answers, "the followers have not got it"
-    cluster.run(100)  # well below replica.fetch.wait.max.ms: followers are told at once
-    assert answers == [Deleted(3, ErrorCode.NONE)]
-    assert [cluster.hosted(each, topic).log.start_offset for each in (1, 2, 3)] == [3, 3, 3]
-    assert cluster.fetch(1, topic, 2)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
-    again = deleted(cluster, "t", 1)
-    assert again == [Deleted(3, ErrorCode.NONE)], "nothing comes back"
-    everything = deleted(cluster, "t", -1)
-    cluster.run(100)
-    assert everything == [Deleted(5, ErrorCode.NONE)]
-
-
-def test_what_is_not_committed_is_not_deleted(cluster: Cluster) -> None:
-    topic = cluster.create("t", [led_by(1, 2, 3)])
-    cluster.run(50)
-    produced(cluster, 1, topic, count=2)
-    assert deleted(cluster, "t", 3) == [Deleted(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
-    assert deleted(cluster, "t", -2) == [Deleted(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
-    assert deleted(cluster, "u", 0) == [Deleted(-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
-
-
-def test_a_deletion_waits_for_the_isr_and_times_out(cluster: Cluster) -> None:
-    topic = cluster.create("t", [led_by(1, 2, 3)])
-    cluster.run(50)
-    produced(cluster, 1, topic, count=2)
-    cluster.network.isolate("b2")
-    answers = deleted(cluster, "t", 2, timeout_ms=300)
-    cluster.run(350)
-    assert answers == [Deleted(-1, ErrorCode.REQUEST_TIMED_OUT)]
-
-
-def test_a_deletion_ends_with_the_leadership(cluster: Cluster) -> None:
-    topic = cluster.create("t", [led_by(1, 2, 3)])
-    cluster.run(50)
-    produced(cluster, 1, topic, count=2)
-    cluster.network.isolate("b2")
-    answers = deleted(cluster, "t", 2)
-    cluster.change(topic, leader=3)
-    cluster.spread()
-    cluster.run(50)
-    assert answers == [Deleted(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
