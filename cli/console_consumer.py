@@ -1,4 +1,7 @@
-"""`quorate console-consumer`: the records of a topic, one per line, without a consumer group."""
+"""`quorate console-consumer`: the records of a topic, one per line.
+
+With --group it goes on from what the group committed and commits what it printed, but it does not
+join: it takes all partitions, and a group that has members refuses its commits."""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ import click
 from quorate.cli.client.options import cluster_options, connected
 
 if TYPE_CHECKING:
+    from quorate.cli.client.admin import Admin
     from quorate.cli.client.consumer import Consumed, Consumer
 
+AUTO_COMMIT_INTERVAL_S = 5.0
 SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 
 
@@ -21,6 +26,7 @@ SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 @cluster_options()
 @click.option("--topic", required=True)
 @click.option("--from-beginning", is_flag=True, help="From the earliest record on.")
+@click.option("--group", help="Go on where this group stopped, and commit for it.")
 @click.option("--partition", type=int, help="This partition only.")
 @click.option("--offset", default=None, help="earliest, latest or a number; with --partition.")
 @click.option("--max-messages", type=int, default=-1, help="Stop after so many.")
@@ -33,6 +39,7 @@ def console_consumer(
     timeout_s: float | None,
     topic: str,
     from_beginning: bool,
+    group: str | None,
     partition: int | None,
     offset: str | None,
     max_messages: int,
@@ -45,6 +52,8 @@ def console_consumer(
 
     if offset is not None and partition is None:
         raise click.UsageError("The partition is required when --offset is given.")
+    if group is not None and partition is not None:
+        raise click.UsageError("--group takes all partitions: leave --partition out.")
     start = start_of(from_beginning, offset)
     line = Formatter(
         dict(each.partition("=")[::2] for each in (*properties, *formatter_properties))
@@ -55,15 +64,50 @@ def console_consumer(
     ) as admin:
         consumer = Consumer(admin, topic, () if partition is None else (partition,))
         consumer.seek(start)
+        progress = None if group is None else Progress(admin, group, topic, consumer)
         try:
             for each in taken(consumer, max_messages, timeout_ms):
                 sys.stdout.buffer.write(line(each))
                 count += 1
+                if progress is not None:
+                    progress.printed(each)
         except KeyboardInterrupt:
             pass
         finally:
             sys.stdout.flush()
+            if progress is not None:
+                progress.commit()
             click.echo(f"Processed a total of {count} messages", err=True)
+
+
+class Progress:
+    """What the group has got: from the last commit to the last record printed."""
+
+    def __init__(self, admin: Admin, group: str, topic: str, consumer: Consumer) -> None:
+        from quorate.cli.client.groups import Groups
+
+        self._groups = Groups(admin)
+        self._group = group
+        self._topic = topic
+        committed = self._groups.offsets(group)
+        consumer.seek_to({p: offset for (name, p), offset in committed.items() if name == topic})
+        self._next = consumer.positions
+        self._changed = False
+        self._committed_at = time.monotonic()
+
+    def printed(self, consumed: Consumed) -> None:
+        self._next[consumed.partition] = consumed.record.offset + 1
+        self._changed = True
+        if time.monotonic() - self._committed_at > AUTO_COMMIT_INTERVAL_S:
+            self.commit()
+
+    def commit(self) -> None:
+        if self._changed:
+            sys.stdout.flush()
+            offsets = {(self._topic, each): offset for each, offset in self._next.items()}
+            self._groups.commit(self._group, offsets)
+            self._changed = False
+        self._committed_at = time.monotonic()
 
 
 def start_of(from_beginning: bool, offset: str | None) -> int:

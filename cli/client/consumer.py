@@ -1,8 +1,8 @@
-"""A blocking consumer without a group: some partitions of one topic, from given offsets on."""
+"""A blocking consumer that joins no group: some partitions of one topic, from given offsets on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.client.admin import Admin, check
@@ -42,6 +42,15 @@ class Consumer:
         """EARLIEST, LATEST or an offset, for every partition."""
         for number in self.numbers:
             self._positions[number] = offset if offset >= 0 else self.offset_of(number, offset)
+
+    def seek_to(self, positions: Mapping[int, int]) -> None:
+        """Some partitions, each to an offset of its own."""
+        self._positions.update(positions)
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """The next offset of every partition."""
+        return dict(self._positions)
 
     def offset_of(self, partition: int, timestamp: int) -> int:
         """The offset at EARLIEST, LATEST or a timestamp in ms."""

@@ -224,3 +224,24 @@ def test_the_command_line_lists_describes_resets_and_deletes(
     assert committed(bootstrap, group, topic) == [10, 0, 0, 10, 10, 10]
     tool("--delete", "--group", group)
     assert group not in tool("--list").split()
+
+
+def test_the_console_consumer_goes_on_where_its_group_stopped(
+    cluster: ProcessCluster, new_topic: Callable[[], str]
+) -> None:
+    topic, bootstrap = new_topic(), cluster.bootstrap
+    create(bootstrap, topic)
+    produce(bootstrap, topic, 60)
+    options = ("--topic", topic, "--group", f"of-{topic}", "--from-beginning")
+
+    def consumed(count: int) -> list[int]:
+        done = run_quorate(
+            *("console-consumer", "--bootstrap-server", bootstrap, *options),
+            *("--max-messages", str(count), "--timeout-ms", "5000"),
+        )
+        assert done.returncode == 0, done.stderr
+        return list(map(int, done.stdout.split()))
+
+    first, second = consumed(25), consumed(35)
+    assert len(first) == 25
+    assert sorted(first + second) == list(range(60))
