@@ -18,6 +18,9 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
 
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
+"""Their coordinators read them whole, and could not go on after a record that is not theirs."""
+
 Done = Callable[[Sequence[ProducedPartition]], None]
 
 
@@ -45,7 +48,7 @@ class Appends:
     ) -> None:
         """The results are in the order of `appends`, one batch each; batches are patched in place
         where their buffer is writable and copied else. `internal`: the broker's own coordinators,
-        which may write control batches."""
+        which alone write to internal topics, control batches too."""
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
@@ -79,6 +82,9 @@ class Appends:
         hosted = self._registry.find(topic, topic_id, partition_id)
         if hosted is None:
             return failed(each, self._registry.why_missing(topic, topic_id, partition_id))
+        if hosted.topic in INTERNAL_TOPICS and not internal:
+            text = f"{hosted.topic} is written by its coordinators only"
+            return failed(each, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         partition = hosted.partition
         if records is None:
             records = memoryview(b"")

@@ -194,6 +194,22 @@ def test_a_group_is_listed_described_emptied_and_deleted(
     assert group not in [each.group_id for each in admin.list_consumer_groups().result(30).valid]
 
 
+def test_nobody_but_its_coordinator_writes_to_the_offsets_topic(cluster: ProcessCluster) -> None:
+    bootstrap = cluster.bootstrap
+    coordinator_of(cluster, "any")  # creates it
+    errors = []
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(
+        "__consumer_offsets",
+        b"v",
+        b"k",
+        partition=0,
+        callback=lambda error, _: errors.append(error),
+    )
+    assert producer.flush(30) == 0
+    assert [each and each.name() for each in errors] == ["TOPIC_EXCEPTION"]
+
+
 def test_the_command_line_lists_describes_resets_and_deletes(
     cluster: ProcessCluster, new_topic: Callable[[], str]
 ) -> None:
