@@ -82,8 +82,10 @@ def check_count(asked: CreatePartitionsTopic, count: int) -> None:
 def new_assignments(
     context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int
 ) -> list[tuple[int, ...]]:
-    """By hand or placed; the replication factor is that of the topic's first partition."""
-    additional, factor = asked.count - count, len(topic.partitions[0].replicas)
+    """By hand or placed; the replication factor is that of the topic's first partition, without
+    the replicas that leave it."""
+    first = topic.partitions[0]
+    additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
         return place(usable_brokers(context.image), additional, factor, context.random)
     if len(asked.assignments) != additional:

@@ -21,6 +21,10 @@ from quorate.quorum.rpc.kafka.schemas.reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from tests.unit.controller.harness import Driver
 
 Ids = tuple[int, ...]
@@ -95,17 +99,23 @@ def catch_up(driver: Driver) -> None:
         driver.propose_isr("t", (*partition.isr, missing[0]))
 
 
-def die(driver: Driver, broker_id: int) -> None:
-    """No heartbeat of this one for the session's time; the others go on."""
+def stay_silent(driver: Driver, broker_id: int) -> None:
+    """No heartbeat of this one for longer than a session lasts; the others go on."""
     for _ in range(10):
         for each in driver.image.broker_ids():
             if each != broker_id and not driver.broker(each).fenced:
                 driver.heartbeat(each)
         driver.run_until(driver.now_ms + 1000)
+
+
+def die(driver: Driver, broker_id: int) -> None:
+    stay_silent(driver, broker_id)
     assert driver.broker(broker_id).fenced
 
 
 def come_back(driver: Driver, broker_id: int) -> None:
+    """Once its old session is over: a new controller may have given it another."""
+    stay_silent(driver, broker_id)
     driver.register(broker_id, incarnation=len(driver.log))
     assert not driver.heartbeat(broker_id).fenced
 
@@ -407,3 +417,63 @@ def test_a_fenced_broker_may_be_a_target() -> None:
     come_back(driver, 6)
     catch_up(driver)
     assert lists(driver.partition("t")) == ((1, 6), (), ())
+
+
+def test_growth_during_a_reassignment_has_the_factor_of_the_target() -> None:
+    driver = six_brokers()
+    reassign(driver, (4, 5, 6))
+    topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
+    driver.handle(CreatePartitionsRequest(topics=(topic,), timeout_ms=0, validate_only=False))
+    assert len(driver.partition("t", 1).replicas) == 3
+
+
+def check_partition(driver: Driver) -> None:
+    partition = driver.partition("t")
+    replicas, isr = set(partition.replicas), set(partition.isr)
+    assert len(replicas) == len(partition.replicas) == len(partition.directories)
+    assert isr and len(isr) == len(partition.isr) and isr <= replicas
+    assert partition.leader == -1 or partition.leader in isr
+    assert set(partition.adding) | set(partition.removing) <= replicas
+    assert not set(partition.adding) & set(partition.removing)
+    assert partition.leader == -1 or driver.broker(partition.leader).active
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_order_of_starts_cancellations_deaths_and_takeovers(seed: int) -> None:
+    """No step ever breaks the partition, and in the end the last target wins."""
+    choose = random.Random(seed)
+    driver = six_brokers()
+    wanted: Ids | None = None
+    for _ in range(40):
+        step = choose.choice(("start", "cancel", "join", "join", "die", "return", "take over"))
+        partition = driver.partition("t")
+        dead = [each for each in range(1, 7) if driver.broker(each).fenced]
+        if step == "start":
+            replicas = tuple(choose.sample(range(1, 7), choose.randint(1, 4)))
+            assert reassign(driver, replicas)[0] == ErrorCode.NONE
+            wanted = replicas
+        elif step == "cancel" and reassign(driver, None)[0] == ErrorCode.NONE:
+            wanted = None
+        elif step == "join" and partition.leader > 0:
+            outside = [
+                each
+                for each in partition.replicas
+                if each not in partition.isr and driver.broker(each).active
+            ]
+            if outside:
+                driver.propose_isr("t", (*partition.isr, choose.choice(outside)))
+        elif step == "die" and len(dead) < 3:
+            die(driver, choose.choice([each for each in range(1, 7) if each not in dead]))
+        elif step == "return" and dead:
+            come_back(driver, choose.choice(dead))
+        elif step == "take over":
+            take_over(driver)
+        check_partition(driver)
+    for each in range(1, 7):
+        if driver.broker(each).fenced:
+            come_back(driver, each)
+    catch_up(driver)
+    check_partition(driver)
+    assert not driver.partition("t").reassigning
+    if wanted is not None:
+        assert driver.partition("t").replicas == wanted
