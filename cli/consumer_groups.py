@@ -14,6 +14,7 @@ from quorate.cli.client.groups import Groups, Place
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.errors import Refused
 from quorate.cli.group_view import (
+    listing_lines,
     member_lines,
     offset_lines,
     offset_rows,
@@ -80,10 +81,7 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
         shown = [{"group": each.group_id, "state": each.group_state} for each in found]
         click.echo(json.dumps(shown))
     elif options["state"]:
-        width = max(15, *(len(each.group_id) for each in found)) if found else 15
-        click.echo(f"{'GROUP':<{width}} STATE")
-        for each in found:
-            click.echo(f"{each.group_id:<{width}} {each.group_state}")
+        echo(listing_lines(found))
     else:
         for each in found:
             click.echo(each.group_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quorate.cli.client.groups import Place, assigned
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
+from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedGroup
 
 MISSING = "-"
 MIN_WIDTH = 15
@@ -149,11 +149,17 @@ def state_lines(described: DescribedGroup, coordinator: tuple[int, str, int]) ->
     values = (
         described.group_id,
         where,
-        described.protocol_data,
+        described.protocol_data or MISSING,
         described.group_state,
         str(len(described.members)),
     )
     return ["", aligned(head, widths), aligned(values, widths)]
+
+
+def listing_lines(groups: Sequence[ListedGroup]) -> list[str]:
+    width = max([25, *(len(each.group_id) for each in groups)])
+    rows = [("GROUP", "STATE"), *((each.group_id, each.group_state) for each in groups)]
+    return [f"{group:<{width}} {state:<20}" for group, state in rows]
 
 
 def reset_lines(group: str, planned: dict[Place, int]) -> list[str]:
