@@ -80,7 +80,7 @@ class ControllerNode:
         self._server = NodeServer(settings, self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
-        self._probes: set[asyncio.Task[None]] = set()
+        self._probes: dict[asyncio.Task[None], None] = {}  # in order, for the simulator's sake
         self._resigned = asyncio.Event()
         core.followers.role.append(self._role_changed)
         core.followers.committed.append(self._committed)
@@ -194,8 +194,8 @@ class ControllerNode:
         if len(self._probes) >= MAX_PROBES or self.core.failed:
             return
         task = asyncio.get_running_loop().create_task(self._evidence(effect))
-        self._probes.add(task)
-        task.add_done_callback(self._probes.discard)
+        self._probes[task] = None
+        task.add_done_callback(lambda done: self._probes.pop(done, None))
 
     async def _evidence(self, effect: ProbeBroker) -> None:
         transport = self.core.seams.transport

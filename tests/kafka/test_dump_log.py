@@ -19,8 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 SEGMENT = "00000000000000000000"
 RECORDS = 400
-# librdkafka has lz4 only for brokers that advertise FindCoordinator.
-CODECS = ("none", "gzip", "snappy", "zstd")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 METADATA = "__cluster_metadata-0"
 # What Kafka's records do not have; its tools skip it as an unknown tag.
 CAUSE = re.compile(r',"cause":"[a-z-]+"|(?<=\{)"cause":"[a-z-]+",?')
