@@ -155,8 +155,10 @@ def test_group_goes_on_when_its_coordinator_is_killed(
         settled(three)
 
 
-def committed_by(admin: AdminClient, wanted: ConsumerGroupTopicPartitions) -> bool:
-    """False when the coordinator has just moved: the client is told so and asks again."""
+def is_committed(bootstrap: str, wanted: ConsumerGroupTopicPartitions) -> bool:
+    """False when the coordinator has just moved. A client of its own each time: librdkafka's admin
+    client remembers a group's coordinator even when that one says it is none."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     altered = admin.alter_consumer_group_offsets([wanted])[wanted.group_id].result(30)
     errors = [each.error for each in altered.topic_partitions if each.error is not None]
     assert all(error.retriable() or error.code() == KafkaError.NOT_COORDINATOR for error in errors)
@@ -168,11 +170,10 @@ def test_offsets_survive_the_death_of_the_coordinator_between_commit_and_fetch(
 ) -> None:
     topic, bootstrap = "survives", own_cluster.bootstrap
     create(bootstrap, topic)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
     for number in range(3):
         offsets = [TopicPartition(topic, each, 100 * number + each) for each in range(PARTITIONS)]
         wanted = ConsumerGroupTopicPartitions("keeper", offsets)
-        wait_for(partial(committed_by, admin, wanted), "the offsets are committed")
+        wait_for(partial(is_committed, bootstrap, wanted), "the offsets are committed")
         coordinator = coordinator_of(own_cluster, "keeper")
         own_cluster.kill(coordinator)
         expected = [100 * number + each for each in range(PARTITIONS)]
