@@ -54,7 +54,6 @@ class Writer:
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 100,
-                "topic.metadata.refresh.fast.interval.ms": 20,
                 "log_level": 0,
             }
         )
