@@ -16,7 +16,7 @@ from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
-from quorate.quorum.raft.control import LeaderChangeMessage
+from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {
     "offset": "bigint",
@@ -37,6 +37,7 @@ COLUMNS: dict[str, str] = {
     "removing_replicas": "array<int>",
     "adding_replicas": "array<int>",
     "elr": "array<int>",
+    "last_known_elr": "array<int>",
     "leader_recovery_state": "int",
     "broker_id": "int",
     "broker_epoch": "bigint",
@@ -44,6 +45,7 @@ COLUMNS: dict[str, str] = {
     "fenced": "boolean",
     "in_controlled_shutdown": "boolean",
     "controller_id": "int",
+    "voters": "array<int>",
     "resource_type": "int",
     "resource_name": "string",
     "name": "string",  # of a config, a feature or a transaction
@@ -85,6 +87,10 @@ def _config_topic(records: list[r.ConfigRecord]) -> list[str | None]:
     ]
 
 
+def _voters(records: list[LeaderChangeMessage | VotersRecord]) -> list[list[int]]:
+    return [sorted(voter.voter_id for voter in each.voters) for each in records]
+
+
 def _constant(value: object) -> Fill:
     return lambda records: [value] * len(records)
 
@@ -120,6 +126,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
         **REPLICA_SETS,
         **_same("leader", "leader_epoch", "partition_epoch", "leader_recovery_state"),
         "elr": _plain("eligible_leader_replicas"),
+        "last_known_elr": _plain("last_known_elr"),
         **CAUSE,
     },
     r.PartitionChangeRecord: {
@@ -128,6 +135,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
         "leader": _unless("leader", r.NO_LEADER_CHANGE),
         "leader_recovery_state": _unless("leader_recovery_state", r.NO_RECOVERY_CHANGE),
         "elr": _plain("eligible_leader_replicas"),
+        "last_known_elr": _plain("last_known_elr"),
         **CAUSE,
     },
     r.ConfigRecord: {
@@ -143,7 +151,8 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     r.ClearElrRecord: {"topic": _unless("topic_name", "")},
     r.BeginTransactionRecord: _same("name"),
     AccessControlEntryRecord: _same("resource_type", "resource_name"),
-    LeaderChangeMessage: {"controller_id": _plain("leader_id")},
+    LeaderChangeMessage: {"controller_id": _plain("leader_id"), "voters": _voters},
+    VotersRecord: {"voters": _voters},
 }
 """What is not listed fills no column of its own: NoOp, markers, footers, unknown records."""
 
