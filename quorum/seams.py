@@ -122,6 +122,7 @@ class Wire(enum.Enum):
 
     NODE = "node"  # one WebSocket binary message = one frame
     KAFKA = "kafka"  # int32 size + payload = one frame (the size is not part of the frame)
+    HTTP = "http"  # one GET: the frame in is its target, the frame back the whole response
 
 
 @dataclass(frozen=True, slots=True)

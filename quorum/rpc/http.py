@@ -1,9 +1,28 @@
-"""What a node answers to plain HTTP GETs on its listening port: health, metrics."""
+"""Plain HTTP on a listening port: one GET per connection, whose head is read here and bounded.
+
+A connection that began with `GET ` either asks for the path of the nodes' WebSockets, and is left
+to `websocket.py`, or is a link of `Wire.HTTP`: the request's target is its one frame, the response
+the one frame that goes back. Nobody who reaches this port can hold more than MAX_HEAD_BYTES of
+memory, or a connection for longer than the timeouts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol, cast
+
+from quorate.quorum.rpc.delivery import deliver, deliver_end
+from quorate.quorum.rpc.kafka_frames import address_of
+from quorate.quorum.seams import Accept, Buffer, LinkHandler, joined
+
+RPC_PATH = b"/rpc"
+MAX_HEAD_BYTES = 16 * 1024
+HEAD_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 60.0  # from the end of the head until the client has the whole response
+END_OF_HEAD = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +30,135 @@ class HttpResponse:
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def encoded(self) -> bytes:
+        """All of it, as it goes over the wire; the connection is closed after it."""
+        lines = [
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
+            f"Content-Type: {self.content_type}",
+            f"Content-Length: {len(self.body)}",
+            *(f"{name}: {value}" for name, value in self.headers),
+            "Connection: close",
+        ]
+        return "\r\n".join(lines).encode("ascii") + END_OF_HEAD + self.body
 
 
-HttpHandler = Callable[[Mapping[str, str]], HttpResponse]  # given the query parameters
-Routes = Mapping[str, HttpHandler]  # by path
+def refusal(status: int, reason: str) -> HttpResponse:
+    return HttpResponse(f"{reason}\n".encode(), status=status)
+
+
+def target_of(head: bytes) -> bytes | None:
+    """What a complete head asks for; None when it is no head of a GET."""
+    parts = head.partition(b"\r\n")[0].split(b" ")
+    if len(parts) != 3 or not parts[1].startswith(b"/") or not parts[2].startswith(b"HTTP/1."):
+        return None
+    return parts[1]
+
+
+class HttpListener(Protocol):
+    """What a connection needs of the listener it came to."""
+
+    http: Accept | None
+
+    def websocket_protocol(self) -> asyncio.Protocol | None: ...
+
+    def opened(self, connection: HttpLink) -> None: ...
+
+    def gone(self, connection: HttpLink) -> None: ...
+
+
+class HttpLink(asyncio.Protocol):
+    """Reads the head; then it is the link, or it leaves the connection to the WebSockets."""
+
+    def __init__(self, listener: HttpListener) -> None:
+        self.closed = False
+        self._listener = listener
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle
+        self._head = b""
+        self._read = False
+        self._handler: LinkHandler | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self.peer = address_of(self._transport)
+        self._listener.opened(self)
+        self._arm(HEAD_TIMEOUT_S, self.abort)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._timer.cancel()
+        self.closed = True
+        self._listener.gone(self)
+        if self._handler is not None:
+            deliver_end(self, self._handler, error)
+
+    def eof_received(self) -> bool:
+        return self._read  # who has asked may close that half and still read the answer
+
+    def data_received(self, data: bytes) -> None:
+        if self._read:
+            return  # one request per connection
+        self._head += data
+        end = self._head.find(END_OF_HEAD)
+        if end > MAX_HEAD_BYTES or (end < 0 and len(self._head) > MAX_HEAD_BYTES):
+            self._refuse(431, f"the head of a request has {MAX_HEAD_BYTES} bytes at most")
+        elif end >= 0:
+            self._take(target_of(self._head[:end]))
+
+    def _take(self, target: bytes | None) -> None:
+        if target is None:
+            return self._refuse(400, "this is no GET of HTTP/1")
+        if target.partition(b"?")[0] == RPC_PATH:
+            protocol = self._listener.websocket_protocol()
+            if protocol is not None:
+                return self._leave_to(protocol)
+        accept = self._listener.http
+        if accept is None:
+            return self._refuse(404, "nothing is served over plain HTTP here")
+        self._read = True
+        self._head = b""
+        self._arm(ANSWER_TIMEOUT_S, self.abort)
+        self._handler = accept(self)
+        deliver(self, self._handler, memoryview(target))
+        return None
+
+    def _leave_to(self, protocol: asyncio.Protocol) -> None:
+        self._timer.cancel()
+        self._listener.gone(self)
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        protocol.data_received(self._head)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        self._read = True
+        self.send(refusal(status, reason).encoded())
+        self.close()
+
+    def _arm(self, delay_s: float, action: Callable[[], None]) -> None:
+        if hasattr(self, "_timer"):
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(delay_s, action)
+
+    # Link
+
+    def send(self, *parts: Buffer) -> None:
+        if not self.closed:
+            self._transport.write(joined(parts))
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        """Nothing more is read anyway."""
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        self.closed = True
+        self._transport.abort()

@@ -1,7 +1,8 @@
-"""The Transport of real networks: TCP, with both wires behind one listening port.
+"""The Transport of real networks: TCP, with all wires behind one listening port.
 
-The first four bytes of a connection tell the wires apart: `GET ` is HTTP, with the WebSockets of
-nodes among it; anything else is the size of a Kafka frame (those letters would be one of 1.2 GB).
+The first four bytes of a connection tell the wires apart: `GET ` is HTTP, the WebSockets of nodes
+or a plain GET (`http.py`); anything else is the size of a Kafka frame (those letters would be one
+of 1.2 GB).
 Runs on asyncio and on uvloop.
 """
 
@@ -13,7 +14,7 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from quorate.quorum.rpc.http import HttpHandler, Routes
+from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink, address_of
 from quorate.quorum.seams import (
     Accept,
@@ -26,7 +27,7 @@ from quorate.quorum.seams import (
 )
 
 if TYPE_CHECKING:
-    from quorate.quorum.rpc.websocket import HttpSide
+    from quorate.quorum.rpc.websocket import WebSocketSide
 
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
@@ -35,16 +36,11 @@ MAX_CONNECTIONS = 16_384  # per listener
 
 
 class AioTransport:
-    """`http` may be filled after listening has begun."""
-
-    def __init__(self, http: dict[str, HttpHandler] | None = None) -> None:
-        self.http: dict[str, HttpHandler] = {} if http is None else http
-
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
         loop = asyncio.get_running_loop()
-        listener = AioListener(accept, self.http, max_frame_bytes)
+        listener = AioListener(accept, max_frame_bytes)
         host = address.host or None
         if address.port == 0:  # one port, though a name may have several addresses
             found = await loop.getaddrinfo(
@@ -60,6 +56,7 @@ class AioTransport:
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
+        assert wire is not Wire.HTTP, "nodes do not ask by plain HTTP"
         if wire is Wire.NODE:
             from quorate.quorum.rpc import websocket
 
@@ -82,13 +79,13 @@ class AioTransport:
 class AioListener:
     address: Address
 
-    def __init__(self, accept: Mapping[Wire, Accept], routes: Routes, max_frame_bytes: int) -> None:
+    def __init__(self, accept: Mapping[Wire, Accept], max_frame_bytes: int) -> None:
         self.accept = accept
+        self.http = accept.get(Wire.HTTP)
         self.max_frame_bytes = max_frame_bytes
-        self._routes = routes
         self._server: asyncio.Server
         self._open: dict[Link | _Sniffer, None] = {}
-        self._http: HttpSide | None = None
+        self._websockets: WebSocketSide | None = None
         self._closing = False
         self._drained = asyncio.Event()
 
@@ -104,8 +101,8 @@ class AioListener:
         if self._open:
             self._drained.clear()
             await self._drained.wait()
-        if self._http is not None:
-            await self._http.close()
+        if self._websockets is not None:
+            await self._websockets.close()
 
     def opened(self, connection: Link | _Sniffer) -> None:
         self._open[connection] = None
@@ -117,16 +114,16 @@ class AioListener:
 
     @property
     def full(self) -> bool:
-        plain_http = self._http.connections if self._http is not None else 0
-        return self._closing or len(self._open) + plain_http >= MAX_CONNECTIONS
+        websockets = self._websockets.connections if self._websockets is not None else 0
+        return self._closing or len(self._open) + websockets >= MAX_CONNECTIONS
 
     @property
     def speaks_kafka_only(self) -> bool:
-        return Wire.NODE not in self.accept and not self._routes
+        return self.accept.keys() == {Wire.KAFKA}
 
     def protocol_for(self, prefix: bytes) -> asyncio.Protocol | None:
         """None when nothing here speaks what the connection starts with."""
-        return self._http_protocol() if prefix == HTTP_PREFIX else self._kafka_link()
+        return HttpLink(self) if prefix == HTTP_PREFIX else self._kafka_link()
 
     def _kafka_link(self) -> KafkaLink | None:
         accept = self.accept.get(Wire.KAFKA)
@@ -136,15 +133,15 @@ class AioListener:
         self.opened(link)
         return link
 
-    def _http_protocol(self) -> asyncio.Protocol:
-        if self._http is None:
-            from quorate.quorum.rpc.websocket import HttpSide
+    def websocket_protocol(self) -> asyncio.Protocol | None:
+        accept = self.accept.get(Wire.NODE)
+        if accept is None:
+            return None
+        if self._websockets is None:
+            from quorate.quorum.rpc.websocket import WebSocketSide
 
-            accept = self.accept.get(Wire.NODE)
-            self._http = HttpSide(
-                accept, self._routes, self.max_frame_bytes, self.opened, self.gone
-            )
-        return self._http.protocol()
+            self._websockets = WebSocketSide(accept, self.max_frame_bytes, self.opened, self.gone)
+        return self._websockets.protocol()
 
 
 class _Sniffer(asyncio.Protocol):
@@ -153,6 +150,7 @@ class _Sniffer(asyncio.Protocol):
     def __init__(self, listener: AioListener) -> None:
         self._listener = listener
         self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle | None = None
         self._input = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -163,8 +161,12 @@ class _Sniffer(asyncio.Protocol):
             self._close("too many connections")
         elif self._listener.speaks_kafka_only:
             self._leave_to(self._listener.protocol_for(b""))
+        else:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(HEAD_TIMEOUT_S, self._close, "it says nothing")
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._still()
         self._listener.gone(self)
 
     def abort(self) -> None:
@@ -178,12 +180,17 @@ class _Sniffer(asyncio.Protocol):
     def _leave_to(self, protocol: asyncio.Protocol | None) -> None:
         if protocol is None:
             return self._close("it starts with what is not spoken here")
+        self._still()
         self._listener.gone(self)
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         if self._input:
             protocol.data_received(self._input)
         return None
+
+    def _still(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _close(self, reason: str) -> None:
         logger.warning("closing the link to %s: %s", address_of(self._transport), reason)

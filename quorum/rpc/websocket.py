@@ -1,11 +1,11 @@
-"""Links over aiohttp WebSockets, and plain HTTP, on a listening port of ours.
+"""Links over aiohttp WebSockets.
 
 One binary message is one frame. Frames are written without a task: aiohttp's coroutine for sending
 an uncompressed frame waits only while the transport's buffer is above its limit, so without a limit
 it can be run by hand, in one step. What is buffered is bounded by those who send, who are shown
 `pending_bytes`. Reading is one task per link.
 
-Imported when the first node link or HTTP request appears: aiohttp is large.
+Imported when the first node link appears: aiohttp is large.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp import WSMsgType, web
 
 from quorate.quorum.rpc.delivery import deliver, deliver_end, raise_failure
-from quorate.quorum.rpc.http import Routes
+from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.kafka_frames import address_of
 from quorate.quorum.seams import (
     Accept,
@@ -34,7 +34,6 @@ from quorate.quorum.seams import (
 )
 
 logger = logging.getLogger(__name__)
-RPC_PATH = "/rpc"
 CLOSE_TIMEOUT_S = 0.1  # for the peer's half of a WebSocket's closing, after a protocol error
 NO_LIMIT = 2**31 - 1
 GOING_AWAY = (1001).to_bytes(2, "big")
@@ -118,19 +117,17 @@ class WebSocketLink:
         raise AssertionError("sending waits: it would never be taken up again")
 
 
-class HttpSide:
-    """Makes the protocols of connections that start with `GET `."""
+class WebSocketSide:
+    """Makes the protocols of a listener's connections that ask for RPC_PATH."""
 
     def __init__(
         self,
-        accept: Accept | None,
-        routes: Routes,
+        accept: Accept,
         max_frame_bytes: int,
         on_link: Callable[[Link], None],
         on_gone: Callable[[Link], None],
     ) -> None:
         self._accept = accept
-        self._routes = routes
         self._max_frame_bytes = max_frame_bytes
         self._on_link = on_link
         self._on_gone = on_gone
@@ -147,20 +144,6 @@ class HttpSide:
         await self._server.shutdown(CLOSE_TIMEOUT_S)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == RPC_PATH and self._accept is not None:
-            return await self._serve_link(request, self._accept)
-        handler = self._routes.get(request.path)
-        if handler is None:
-            logger.warning("no %s here, asked for by %s", request.path, request.remote)
-            return web.Response(status=404, text=f"no {request.path} here\n")
-        response = handler(dict(request.query))
-        return web.Response(
-            body=response.body,
-            status=response.status,
-            headers={"Content-Type": response.content_type},
-        )
-
-    async def _serve_link(self, request: web.BaseRequest, accept: Accept) -> web.StreamResponse:
         socket = web.WebSocketResponse(
             timeout=CLOSE_TIMEOUT_S,
             autoclose=False,
@@ -173,7 +156,7 @@ class HttpSide:
         link = WebSocketLink(socket, request.transport)
         self._on_link(link)
         try:
-            await link.read(accept(link))
+            await link.read(self._accept(link))
         finally:
             self._on_gone(link)
         return socket
@@ -199,7 +182,7 @@ async def connect(
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             socket = await session.ws_connect(
-                f"http://{host}:{address.port}{RPC_PATH}",
+                f"http://{host}:{address.port}{RPC_PATH.decode()}",
                 timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S),
                 autoclose=False,
                 compress=0,

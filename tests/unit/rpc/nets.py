@@ -18,6 +18,7 @@ from tests.sim.transport import SimTransport
 
 PATIENCE_S = 5.0
 MAX_FRAME_BYTES = 1024 * 1024
+LINKED = (Wire.NODE, Wire.KAFKA)
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Net:
     ) -> Listener:
         listener = await self.server.listen(
             Address(self.host, port),
-            dict.fromkeys(wires or tuple(Wire), accept),
+            dict.fromkeys(wires or LINKED, accept),
             max_frame_bytes=MAX_FRAME_BYTES,
         )
         self.opened.append(listener)

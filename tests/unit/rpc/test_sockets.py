@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 
 from quorate.quorum.rpc.http import HttpResponse
-from quorate.quorum.rpc.transport import AioTransport
-from quorate.quorum.seams import Address, PeerRefused, PeerUnreachable, Wire
+from quorate.quorum.seams import Address, Link, PeerRefused, PeerUnreachable, Wire
 from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
 
 pytestmark = pytest.mark.timeout(20)
@@ -41,26 +40,27 @@ def run(kind: str, scenario: Callable[[Net], Awaitable[None]]) -> None:
 
 
 @on_real_nets
-def test_both_wires_and_http_share_a_port(kind: str) -> None:
+def test_all_wires_share_a_port(kind: str) -> None:
+    def answer(link: Link, target: bytes) -> None:
+        link.send(HttpResponse(target, status=503).encoded())
+        link.close()
+
     async def scenario(net: Net) -> None:
-        assert isinstance(net.server, AioTransport)
-        node, kafka = Recorder(), Recorder()
+        node, kafka, http = Recorder(), Recorder(), Recorder(answer)
         listener = await net.server.listen(
             Address(net.host, 0),
-            {Wire.NODE: node, Wire.KAFKA: kafka},
+            {Wire.NODE: node, Wire.KAFKA: kafka, Wire.HTTP: http},
             max_frame_bytes=MAX_FRAME_BYTES,
         )
         net.opened.append(listener)
-        net.server.http["/healthz"] = lambda query: HttpResponse(query["say"].encode(), status=503)
         (await net.connect(listener.address, Wire.NODE, Recorder())).send(b"from a node")
         (await net.connect(listener.address, Wire.KAFKA, Recorder())).send(b"from a client")
         url = f"http://{listener.address}"
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"{url}/healthz?say=starting") as response:
-                assert (response.status, await response.text()) == (503, "starting")
-                assert response.content_type == "text/plain"
-            async with session.get(f"{url}/nothing") as response:
-                assert response.status == 404
+        get = f"{url}/healthz?say=starting"
+        async with aiohttp.ClientSession() as session, session.get(get) as response:
+            assert (response.status, await response.text()) == (503, "/healthz?say=starting")
+            assert response.content_type == "text/plain"
+        assert await http.ended() is None
         assert await node.received(1) == [b"from a node"]
         assert await kafka.received(1) == [b"from a client"]
 
