@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from quorate.quorum.analytics.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.foreign import AccessControlEntryRecord
@@ -56,29 +59,65 @@ COLUMNS: dict[str, str] = {
 }
 """Name -> Spark type, in the order of the schema."""
 
-Fill = Callable[[list[Any]], list[Any]]
-"""From the records of one type to the values of one column."""
+UUIDS = frozenset({"topic_id", "incarnation_id"})
+"""Columns of 16 bytes in the log, of 22 letters in the table."""
+
+
+class Numbers(NamedTuple):
+    values: Ints
+    valid: Mask | None = None
+
+
+class Fill(NamedTuple):
+    """One column, from the records of one type: one by one (`of`), and from the values of
+    `fields` of many at once (`at_once`); both give the same. Without `at_once` the type is always
+    read one by one."""
+
+    of: Callable[[list[Any]], list[Any]]
+    fields: tuple[str, ...] = ()
+    at_once: Callable[..., Numbers | Spans] | None = None
+
+
+def _as_is(values: Values) -> Numbers | Spans:
+    return values if isinstance(values, Spans) else Numbers(values)
 
 
 def _plain(name: str) -> Fill:
     get = attrgetter(name)
-    return lambda records: list(map(get, records))
+    return Fill(lambda records: list(map(get, records)), (name,), _as_is)
 
 
 def _uuid(name: str) -> Fill:
     get = attrgetter(name)
     text = lru_cache(maxsize=4096)(uuid_to_text)
-    return lambda records: list(map(text, map(get, records)))
+    return Fill(lambda records: list(map(text, map(get, records))), (name,), _as_is)
 
 
-def _unless(name: str, unchanged: object) -> Fill:
+def _unless(name: str, unchanged: int) -> Fill:
     get = attrgetter(name)
-    return lambda records: [None if (v := get(each)) == unchanged else v for each in records]
+    return Fill(
+        lambda records: [None if (v := get(each)) == unchanged else v for each in records],
+        (name,),
+        lambda values: Numbers(values, values != unchanged),
+    )
+
+
+def _unless_empty(name: str) -> Fill:
+    get = attrgetter(name)
+    return Fill(
+        lambda records: [get(each) or None for each in records],
+        (name,),
+        lambda text: Spans(text.start, np.where(text.length > 0, text.length, -1)),
+    )
 
 
 def _change(name: str) -> Fill:
     get = attrgetter(name)
-    return lambda records: [{-1: False, 1: True}.get(get(each)) for each in records]
+    return Fill(
+        lambda records: [{-1: False, 1: True}.get(get(each)) for each in records],
+        (name,),
+        lambda values: Numbers(values == 1, abs(values) == 1),
+    )
 
 
 def _config_topic(records: list[r.ConfigRecord]) -> list[str | None]:
@@ -87,19 +126,26 @@ def _config_topic(records: list[r.ConfigRecord]) -> list[str | None]:
     ]
 
 
+def _config_topic_at_once(resource_type: Ints, name: Spans) -> Spans:
+    return Spans(name.start, np.where(resource_type == TOPIC_RESOURCE, name.length, -1))
+
+
+CONFIG_TOPIC = Fill(_config_topic, ("resource_type", "resource_name"), _config_topic_at_once)
+
+
 def _voters(records: list[LeaderChangeMessage | VotersRecord]) -> list[list[int]]:
     return [sorted(voter.voter_id for voter in each.voters) for each in records]
 
 
 def _constant(value: object) -> Fill:
-    return lambda records: [value] * len(records)
+    return Fill(lambda records: [value] * len(records))
 
 
 def _same(*names: str) -> dict[str, Fill]:
     return {name: _plain(name) for name in names}
 
 
-CAUSE = {"cause": _unless("cause", "")}
+CAUSE = {"cause": _unless_empty("cause")}
 BROKER = {**_same("broker_id", "broker_epoch"), **CAUSE}
 PARTITION = {"topic_id": _uuid("topic_id"), "partition_id": _plain("partition_id")}
 LEGACY_BROKER = {"broker_id": _plain("id"), "broker_epoch": _plain("epoch")}
@@ -139,7 +185,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
         **CAUSE,
     },
     r.ConfigRecord: {
-        "topic": _config_topic,
+        "topic": CONFIG_TOPIC,
         **_same("resource_type", "resource_name", "name", "value"),
     },
     r.FeatureLevelRecord: _same("name", "feature_level"),
@@ -148,11 +194,11 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
         "controller_id": _plain("controller_id"),
         "incarnation_id": _uuid("incarnation_id"),
     },
-    r.ClearElrRecord: {"topic": _unless("topic_name", "")},
+    r.ClearElrRecord: {"topic": _unless_empty("topic_name")},
     r.BeginTransactionRecord: _same("name"),
     AccessControlEntryRecord: _same("resource_type", "resource_name"),
-    LeaderChangeMessage: {"controller_id": _plain("leader_id"), "voters": _voters},
-    VotersRecord: {"voters": _voters},
+    LeaderChangeMessage: {"controller_id": _plain("leader_id"), "voters": Fill(_voters)},
+    VotersRecord: {"voters": Fill(_voters)},
 }
 """What is not listed fills no column of its own: NoOp, markers, footers, unknown records."""
 

@@ -125,7 +125,7 @@ class _Rows:
             columns["offset"] = [self._snapshot.end_offset - 1] * len(rows)
             columns["epoch"] = [self._snapshot.epoch] * len(rows)
         for name, fill in FILLED_BY.get(cls, {}).items():
-            columns[name] = fill(messages)
+            columns[name] = fill.of(messages)
         if self._with_json:
             text = _unknown_text if unknown else json_writer(cls, version)
             columns["record"] = list(map(text, messages))

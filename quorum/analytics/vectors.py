@@ -1,0 +1,186 @@
+"""Reads the same field of many records at once: numpy over the bytes of a log.
+
+`Cursors` stand at one place in each of many records and move on together. They take what is as it
+should be: where a number is too long, null stands where none may, or a record does not end where
+its fields end, `ok` is false and the values mean nothing. Such a record is for the reader that
+takes them one by one, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from quorate.quorum.rpc.kafka.layout import SIZE_BYTES, Field, layout
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MAX_ROUNDS = 64
+"""Tags, or elements that are structs, of one record: more are read one by one."""
+MAX_TAG_BYTES = 5
+DTYPES = {
+    "bool": "u1",
+    "int8": "i1",
+    "int16": ">i2",
+    "uint16": ">u2",
+    "int32": ">i4",
+    "uint32": ">u4",
+    "int64": ">i8",
+}
+
+
+class Spans(NamedTuple):
+    """Where strings or arrays of fixed elements lie; a length of -1 is null."""
+
+    start: Ints
+    length: Ints
+
+    def at(self, index: Any) -> Spans:
+        return Spans(self.start[index], self.length[index])
+
+
+Values = Ints | Spans
+
+
+class Bytes:
+    """A buffer, and views of it as numbers that begin at any byte."""
+
+    def __init__(self, buffer: bytes) -> None:
+        self.bytes = np.frombuffer(buffer, np.uint8)
+        self._views: dict[str, npt.NDArray[Any]] = {}
+
+    def numbers(self, kind: str, at: Ints) -> npt.NDArray[Any]:
+        view = self._views.get(kind)
+        if view is None:
+            dtype = np.dtype(DTYPES[kind])
+            count = len(self.bytes) - dtype.itemsize + 1
+            view = np.ndarray((count,), dtype, buffer=self.bytes, strides=(1,))
+            self._views[kind] = view
+        found: npt.NDArray[Any] = view[np.minimum(at, len(view) - 1)]
+        return found
+
+
+class Cursors:
+    """`at` moves, `end` is where each record ends."""
+
+    def __init__(self, data: Bytes, at: Ints, end: Ints, version: int = 0) -> None:
+        self._data = data
+        self._version = version
+        self.at = at
+        self.end = end
+        self.ok: Mask = np.ones(len(at), np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def byte(self) -> Ints:
+        value = self._data.bytes.take(self.at, mode="clip").astype(np.int64)
+        self.at = self.at + 1
+        return value
+
+    def uvarint(self, max_bytes: int = MAX_TAG_BYTES) -> Ints:
+        value = self.byte()
+        more = value > 0x7F
+        shift = 0
+        while more.any():
+            shift += 7
+            if shift == 7 * max_bytes:
+                self.ok &= ~more
+                break
+            byte = self._data.bytes.take(self.at, mode="clip").astype(np.int64)
+            value = np.where(more, value ^ (1 << shift) ^ (byte << shift), value)
+            self.at = self.at + more
+            more = more & (byte > 0x7F)
+        return value
+
+    def varint(self, max_bytes: int = MAX_TAG_BYTES) -> Ints:
+        value = self.uvarint(max_bytes)
+        return (value >> 1) ^ -(value & 1)
+
+    def read(self, field: Field, wanted: bool = True) -> Values | None:
+        """The values when they are wanted and are numbers, strings or arrays of numbers."""
+        if not field.array and field.kind in SIZE_BYTES:
+            start = self.at
+            self.at = start + SIZE_BYTES[field.kind]
+            return self._fixed(field, start) if wanted else None
+        length = self.uvarint() - 1
+        self.ok &= length >= (-1 if field.nullable else 0)
+        start, counted = self.at, np.maximum(length, 0)
+        if field.array and field.kind not in SIZE_BYTES:
+            self._elements(field, counted)
+            return None
+        self.at = start + counted * (SIZE_BYTES[field.kind] if field.array else 1)
+        return Spans(start, length) if wanted else None
+
+    def _fixed(self, field: Field, start: Ints) -> Values | None:
+        if field.kind == "uuid":
+            return Spans(start, np.full(len(start), SIZE_BYTES["uuid"]))
+        if field.kind not in DTYPES:
+            return None
+        values = self._data.numbers(field.kind, start).astype(np.int64)
+        return np.minimum(values, 1) if field.kind == "bool" else values
+
+    def _elements(self, field: Field, counts: Ints) -> None:
+        """Passes over them."""
+        for _, part in self._rounds(counts):
+            if field.struct is None:
+                part.read(replace(field, array=False, nullable=False), wanted=False)
+            else:
+                for each in layout(field.struct, self._version, True).plain:
+                    part.read(each, wanted=False)
+                part.tags((), ())
+
+    def tags(self, known: tuple[Field, ...], wanted: Container[str]) -> dict[str, Values]:
+        """Of the tagged fields those that are wanted, with their defaults where they are absent."""
+        found = {each.name: defaults(each, len(self)) for each in known if each.name in wanted}
+        for index, part in self._rounds(self.uvarint()):
+            tag, size = part.uvarint(), part.uvarint()
+            stop = part.at + size
+            for field in known:
+                if field.name not in found or not (chosen := np.flatnonzero(tag == field.tag)).size:
+                    continue
+                own = part._part(chosen)
+                put(found[field.name], index[chosen], own.read(field))
+                part.ok[chosen] &= own.ok & (own.at == stop[chosen])
+            part.at = stop
+        return found
+
+    def finish(self) -> Mask:
+        """Those that were read right, up to their very ends."""
+        finished: Mask = self.ok & (self.at == self.end)
+        return finished
+
+    def _part(self, index: Ints) -> Cursors:
+        return Cursors(self._data, self.at[index], self.end[index], self._version)
+
+    def _rounds(self, counts: Ints) -> Iterator[tuple[Ints, Cursors]]:
+        """In round n those that have an nth element, as indices and as cursors of their own."""
+        self.ok &= counts <= MAX_ROUNDS
+        self.at = self.at.copy()
+        for done in range(min(int(counts.max(initial=0)), MAX_ROUNDS)):
+            index = np.flatnonzero(counts > done)
+            part = self._part(index)
+            yield index, part
+            self.at[index] = part.at
+            self.ok[index] &= part.ok
+
+
+def defaults(field: Field, count: int) -> Values:
+    if field.array or field.kind not in SIZE_BYTES:
+        length = -1 if field.default is None else len(field.default)
+        return Spans(np.zeros(count, np.int64), np.full(count, length, np.int64))
+    return np.full(count, int(field.default), np.int64)
+
+
+def put(into: Values, index: Ints, values: Values | None) -> None:
+    if isinstance(into, Spans):
+        assert isinstance(values, Spans)
+        into.start[index], into.length[index] = values
+    else:
+        assert isinstance(values, np.ndarray)
+        into[index] = values
