@@ -2,17 +2,16 @@
 decoded.
 
 Followers fetch on the node port; here a replica id is refused, but for -2, which reads to the log
-end (for verification tools). Sessions are not kept on this port: a client that asks for one gets
-session id 0, which means that every fetch is a full one (KIP-227).
+end (for verification tools).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
-from quorate.broker.replication.fetches import Fetch
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import (
@@ -20,11 +19,9 @@ from quorate.quorum.rpc.kafka.hot import (
     build_fetch_response,
     parse_fetch_request,
 )
+from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, TOPIC_ID_SINCE
 from quorate.quorum.rpc.kafka.server import RequestContext
 
-CONSUMER = -1
-NO_SESSION = 0
-FULL_FETCHES = (0, -1)  # session epochs: begin a session, and end it
 TOP_LEVEL_ERROR_SINCE = 7
 
 
@@ -37,26 +34,32 @@ class FetchHandler:
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
         """Raw: the body after the header."""
-        request = parse_fetch_request(body, context.version)
+        version = context.version
+        request = parse_fetch_request(body, version)
         if request.replica_id not in (CONSUMER, DEBUGGING_CONSUMER):
             self._refuse(context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
-        if request.session_id != NO_SESSION or request.session_epoch not in FULL_FETCHES:
-            self._refuse(context, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            return
-        fetch = Fetch(
-            partitions=request.partitions,
-            replica_id=request.replica_id,
-            max_wait_ms=request.max_wait_ms,
-            min_bytes=request.min_bytes,
-            max_bytes=min(request.max_bytes, self.max_bytes),
+        self.replicas.fetch_as_consumer(
+            request,
+            self.max_bytes,
+            partial(self._respond, context),
+            uses_topic_ids=version >= TOPIC_ID_SINCE,
         )
-        self.replicas.fetch(fetch, lambda results: self._respond(context, results))
 
-    def _respond(self, context: RequestContext, results: Sequence[FetchedPartition]) -> None:
+    def _respond(
+        self,
+        context: RequestContext,
+        error: int,
+        session_id: int,
+        results: Sequence[FetchedPartition],
+    ) -> None:
         leaders = [each.leader for each in results if each.leader is not None]
         endpoints = self.topics.endpoints(leaders) if leaders else ()
-        context.respond_raw(*build_fetch_response(context.version, results, endpoints=endpoints))
+        context.respond_raw(
+            *build_fetch_response(
+                context.version, results, error=error, session_id=session_id, endpoints=endpoints
+            )
+        )
 
     def _refuse(self, context: RequestContext, error: ErrorCode) -> None:
         if context.version < TOP_LEVEL_ERROR_SINCE:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.broker.replication.deletions import Deleted, ToDelete
-from quorate.broker.replication.fetches import Fetch
 from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.sessions import Respond
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import (
-    FetchedPartition,
+    FetchRequest,
     NodeEndpoint,
     ProducedPartition,
     ProducePartition,
@@ -48,7 +48,9 @@ class Replicas(Protocol):
         done: Callable[[Sequence[Deleted]], None],
     ) -> None: ...
 
-    def fetch(self, fetch: Fetch, done: Callable[[Sequence[FetchedPartition]], None]) -> None: ...
+    def fetch_as_consumer(
+        self, request: FetchRequest, max_bytes: int, respond: Respond, *, uses_topic_ids: bool
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from quorate.broker.replication.follower import Followed, Next
 from quorate.broker.replication.hosted import Hosted, Key
-from quorate.broker.replication.sessions import FIRST_EPOCH, MAX_SESSION_EPOCH
+from quorate.broker.replication.session_cache import FIRST_EPOCH, after
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
@@ -190,7 +190,7 @@ class Fetcher:
             return
         self._failures = 0
         self._session_id = response.session_id
-        self._session_epoch = self._session_epoch % MAX_SESSION_EPOCH + 1
+        self._session_epoch = after(self._session_epoch)
         for result in response.partitions:
             self._take(result)
         self._go()

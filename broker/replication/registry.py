@@ -43,12 +43,18 @@ class Registry:
         return self._by_name.get((topic, partition_id))
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
-        """What `find` found nothing for: clients look for the leader again, or give up."""
+        """What `find` found nothing for: clients look for the leader again, or give up. A name
+        beside the id is what the topic was called when a fetch session began with it."""
         image = self.image
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id != ZERO_UUID:
-            found, unknown = image.topics.get(topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+            found = image.topics.get(topic_id)
+            if not topic:
+                unknown = ErrorCode.UNKNOWN_TOPIC_ID
+            elif image.topic(topic) is not None:
+                unknown = ErrorCode.INCONSISTENT_TOPIC_ID
         else:
-            found, unknown = image.topic(topic), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            found = image.topic(topic)
         if found is None:
             return unknown
         if partition_id not in found.partitions:

@@ -1,8 +1,9 @@
 """All replicas of one broker: what the client port, the node port and the metadata do with them.
 
 This wires the parts and owns their timers; the rules are elsewhere: produce in `appends.py`, fetch
-in `fetches.py` and `sessions.py`, following in `fetcher.py`, metadata in `metadata_applier.py`, the
-directory in `log_manager.py`, and what one replica may do in `broker/partition`.
+in `fetches.py`, `consumer_sessions.py` and `sessions.py`, following in `fetcher.py`, metadata in
+`metadata_applier.py`, the directory in `log_manager.py`, and what one replica may do in
+`broker/partition`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from quorate.broker.replication.appends import Appends
+from quorate.broker.replication.consumer_sessions import ConsumerSessions
 from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.deletions import Deletions
 from quorate.broker.replication.fetcher import Follower
@@ -19,6 +21,7 @@ from quorate.broker.replication.hosted import Hosted, Propose
 from quorate.broker.replication.log_manager import LogManager
 from quorate.broker.replication.metadata_applier import MetadataApplier, Opening, TopicSettingsOf
 from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.session_cache import SessionCache
 from quorate.broker.replication.sessions import ReplicaSessions
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.log.names import PartitionName
@@ -63,13 +66,9 @@ class ReplicaManager:
         self._fetches = Fetches(
             self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
         )
-        self._sessions = ReplicaSessions(
-            clock,
-            self._deadlines,
-            wakeups,
-            self.registry,
-            max_sessions=settings.max_fetch_sessions,
-        )
+        cache = SessionCache(clock, seams.random, settings.max_fetch_sessions)
+        self._sessions = ReplicaSessions(clock, self._deadlines, wakeups, self.registry, cache)
+        self._consumers = ConsumerSessions(self._fetches, self.registry, cache)
         follower = Follower(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
@@ -92,6 +91,7 @@ class ReplicaManager:
         self.append = self._appends.append
         self.delete_records = self._deletions.delete_records
         self.fetch = self._fetches.fetch
+        self.fetch_as_consumer = self._consumers.fetch
         self.fetch_as_replica = self._sessions.fetch
         self._timers: dict[str, Timer] = {}
 

@@ -10,7 +10,7 @@ Rules
   metadata is on its way, and an error would cost the follower its backoff. Bounded in time.
 - A named partition is noted as fetched; one that is not named stands where it stood, so it has
   everything as long as nothing is readable for it (`follower_seen`).
-- One session per follower; a new one replaces it.
+- One session per follower; a new one replaces it. Ids, epochs and slots: `session_cache.py`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.reading import failed, fetched
 from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.session_cache import (
+    FINAL_EPOCH,
+    FIRST_EPOCH,
+    NO_SESSION,
+    SessionCache,
+    after,
+)
 from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
 from quorate.quorum.seams import Clock
 
-FIRST_EPOCH = 0
-FINAL_EPOCH = -1
-MAX_SESSION_EPOCH = 2**31 - 1
 AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
 
@@ -45,40 +49,40 @@ class ReplicaSessions:
         deadlines: Deadlines,
         wakeups: Wakeups,
         registry: Registry,
-        *,
-        max_sessions: int,
+        cache: SessionCache,
     ) -> None:
         self.clock = clock
         self.deadlines = deadlines
         self.wakeups = wakeups
         self.registry = registry
-        self._max_sessions = max_sessions
+        self._cache = cache
         self._sessions: dict[int, ReplicaSession] = {}  # by replica id
-        self._last_id = 0
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
         """A Fetch of a follower, on the node port; `respond` is called exactly once."""
+        current = self._sessions.get(request.replica_id)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
-            self._end(request.replica_id)
+            if current is not None:
+                self._cache.remove(current.id)
             if request.session_epoch == FINAL_EPOCH:
-                respond(ErrorCode.NONE, 0, ())
+                respond(ErrorCode.NONE, NO_SESSION, ())
                 return
-            if len(self._sessions) >= self._max_sessions:
-                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, ())
+            current = ReplicaSession(self, request.replica_id, request.replica_epoch)
+            if not self._cache.add(current):
+                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
                 return
-            self._last_id = self._last_id % MAX_SESSION_EPOCH + 1
-            session = ReplicaSession(self, self._last_id, request.replica_id, request.replica_epoch)
-            self._sessions[request.replica_id] = session
+            self._sessions[request.replica_id] = current
+        elif current is None or current.id != request.session_id:
+            respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
+            return
         else:
-            found = self._sessions.get(request.replica_id)
-            if found is None or found.id != request.session_id:
-                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, ())
+            _, error = self._cache.find(
+                current.id, request.session_epoch, of_follower=True, uses_topic_ids=True
+            )
+            if error:
+                respond(error, NO_SESSION, ())
                 return
-            session = found
-            if request.session_epoch != session.next_epoch:
-                respond(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
-                return
-        session.fetch(request, respond)
+        current.fetch(request, respond)
 
     def metadata_applied(self) -> None:
         """Partitions were opened or changed role: whoever waited for that may go on."""
@@ -88,26 +92,27 @@ class ReplicaSessions:
     def end_idle(self) -> None:
         """Sessions of followers that have gone, or follow nothing here any more."""
         now_ms = self.clock.now_ms()
-        for replica_id, session in list(self._sessions.items()):
+        for session in list(self._sessions.values()):
             if session.idle_since_ms + IDLE_SESSION_MAX_MS < now_ms:
-                self._end(replica_id)
+                self._cache.remove(session.id)
 
     def close(self) -> None:
-        for replica_id in list(self._sessions):
-            self._end(replica_id)
+        for session in list(self._sessions.values()):
+            self._cache.remove(session.id)
 
-    def _end(self, replica_id: int) -> None:
-        session = self._sessions.pop(replica_id, None)
-        if session is not None:
-            session.end()
+    def ended(self, replica_id: int) -> None:
+        del self._sessions[replica_id]
 
 
 class ReplicaSession:
-    def __init__(
-        self, sessions: ReplicaSessions, session_id: int, replica_id: int, broker_epoch: int
-    ) -> None:
-        self.id = session_id
-        self.next_epoch = FIRST_EPOCH
+    """A `Session` of the cache."""
+
+    of_follower = True
+    uses_topic_ids = True
+
+    def __init__(self, sessions: ReplicaSessions, replica_id: int, broker_epoch: int) -> None:
+        self.id = NO_SESSION
+        self.next_epoch = after(FIRST_EPOCH)
         self._sessions = sessions
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
@@ -124,6 +129,9 @@ class ReplicaSession:
         self._respond: Respond | None = None
         self._tick = 0
 
+    def __len__(self) -> int:
+        return len(self._wanted)
+
     @property
     def idle_since_ms(self) -> int:
         return self._last_fetch_ms
@@ -135,7 +143,6 @@ class ReplicaSession:
             # Followers have one fetch in flight; the earlier one's link is gone.
             self._answer()
         now_ms = self._sessions.clock.now_ms()
-        self.next_epoch = self.next_epoch % MAX_SESSION_EPOCH + 1
         self._last_fetch_ms = now_ms
         self._max_bytes = request.max_bytes
         self._respond = respond
@@ -216,6 +223,7 @@ class ReplicaSession:
             self._sessions.wakeups.wake(self._try)
 
     def end(self) -> None:
+        self._sessions.ended(self._replica_id)
         if self._respond is not None:
             self._answer()
         for key in list(self._watched):
