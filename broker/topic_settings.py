@@ -4,7 +4,6 @@ the node's file (Kafka's precedence)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
@@ -16,24 +15,31 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 CLUSTER_DEFAULT = ""
 
 
-@dataclass(frozen=True, slots=True)
 class EffectiveTopicSettings:
-    config: NodeConfig
-    replication: ReplicationSettings
+    """The node's own part is parsed once for as long as the brokers' dynamic configs stay."""
+
+    def __init__(self, config: NodeConfig, replication: ReplicationSettings) -> None:
+        self._config = config
+        self._replication = replication
+        self._dynamic: Mapping[str, str] = {}
+        self._defaults = topic_defaults(config)
 
     def __call__(self, image: MetadataImage, topic: str) -> TopicSettings:
         overrides = image.config(TOPIC_RESOURCE, topic)
-        defaults = topic_defaults(self._node_values(image))
-        return TopicSettings.of(effective_topic_configs(overrides, defaults), self.replication)
+        configs = effective_topic_configs(overrides, self._node_defaults(image))
+        return TopicSettings.of(configs, self._replication)
 
-    def _node_values(self, image: MetadataImage) -> Mapping[str, Any]:
+    def _node_defaults(self, image: MetadataImage) -> Mapping[str, Any]:
         dynamic = {
             **image.config(BROKER_RESOURCE, CLUSTER_DEFAULT),
-            **image.config(BROKER_RESOURCE, str(self.config.node_id)),
+            **image.config(BROKER_RESOURCE, str(self._config.node_id)),
         }
-        if not dynamic:
-            return self.config
-        parsed = {
-            name: NODE_KEYS[name].parse(text) for name, text in dynamic.items() if name in NODE_KEYS
-        }
-        return {**self.config, **parsed}
+        if dynamic != self._dynamic:
+            parsed = {
+                name: NODE_KEYS[name].parse(text)
+                for name, text in dynamic.items()
+                if name in NODE_KEYS
+            }
+            self._dynamic = dynamic
+            self._defaults = topic_defaults({**self._config, **parsed})
+        return self._defaults
