@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.cli.demo.cluster import DemoCluster
-from quorate.cli.demo.outage import longest_around, outage_text
-from quorate.cli.demo.verdict import Comparison, Verdict
+from quorate.cli.chaos.cluster import LocalCluster
+from quorate.cli.chaos.comparison import Comparison, Verdict
+from quorate.cli.chaos.outage import longest_around, outage_text
 from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
 
 TOPIC = "demo"
@@ -36,7 +36,7 @@ class Kill:
 class Script:
     """Hurts the cluster while the client writes; each step in a thread of its own, in turn."""
 
-    cluster: DemoCluster
+    cluster: LocalCluster
     total: int
     kills: list[Kill] = field(default_factory=list)
     dead: list[int] = field(default_factory=list)
@@ -98,7 +98,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     """0 when nothing acknowledged was lost, doubled, reordered or changed."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
-    cluster = DemoCluster(root)
+    cluster = LocalCluster(root / "cluster")
     took_s = cluster.start()
     try:
         say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
@@ -116,7 +116,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     return 0 if verdict.good else 1
 
 
-def write_and_compare(cluster: DemoCluster, lines: list[bytes], seconds: float) -> Verdict:
+def write_and_compare(cluster: LocalCluster, lines: list[bytes], seconds: float) -> Verdict:
     cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
     bootstrap = cluster.entry["bootstrap"]
     writer = Writer(bootstrap, TOPIC, lines, PARTITIONS)

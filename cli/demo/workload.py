@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.demo.outage import Gaps
-from quorate.cli.demo.verdict import NOT_ACKNOWLEDGED
+from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
+from quorate.cli.chaos.outage import Gaps
 
 POLL_EVERY = 500
 READ_BATCH = 10_000

@@ -2,8 +2,9 @@
 read.
 
 Line n goes to partition n modulo the number of partitions, with n as its key, so every record read
-says which line it must be. What was acknowledged must be there, at the offset that was
-acknowledged; what was not may be there or not, once."""
+says which line it must be. Where several clients write, line n is of client n // partitions modulo
+their number, and order is looked at per client. What was acknowledged must be there, at the offset
+that was acknowledged; what was not may be there or not, once."""
 
 from __future__ import annotations
 
@@ -31,14 +32,16 @@ class Faults:
 class Comparison:
     """Fed with every record in the order in which its partition holds it."""
 
-    def __init__(self, lines: Sequence[bytes], acknowledged: array[int], partitions: int) -> None:
+    def __init__(
+        self, lines: Sequence[bytes], acknowledged: array[int], partitions: int, clients: int = 1
+    ) -> None:
         """`acknowledged[n]` is the offset that line n was acknowledged at, or NOT_ACKNOWLEDGED."""
         assert len(lines) == len(acknowledged)
         self._lines = lines
         self._acknowledged = acknowledged
         self._partitions = partitions
         self._seen = bytearray(len(lines))
-        self._last = [-1] * partitions
+        self._last = [-1] * partitions * clients
         self.records = 0
         self.changed = Faults()
         self.doubled = Faults()
@@ -54,12 +57,13 @@ class Comparison:
             return
         if value != self._lines[line]:
             self.changed.add(f"{where}: line {line} is {value!r}, was {self._lines[line]!r}")
+        lane = line % len(self._last)
         if self._seen[line]:
             self.doubled.add(f"{where}: line {line} is there again")
-        elif line < self._last[partition]:
-            self.reordered.add(f"{where}: line {line} comes after line {self._last[partition]}")
+        elif line < self._last[lane]:
+            self.reordered.add(f"{where}: line {line} comes after line {self._last[lane]}")
         self._seen[line] = 1
-        self._last[partition] = max(line, self._last[partition])
+        self._last[lane] = max(line, self._last[lane])
         told = self._acknowledged[line]
         if told not in (NOT_ACKNOWLEDGED, offset):
             self.moved.add(f"{where}: line {line} was acknowledged at offset {told}")

@@ -1,4 +1,7 @@
-"""The demo's cluster: started and stopped by `quorate`, hurt by kill -9."""
+"""The cluster that is rehearsed on: processes of `quorate up`, hurt by their ids.
+
+Blocking; the rehearsal calls it in threads. What is started here is waited for here. Nodes that
+ran with `--faults` are started again with it."""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import time
 from pathlib import Path
 
 from quorate.cli.client.admin import Admin, AdminSettings, check
-from quorate.cli.cluster_dir import ClusterDir, ClusterEntry
+from quorate.cli.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
+from quorate.cli.errors import Refused
 from quorate.cli.metadata_quorum import describe_quorum
 from quorate.config.listeners import parse_servers
 from quorate.quorum.rpc.kafka.schemas import configs, topics
@@ -19,28 +23,31 @@ from quorate.quorum.rpc.kafka.schemas import configs, topics
 QUORATE = (sys.executable, "-m", "quorate.cli")
 TOPIC_RESOURCE = 2
 HEAL_TIMEOUT_S = 60.0
+POLL_S = 0.02
 
 
-class DemoCluster:
-    def __init__(self, root: Path) -> None:
-        self.directory = ClusterDir(root / "cluster")
+class LocalCluster:
+    def __init__(self, directory: Path, *, faults: bool = False) -> None:
+        self.directory = ClusterDir(directory)
+        self._faults = ("--faults",) if faults else ()
         self._children: list[subprocess.Popen[bytes]] = []
 
     @property
     def entry(self) -> ClusterEntry:
         return self.directory.read()
 
-    def start(self) -> float:
+    def start(self, *options: str) -> float:
         """A new cluster; the seconds until it was ready."""
         if self.directory.file.exists():
             subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
         shutil.rmtree(self.directory.root, ignore_errors=True)
         begin_s = time.monotonic()
-        subprocess.run(
-            (*QUORATE, "up", "--dir", self.directory.root, "--port", "0", "--detach"),
-            check=True,
-            stdout=subprocess.DEVNULL,
+        up = (*QUORATE, "up", "--dir", self.directory.root, "--port", "0", "--detach")
+        started = subprocess.run(
+            (*up, *self._faults, *options), check=False, stdout=subprocess.DEVNULL
         )
+        if started.returncode:
+            raise Refused(f"the cluster in {self.directory.root} did not start")
         return time.monotonic() - begin_s
 
     def stop(self) -> None:
@@ -52,13 +59,13 @@ class DemoCluster:
         servers = parse_servers("bootstrap", self.entry["bootstrap"].split(","))
         return Admin(AdminSettings(servers=servers, timeout_s=timeout_s))
 
-    def create_topic(self, topic: str, partitions: int, replicas: int) -> None:
+    def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
         wanted = topics.CreatableTopic(
             name=topic,
             num_partitions=partitions,
             replication_factor=replicas,
             assignments=(),
-            configs=(topics.CreatableTopicConfig(name="min.insync.replicas", value="2"),),
+            configs=(topics.CreatableTopicConfig(name="min.insync.replicas", value=str(min_isr)),),
         )
         admin = self.admin()
         answer = admin.change(
@@ -81,20 +88,51 @@ class DemoCluster:
         admin.close()
         return leader
 
+    def node(self, node_id: int) -> NodeEntry:
+        nodes = (*self.entry["controllers"], *self.entry["brokers"])
+        found = next((node for node in nodes if node["id"] == node_id), None)
+        if found is None:
+            known = ", ".join(str(node["id"]) for node in nodes)
+            raise Refused(f"node {node_id}: no such node here; there are {known}")
+        return found
+
     def kill(self, node_id: int) -> float:
         """kill -9; the moment of it."""
-        nodes = (*self.entry["controllers"], *self.entry["brokers"])
-        pid = next(node["pid"] for node in nodes if node["id"] == node_id)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        os.kill(self._pid(node_id), signal.SIGKILL)
         return time.monotonic()
 
+    def terminate(self, node_id: int, timeout_s: float) -> bool:
+        """SIGTERM, until the process is gone; False when that takes too long."""
+        pid = self._pid(node_id)
+        os.kill(pid, signal.SIGTERM)
+        deadline_s = time.monotonic() + timeout_s
+        while alive(pid):
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(POLL_S)
+        return True
+
     def restart(self, node_id: int) -> None:
+        """Nothing, when a supervisor was faster."""
+        if alive(self.node(node_id)["pid"]):
+            return
         file = self.directory.node_file(node_id)
         with open(self.directory.node_log(node_id), "ab") as log:
-            self._children.append(
-                subprocess.Popen((*QUORATE, "server", file), stderr=log, start_new_session=True)
+            child = subprocess.Popen(
+                (*QUORATE, "server", file, *self._faults),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
+        self._children.append(child)
+
+    def _pid(self, node_id: int) -> int:
+        pid = self.node(node_id)["pid"]
+        if not alive(pid):
+            raise Refused(f"node {node_id} does not run")
+        assert pid is not None
+        return pid
 
     def change_a_config(self, topic: str, value: str) -> None:
         """One metadata write; returns when it is committed."""
@@ -115,12 +153,12 @@ class DemoCluster:
         admin.close()
         check(answer.responses[0].error_code, answer.responses[0].error_message)
 
-    def wait_healed(self, topic: str, replicas: int) -> bool:
+    def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
         """Until every ISR is full again; False when that takes too long."""
         begin_s = time.monotonic()
         admin = self.admin()
         try:
-            while time.monotonic() - begin_s < HEAL_TIMEOUT_S:
+            while time.monotonic() - begin_s < timeout_s:
                 (described,) = admin.metadata([topic]).topics
                 if all(len(each.isr_nodes) == replicas for each in described.partitions):
                     return True

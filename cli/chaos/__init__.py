@@ -1,0 +1,1 @@
+"""`quorate chaos`: failures rehearsed on real processes, with a verdict."""

@@ -1,0 +1,80 @@
+"""What clients wrote and were told: the numbers of records, their values, their acknowledgements.
+
+Record n goes to partition n modulo the number of partitions; each client has numbers of its own
+(see `comparison.py`). A value follows from its number, so nothing has to be kept to know what a
+record must be.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import overload
+
+from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
+from quorate.cli.chaos.outage import Gap
+
+CLIENTS = 2
+ROAMING, PINNED = range(CLIENTS)
+"""The client that follows the leaders, and the one that stays with a broker."""
+MAX_RECORDS = 50_000_000
+GROWTH = 1 << 16
+
+
+@dataclass(slots=True)
+class Ledger:
+    partitions: int
+    record_bytes: int
+    acknowledged: array[int] = field(default_factory=lambda: array("q"))
+    """The offset of each record, by its number."""
+    sent: int = 0
+    confirmed: int = 0
+    outages: list[Gap] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Answers that must not come: they say that something acknowledged is gone."""
+    _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
+
+    def take(self, client: int, partition: int, records: int) -> list[int]:
+        """Numbers for the next records of `client` in `partition`."""
+        counter = self._next.setdefault((client, partition), count())
+        numbers = [
+            (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)
+        ]
+        assert numbers[-1] < MAX_RECORDS, f"more than {MAX_RECORDS} records"
+        while numbers[-1] >= len(self.acknowledged):
+            self.acknowledged.extend([NOT_ACKNOWLEDGED] * GROWTH)
+        self.sent += records
+        return numbers
+
+    def acknowledge(self, numbers: Sequence[int], base_offset: int) -> None:
+        for offset, number in enumerate(numbers, base_offset):
+            self.acknowledged[number] = offset
+        self.confirmed += len(numbers)
+
+    def value(self, number: int) -> bytes:
+        return (b"%d " % number * (self.record_bytes // 2 + 1))[: self.record_bytes]
+
+    def lines(self) -> Sequence[bytes]:
+        return _Values(self)
+
+
+class _Values(Sequence[bytes]):
+    """Every value by its number, made when it is looked at."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __len__(self) -> int:
+        return len(self._ledger.acknowledged)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        assert isinstance(index, int)
+        return self._ledger.value(index)

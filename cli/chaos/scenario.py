@@ -1,0 +1,193 @@
+"""What a rehearsal is: a cluster, a load, what is expected, and steps that hurt and heal.
+
+The tables below are the whole language of scenario files (`config/chaos/*.toml`): every table, key,
+default and allowed value. `loader.py` reads files by them; `actions.py` carries the steps out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ROLES = ("leader", "controller", "victim")
+"""Of `node`: the leader of most partitions, the active controller, the node named last."""
+MAX_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`wrong` says how a value must be, or None when it is allowed."""
+
+    doc: str
+    wrong: Callable[[Any], str | None]
+    default: Any = None
+    required: bool = False
+
+
+def whole(low: int, high: int) -> Callable[[Any], str | None]:
+    def wrong(value: Any) -> str | None:
+        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return None if fits else f"a whole number from {low} to {high}"
+
+    return wrong
+
+
+def text(value: Any) -> str | None:
+    return None if isinstance(value, str) and value.strip() else "a text that is not empty"
+
+
+def one_of(*names: str) -> Callable[[Any], str | None]:
+    return lambda value: None if value in names else "one of " + ", ".join(names)
+
+
+def node(value: Any) -> str | None:
+    is_id = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return None if is_id or value in ROLES else f"a node's id or one of {', '.join(ROLES)}"
+
+
+def settings(value: Any) -> str | None:
+    fits = isinstance(value, dict) and all(
+        isinstance(each, str | int | bool) for each in value.values()
+    )
+    return None if fits else "a table of configuration keys, each with a text, number or boolean"
+
+
+def table(value: Any) -> str | None:
+    return None if isinstance(value, dict) else "a table"
+
+
+def tables(value: Any) -> str | None:
+    fits = isinstance(value, list) and value and all(isinstance(each, dict) for each in value)
+    return None if fits else "one or more tables, as [[variants]] and [[variants.steps]]"
+
+
+Table = Mapping[str, Rule]
+
+TOP: Table = {
+    "title": Rule("What is rehearsed, in one line.", text, required=True),
+    "about": Rule("What there is to see.", text, default="-"),
+    "cluster": Rule("A cluster of its own.", table, default={}),
+    "workload": Rule("What clients do meanwhile.", table, default={}),
+    "expect": Rule("What the verdict asks for.", table, default={}),
+    "variants": Rule("Each is played, in turn.", tables, required=True),
+}
+CLUSTER: Table = {
+    "controllers": Rule("How many controllers.", whole(1, 9), 3),
+    "brokers": Rule("How many brokers.", whole(1, 100), 3),
+    "config": Rule("Keys of every node.", settings, {}),
+}
+WORKLOAD: Table = {
+    "partitions": Rule("Of the topic that is written and read.", whole(1, 2000), 12),
+    "replication_factor": Rule("Replicas of each partition.", whole(1, 100), 3),
+    "min_insync_replicas": Rule("The topic's min.insync.replicas.", whole(1, 100), 2),
+    "records_per_s": Rule("In all partitions together.", whole(1, 100_000), 1200),
+    "record_bytes": Rule("Of each value.", whole(1, 100_000), 100),
+    "request_timeout_ms": Rule("A client's patience with a broker.", whole(50, MAX_MS), 1500),
+    "warm_up_ms": Rule("Writing before the first step.", whole(0, MAX_MS), 1500),
+    "cool_down_ms": Rule("Writing after the last step.", whole(0, MAX_MS), 1000),
+}
+EXPECT: Table = {
+    "expiry_tolerance_ms": Rule(
+        "How far from broker.session.timeout.ms a silent session may end.", whole(1, MAX_MS), 1000
+    ),
+    "max_unavailable_ms": Rule(
+        "The longest that writers of any partition may wait at once.", whole(1, MAX_MS), 10_000
+    ),
+}
+VARIANT: Table = {
+    "name": Rule("For --variant.", text, required=True),
+    "title": Rule("What is different in it.", text, default="-"),
+    "steps": Rule("What is done, in order.", tables, required=True),
+}
+
+NODE = Rule("Which node.", node, required=True)
+WITHIN_MS = Rule("How long it may take.", whole(1, MAX_MS), 60_000)
+NODES = Rule("Which nodes.", one_of("brokers", "controllers"), required=True)
+MS = Rule("How long.", whole(1, MAX_MS), required=True)
+STEPS: Mapping[str, tuple[str, Table]] = {
+    "kill": ("kill -9.", {"node": NODE}),
+    "start": ("Start a node that is down.", {"node": NODE}),
+    "stop": ("SIGTERM, and wait for its orderly end.", {"node": NODE, "within_ms": WITHIN_MS}),
+    "roll": (
+        "Each node in turn: stop, start, wait until all is in sync.",
+        {"nodes": NODES, "within_ms": WITHIN_MS},
+    ),
+    "mute-heartbeats": ("Its heartbeats, and nothing else, are lost.", {"node": NODE}),
+    "cut-controllers": (
+        "All traffic between it and the controllers is held; no link closes.",
+        {"node": NODE},
+    ),
+    "heal": ("Every fault ends.", {}),
+    "pin-writer": ("A producer that writes to this broker only.", {"node": NODE}),
+    "unpin-writer": ("It ends.", {}),
+    "wait": ("Let time pass.", {"ms": MS}),
+    "wait-fenced": (
+        "Until the broker is fenced, and leads nothing.",
+        {"node": NODE, "within_ms": WITHIN_MS},
+    ),
+    "wait-written": ("Until every partition took a write.", {"within_ms": WITHIN_MS}),
+    "wait-in-sync": ("Until every ISR is whole.", {"within_ms": WITHIN_MS}),
+    "write-metadata": (
+        "A config change is made; until it is committed.",
+        {"within_ms": WITHIN_MS},
+    ),
+}
+NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers"})
+"""Steps for nodes that run with `--faults`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    do: str
+    values: Mapping[str, Any]
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    name: str
+    title: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    records_per_s: int
+    record_bytes: int
+    request_timeout_ms: int
+    warm_up_ms: int
+    cool_down_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    expiry_tolerance_ms: int
+    max_unavailable_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Of a cluster of its own."""
+
+    controllers: int
+    brokers: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    name: str
+    title: str
+    about: str
+    cluster: Shape
+    workload: Workload
+    expect: Expected
+    variants: tuple[Variant, ...]
+
+    @property
+    def needs_faults(self) -> bool:
+        return any(step.do in NEED_FAULTS for variant in self.variants for step in variant.steps)

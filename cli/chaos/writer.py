@@ -1,0 +1,198 @@
+"""The producers of a rehearsal: idempotent, acks=all, one batch in flight per partition.
+
+A batch is sent, with the same sequence number, until it is acknowledged: by the leader of the
+moment (the roaming writer), or by one broker whatever it answers (the pinned one, a client that
+never hears of another leader). How long a batch waited is what a client saw of an outage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from quorate.cli.chaos.brokers import FAILURES, Brokers
+from quorate.cli.chaos.ledger import PINNED, ROAMING, Ledger
+from quorate.cli.chaos.outage import GAP_S, Gap
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.init_producer_id import InitProducerIdRequest
+from quorate.quorum.rpc.kafka.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+ACKS_ALL = -1
+RETRY_S = 0.02
+MAX_BATCHES_PER_S = 400
+MIN_INTERVAL_S = 0.03
+ANSWER_SLACK_MS = 1000
+"""A broker answers REQUEST_TIMED_OUT by itself; the connection is given up that much later."""
+FATAL = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.CORRUPT_MESSAGE,
+    }
+)
+"""One writer with one batch in flight never meets them, unless something is lost."""
+NO_ANSWER = "NETWORK_EXCEPTION"
+
+
+class NoProducerId(Exception):
+    """No broker gave a producer id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    records: int
+    interval_s: float
+
+    @classmethod
+    def of(cls, records_per_s: int, partitions: int) -> Pace:
+        """Of one partition: small batches, but not more than brokers and this process like."""
+        interval_s = max(MIN_INTERVAL_S, partitions / MAX_BATCHES_PER_S)
+        return cls(max(1, round(records_per_s * interval_s / partitions)), interval_s)
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    brokers: Brokers
+    ledger: Ledger
+    pace: Pace
+    timeout_ms: int
+    client: int = ROAMING
+    _producer: tuple[int, int] = (-1, -1)
+    _sequences: dict[int, int] = field(default_factory=dict)
+    _lanes: list[asyncio.Task[None]] = field(default_factory=list)
+    _stopping: bool = False
+    _waiting: dict[int, float] = field(default_factory=dict)
+
+    async def start(self, partitions: Sequence[int]) -> None:
+        self._producer = await self._producer_id()
+        self._lanes = [asyncio.create_task(self._lane(partition)) for partition in partitions]
+
+    async def stop(self, timeout_s: float) -> None:
+        """What is in flight is written, or given up as an outage that lasts."""
+        self._stopping = True
+        if self._lanes:
+            _, late = await asyncio.wait(self._lanes, timeout=timeout_s)
+            for lane in late:
+                lane.cancel()
+            await asyncio.gather(*self._lanes, return_exceptions=True)
+        for lane in self._lanes:
+            if not lane.cancelled() and (error := lane.exception()) is not None:
+                raise error
+        for partition, since_s in self._waiting.items():
+            self._waited(partition, since_s)
+
+    async def _lane(self, partition: int) -> None:
+        while not self._stopping:
+            numbers = self.ledger.take(self.client, partition, self.pace.records)
+            since_s = self._waiting[partition] = time.monotonic()
+            if not await self._until_acknowledged(partition, numbers):
+                return
+            del self._waiting[partition]
+            self._waited(partition, since_s)
+            await asyncio.sleep(max(0.0, since_s + self.pace.interval_s - time.monotonic()))
+
+    def _waited(self, partition: int, since_s: float) -> None:
+        now_s = time.monotonic()
+        if self.client == ROAMING and now_s - since_s > GAP_S:
+            self.ledger.outages.append(Gap(partition, since_s, now_s))
+
+    async def _until_acknowledged(self, partition: int, numbers: Sequence[int]) -> bool:
+        """False: it never will be."""
+        request = self._request(partition, numbers)
+        while True:
+            leader = self.brokers.leader(partition)
+            code, offset = await self.send(leader, request)
+            if code is ErrorCode.NONE:
+                self._sequences[partition] = self._sequences.get(partition, 0) + len(numbers)
+                self.ledger.acknowledge(numbers, offset)
+                return True
+            if code in FATAL:
+                self.ledger.failures.append(f"partition {partition}: broker {leader}: {code.name}")
+                return False
+            await self.brokers.refresh()
+
+    async def send(self, node_id: int, request: ProduceRequest) -> tuple[ErrorCode, int]:
+        """(error, base offset)."""
+        timeout_ms = request.timeout_ms + ANSWER_SLACK_MS
+        try:
+            answer = await self.brokers.call(node_id, request, timeout_ms=timeout_ms)
+        except FAILURES:
+            return ErrorCode.NETWORK_EXCEPTION, -1
+        (told,) = answer.responses[0].partition_responses
+        return ErrorCode.of(told.error_code), told.base_offset
+
+    def _request(self, partition: int, numbers: Sequence[int]) -> ProduceRequest:
+        now_ms = time.time_ns() // 1_000_000
+        records = [
+            Record(index, now_ms, b"%d" % number, self.ledger.value(number))
+            for index, number in enumerate(numbers)
+        ]
+        batch = build_batch(
+            records,
+            leader_epoch=-1,
+            producer_id=self._producer[0],
+            producer_epoch=self._producer[1],
+            base_sequence=self._sequences.get(partition, 0),
+        )
+        data = PartitionProduceData(index=partition, records=bytes(batch))
+        topic = TopicProduceData(
+            name=self.brokers.topic, topic_id=self.brokers.topic_id, partition_data=(data,)
+        )
+        return ProduceRequest(
+            transactional_id=None, acks=ACKS_ALL, timeout_ms=self.timeout_ms, topic_data=(topic,)
+        )
+
+    async def _producer_id(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        deadline_s = time.monotonic() + self.timeout_ms * 10 / 1000
+        while time.monotonic() < deadline_s:
+            for node_id in sorted({each.node_id for each in self.brokers.leaders.values()}):
+                try:
+                    answer = await self.brokers.call(node_id, request, timeout_ms=self.timeout_ms)
+                except FAILURES:
+                    continue
+                if not answer.error_code:
+                    return answer.producer_id, answer.producer_epoch
+            await asyncio.sleep(RETRY_S)
+        raise NoProducerId("no broker gave out a producer id: is the quorum up?")
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    partition: int
+    sent_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class PinnedWriter(Writer):
+    """Never asks who leads: what a client does whose metadata nobody refreshes."""
+
+    node_id: int
+    client: int = PINNED
+    refused: Counter[str] = field(default_factory=Counter)
+    successes: list[Success] = field(default_factory=list)
+
+    async def _until_acknowledged(self, partition: int, numbers: Sequence[int]) -> bool:
+        request = self._request(partition, numbers)
+        while not self._stopping:
+            sent_s = time.monotonic()
+            code, offset = await self.send(self.node_id, request)
+            if code is ErrorCode.NONE:
+                self._sequences[partition] = self._sequences.get(partition, 0) + len(numbers)
+                self.ledger.acknowledge(numbers, offset)
+                self.successes.append(Success(partition, sent_s))
+                return True
+            self.refused[code.name] += 1
+            await asyncio.sleep(RETRY_S)
+        return False
