@@ -1,35 +1,22 @@
 """From a slice of the log to Arrow batches: what runs in Spark's tasks.
 
-A record that this version does not know becomes a row with its type and its bytes; it is never an
-error, because a newer Kafka's log is still worth reading.
+A record that this version does not know becomes a row with its type and its bytes (see
+`readable.py`).
 """
 
 from __future__ import annotations
 
-import json
-import struct
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.segments import Slice, SnapshotId, read_batches
 from quorate.quorum.log.batch import BatchHeader, records_of
-from quorate.quorum.log.record import Record
-from quorate.quorum.metadata.errors import UnknownRecord
-from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import writer as json_writer
-from quorate.quorum.raft.control import (
-    ControlType,
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
-from quorate.quorum.rpc.kafka.codec import decode
+from quorate.quorum.readable import NAMES, Unknown, control_message, metadata_message
 
 ROWS_PER_BATCH = 16_384
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -42,28 +29,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 }
 SEQUENCE = [("offset", "ascending"), ("snapshot_index", "ascending")]
 SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMNS.items()])
-
-CONTROL_MESSAGES: dict[int, type] = {
-    ControlType.LEADER_CHANGE: LeaderChangeMessage,
-    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
-    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
-    ControlType.KRAFT_VERSION: KRaftVersionRecord,
-    ControlType.KRAFT_VOTERS: VotersRecord,
-}
-NAMES: dict[type, str] = {
-    **TYPE_NAMES,
-    **{message: ControlType(kind).name for kind, message in CONTROL_MESSAGES.items()},
-}
-
-
-class Unknown(NamedTuple):
-    """A record that this version cannot read: its type as far as it is known, and its bytes."""
-
-    type: str
-    shown: dict[str, Any]
-
-
-_INT16 = struct.Struct(">h")
 
 
 def arrow_batches(piece: Slice, *, with_json: bool = True) -> Iterator[pa.RecordBatch]:
@@ -95,7 +60,7 @@ class _Rows:
 
     def add(self, header: BatchHeader, data: bytes) -> None:
         epoch, by_type = header.leader_epoch, self._by_type
-        read = _control if header.is_control else _metadata
+        read = control_message if header.is_control else metadata_message
         for record in records_of(data, 0, header):
             message, version = read(record)
             row = (record.offset, epoch, record.timestamp_ms, message)
@@ -127,7 +92,7 @@ class _Rows:
         for name, fill in FILLED_BY.get(cls, {}).items():
             columns[name] = fill.of(messages)
         if self._with_json:
-            text = _unknown_text if unknown else json_writer(cls, version)
+            text = Unknown.text if unknown else json_writer(cls, version)
             columns["record"] = list(map(text, messages))
         return pa.RecordBatch.from_arrays(
             [
@@ -138,32 +103,3 @@ class _Rows:
             ],
             schema=SCHEMA,
         )
-
-
-def _unknown_text(unknown: Unknown) -> str:
-    return json.dumps(unknown.shown, separators=(",", ":"))
-
-
-def _metadata(record: Record) -> tuple[object, int]:
-    assert record.value is not None
-    try:
-        return decode_versioned(record.value)
-    except UnknownRecord as error:
-        kind = error.name or f"UNKNOWN_RECORD_{error.api_key}"
-        shown = {"apiKey": error.api_key, "frame": bytes(record.value).hex()}
-        return Unknown(kind, shown), error.version
-
-
-def _control(record: Record) -> tuple[object, int]:
-    assert record.key is not None and record.value is not None
-    (kind,) = _INT16.unpack_from(record.key, 2)
-    (version,) = _INT16.unpack_from(record.value, 0)
-    cls = CONTROL_MESSAGES.get(kind)
-    if cls is None or version > _newest(cls):
-        name = f"UNKNOWN_CONTROL_{kind}" if cls is None else NAMES[cls]
-        return Unknown(name, {"type": kind, "value": bytes(record.value).hex()}), version
-    return decode(cls, version, record.value), version
-
-
-def _newest(cls: type) -> int:
-    return 1 if cls is LeaderChangeMessage else 0
