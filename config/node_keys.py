@@ -84,6 +84,12 @@ QUORUM = (
         at_least(1),
     ),
     Key(
+        "quorate.metadata.archive.dir",
+        STRING,
+        None,
+        "Where metadata segments and snapshots go that retention lets go of; default: deleted.",
+    ),
+    Key(
         "metadata.log.max.snapshot.interval.ms",
         LONG,
         3_600_000,

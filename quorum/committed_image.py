@@ -12,6 +12,7 @@ from collections.abc import Callable
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.seams import Clock
@@ -52,6 +53,18 @@ class CommittedImage:
         self._high_watermark = max(high_watermark, self._high_watermark)
         if not self._scheduled:
             self._replay()
+
+    def between_batches(self) -> MetadataImage | None:
+        """The image, unless it ends inside of a batch (a metadata transaction is open)."""
+        image = self._loader.image
+        return image if image.last.offset + 1 == self._loader.position else None
+
+    def load(self, image: MetadataImage) -> None:
+        """A snapshot's: all that it changes comes as one delta."""
+        delta = difference(self.image, image)
+        self._loader = Loader(image)
+        self._high_watermark = max(self._high_watermark, image.last.offset + 1)
+        self._follow(image, delta)
 
     def adopt(self, image: MetadataImage) -> None:
         """`image` is what replaying up to its `last` gives, replayed elsewhere on this node."""

@@ -20,7 +20,8 @@ from typing import Protocol
 
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.group_commit import GroupCommit
-from quorate.quorum.log.log import Log
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, read_snapshot
+from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
@@ -51,6 +52,8 @@ class ReplicaListener(Protocol):
 
     def on_committed(self, high_watermark: int) -> None: ...
 
+    def on_loaded(self, contents: SnapshotContents) -> None: ...
+
     def on_resigned(self) -> None: ...
 
     def on_failed(self, error: BaseException) -> None: ...
@@ -61,23 +64,25 @@ class MetadataReplica:
         self,
         seams: Seams,
         raft: Raft,
-        log: Log,
+        storage: MetadataStorage,
         election_file: ElectionFile,
         voters: VoterLinks,
         listener: ReplicaListener,
     ) -> None:
         self.raft = raft
-        self.log = log
+        self.log = storage.log
+        self._snapshots = storage.snapshots
         self._clock = seams.clock
         self._disk = seams.disk
         self._election_file = election_file
         self._voters = voters
         self._listener = listener
-        self._commit = GroupCommit(log, seams.disk, self._flushed, self._fail)
+        self._commit = GroupCommit(self.log, seams.disk, self._flushed, self._fail)
         self._flushes: deque[effects.Flush] = deque()
         self._outbox: deque[effects.Effect] = deque()
         self._saving = False
         self._running = False
+        self._checked: SnapshotContents | None = None
         self._replies: dict[int, Callable[[Response], None]] = {}
         self._next_token = 0
         self._timer: Timer | None = None
@@ -90,6 +95,8 @@ class MetadataReplica:
             effects.Committed: lambda effect: self._listener.on_committed(effect.high_watermark),
             effects.RoleChanged: self._role_changed,
             effects.Truncated: self._truncated,
+            effects.Install: self._install,
+            effects.Loaded: self._loaded,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
             effects.Refused: self._refused,
         }
@@ -213,6 +220,37 @@ class MetadataReplica:
         """Flushes asked for beyond the cut prove nothing any more."""
         logger.warning("metadata log cut back to offset %d: the leader's differs", effect.offset)
         self._flushes = deque(each for each in self._flushes if each.offset <= effect.offset)
+
+    def _install(self, effect: effects.Install) -> None:
+        """Reading it all and making it durable are the disk thread's."""
+        snapshot = effect.snapshot
+
+        def check() -> tuple[SnapshotContents, int]:
+            chunks = self._snapshots.chunks(snapshot, part=True)
+            return read_snapshot(snapshot, chunks), self._snapshots.freeze(snapshot)
+
+        def checked(
+            found: tuple[SnapshotContents, int] | None, error: BaseException | None
+        ) -> None:
+            if isinstance(error, CorruptSnapshot):
+                logger.warning("received %s; it is fetched again", error)
+            elif error is not None:
+                self._fail(error)
+                return
+            if self._running:
+                self._checked, size_bytes = found or (None, -1)
+                self.raft.snapshot_checked(self._clock.now_ms(), snapshot, size_bytes)
+                self._advance()
+
+        self._disk.submit(check, checked)
+
+    def _loaded(self, effect: effects.Loaded) -> None:
+        """Flushes asked for before prove nothing about the log that begins now."""
+        logger.info("the log goes on behind a snapshot, at offset %d", effect.snapshot.offset)
+        self._flushes.clear()
+        contents, self._checked = self._checked, None
+        assert contents is not None
+        self._listener.on_loaded(contents)
 
     def _role_changed(self, effect: effects.RoleChanged) -> None:
         logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)

@@ -16,11 +16,12 @@ from typing import Any
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey, Uuid, random_uuid
-from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.metadata_replica import MetadataReplica
+from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.raft.election_file import ElectionFile
@@ -38,6 +39,7 @@ from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
+from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
 RAFT_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest)
@@ -86,13 +88,10 @@ class NodeCore:
         self.me = ReplicaKey(config.node_id, meta.directory_id)
         self.incarnation = random_uuid(seams.random)
         directory = f"{config.metadata_log_dir}/{METADATA_TOPIC}-0"
-        self.log = Log.open(
-            seams.disk,
-            directory,
-            metadata_log_settings(config),
-            wall_ms=seams.clock.wall_ms(),
-            clean=False,
+        self.storage = MetadataStorage.open(
+            seams.disk, directory, metadata_log_settings(config), wall_ms=seams.clock.wall_ms()
         )
+        self.log = self.storage.log
         election_file = ElectionFile(seams.disk, directory, [voter.id for voter in config.voters])
         node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
         # A broker asks its own controller too, where one process is both.
@@ -109,13 +108,22 @@ class NodeCore:
             self.me,
             [ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters],
             self.log,
+            self.storage.snapshots,
             election_file.load(),
             seams.random,
             seams.clock.now_ms(),
             seams.clock.wall_ms(),
         )
-        self.replica = MetadataReplica(seams, raft, self.log, election_file, self.links, self)
+        self.replica = MetadataReplica(seams, raft, self.storage, election_file, self.links, self)
         self.committed_image = CommittedImage(seams.clock, self.log, self._follow, self.fail)
+        self._snapshots = SnapshotGenerator(
+            seams,
+            self.storage,
+            snapshot_settings(config),
+            self.committed_image.between_batches,
+            raft.voters_at,
+            self.fail,
+        )
 
     @property
     def image(self) -> MetadataImage:
@@ -139,18 +147,21 @@ class NodeCore:
         return self.replica.append(values)
 
     def start(self) -> None:
+        self.committed_image.load(self.storage.beginning.image)
         self.links.start()
         self.replica.start()
+        self._snapshots.start()
 
     def close(self) -> None:
         """Stops at once; the log's files are closed by `release`."""
         self.replica.close()
         self.committed_image.close()
+        self._snapshots.close()
         self.links.close()
 
     def release(self) -> None:
         """Blocks: all durable, files closed, the directory free for another process."""
-        self.log.close()
+        self.storage.close()
         self._lock.release()
 
     def fail(self, error: BaseException) -> None:
@@ -213,6 +224,9 @@ class NodeCore:
             each(high_watermark)
         self.committed_image.committed(high_watermark)
 
+    def on_loaded(self, contents: SnapshotContents) -> None:
+        self.committed_image.load(contents.image)
+
     def on_resigned(self) -> None:
         for each in self.followers.resigned:
             each()
@@ -242,6 +256,16 @@ def metadata_log_settings(config: NodeConfig) -> LogSettings:
         segment_bytes=config["metadata.log.segment.bytes"],
         segment_ms=config["metadata.log.segment.ms"],
         flushed_is_acknowledged=True,
+        archive_directory=config["quorate.metadata.archive.dir"] or "",
+    )
+
+
+def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
+    return SnapshotSettings(
+        bytes_between=config["metadata.log.max.record.bytes.between.snapshots"],
+        interval_ms=config["metadata.log.max.snapshot.interval.ms"],
+        retention_bytes=config["metadata.max.retention.bytes"],
+        retention_ms=config["metadata.max.retention.ms"],
     )
 
 

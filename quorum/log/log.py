@@ -19,8 +19,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log.archive import archive
 from quorate.quorum.log.batch import BatchHeader, batches, records_of
-from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, Unsynced
 from quorate.quorum.log.names import deleted_directory_name, partition_of
@@ -175,6 +176,12 @@ class Log:
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 
+    def bytes_below(self, offset: int) -> int:
+        """How much of the log lies below `offset`, which is a batch's start or the log's end."""
+        before = sum(each.size for each in self._segments if each.next_offset <= offset)
+        holding = self._segment_of(offset)
+        return before + (holding.position_of(offset) if holding.next_offset > offset else 0)
+
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
         """Whole batches, from the one that holds `offset`, of one segment; below `end`; at least
         one even when it exceeds `max_bytes`. Empty at the end."""
@@ -235,9 +242,9 @@ class Log:
         self.end_offset = self._active.next_offset
         self._after_truncation()
 
-    def reset_to(self, offset: int) -> None:
+    def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Drop everything and go on, empty, from `offset` (a snapshot replaces the log below
-        it)."""
+        it, and ended in `epoch`)."""
         self._before_truncation(0)
         while self._segments:
             self._drop(self._segments.pop())
@@ -249,6 +256,8 @@ class Log:
         self._active.create_file()  # it alone says where the log starts
         self._segments.append(self._active)
         self.start_offset = self.end_offset = offset
+        if epoch != NO_EPOCH:
+            self.epochs.assign(epoch, offset)
         self._after_truncation()
 
     def _before_truncation(self, offset: int) -> None:
@@ -323,6 +332,8 @@ class Log:
             self._roll(wall_ms).create_file()
             self._unsynced.named(self.directory)
         for segment in self._segments[:count]:  # oldest first: a crash leaves no hole
+            if self.settings.archive_directory:
+                archive(self.disk, segment, self.settings.archive_directory)
             self._drop(segment)
         del self._segments[:count]
         if count:

@@ -20,7 +20,9 @@ TEMPORARY_SUFFIX = ".tmp"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
+SNAPSHOT_SUFFIX = ".checkpoint"
 SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
+PART_SUFFIX = ".part"
 DELETED_DIRECTORY_SUFFIX = "-delete"
 
 OFFSET_DIGITS = 20

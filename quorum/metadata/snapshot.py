@@ -23,16 +23,14 @@ from quorate.quorum.metadata.records import (
 from quorate.quorum.metadata.replay import replay
 
 
-def snapshot_records(image: MetadataImage) -> list[MetadataRecord]:
+def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """metadata.version comes first: it decides how all that follows is read."""
-    return [
-        *_features(image),
-        *_brokers(image),
-        *_controllers(image),
-        *_topics(image),
-        *_configs(image),
-        *_producer_ids(image),
-    ]
+    yield from _features(image)
+    yield from _brokers(image)
+    yield from _controllers(image)
+    yield from _topics(image)
+    yield from _configs(image)
+    yield from _producer_ids(image)
 
 
 def image_of_snapshot(

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.rpc.kafka.codec import encode
+from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.seams import Buffer
 
 _KEY = struct.Struct(">hh")
 LEADER_CHANGE_VERSION = 0
@@ -89,8 +90,39 @@ class SnapshotFooterRecord:
     version: int = wire("int16")
 
 
+ControlRecord = (
+    LeaderChangeMessage
+    | SnapshotHeaderRecord
+    | SnapshotFooterRecord
+    | KRaftVersionRecord
+    | VotersRecord
+)
+CONTROL_RECORDS: dict[ControlType, type[ControlRecord]] = {
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
+}
+_TYPES = {record: kind for kind, record in CONTROL_RECORDS.items()}
+
+
 def control_key(kind: ControlType) -> bytes:
     return _KEY.pack(0, kind)
+
+
+def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
+    """Key and value."""
+    return control_key(_TYPES[type(record)]), encode(record, 0)
+
+
+def decode_control(key: Buffer | None, value: Buffer | None) -> ControlRecord | None:
+    """None for a type that this version does not know; DecodeError when it is malformed."""
+    if key is None or value is None or len(key) != _KEY.size:
+        raise DecodeError("a control record has a key of four bytes and a value")
+    _, kind = _KEY.unpack(key)
+    cls = CONTROL_RECORDS.get(kind)
+    return None if cls is None else decode(cls, 0, value)
 
 
 def leader_change(

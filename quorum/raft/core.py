@@ -17,10 +17,11 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.raft.log_view import RaftLog
+from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
+from quorate.quorum.raft.voter_history import VoterHistory
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Random
@@ -52,6 +53,8 @@ class Core:
         "election",
         "flush_asked",
         "high_watermark",
+        "history",
+        "installing",
         "log",
         "lost_elections",
         "me",
@@ -61,6 +64,7 @@ class Core:
         "reported",
         "resigning",
         "settings",
+        "snapshots",
         "state",
         "stopped",
         "under_way",
@@ -77,6 +81,7 @@ class Core:
         me: ReplicaKey,
         voters: VoterSet,
         log: RaftLog,
+        snapshots: RaftSnapshots,
         election: Election,
         random: Random,
     ) -> None:
@@ -85,11 +90,15 @@ class Core:
         self.me = me
         self.voters = voters
         self.log = log
+        self.snapshots = snapshots
+        self.history = VoterHistory()
+        self.installing: EpochOffset | None = None
         self.election = election
         self.random = random
         self.now_ms = 0
         self.wall_offset_ms = 0
-        self.high_watermark = log.start_offset
+        latest = snapshots.latest  # only what is committed is ever in a snapshot
+        self.high_watermark = max(log.start_offset, latest.offset if latest else 0)
         self.durable_offset = log.flushed_offset
         self.flush_asked = NOTHING_ASKED
         self.connected: set[int] = set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 
@@ -73,6 +74,21 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
+class Install:
+    """All bytes of this snapshot are received: check and freeze them, then
+    `Raft.snapshot_checked(now_ms, snapshot, size_bytes)`, -1 when they are no whole snapshot."""
+
+    snapshot: EpochOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The log was replaced by that snapshot, and begins where it ends; so does the state."""
+
+    snapshot: EpochOffset
+
+
+@dataclass(frozen=True, slots=True)
 class Resigned:
     """`Raft.resign` is done: the successors know, or will find out by themselves. Stop now."""
 
@@ -85,4 +101,16 @@ class Refused:
     reason: str
 
 
-Effect = Send | Reply | Persist | Flush | Committed | RoleChanged | Truncated | Resigned | Refused
+Effect = (
+    Send
+    | Reply
+    | Persist
+    | Flush
+    | Committed
+    | RoleChanged
+    | Truncated
+    | Install
+    | Loaded
+    | Resigned
+    | Refused
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
-from quorate.quorum.raft import effects
+from quorate.quorum.raft import effects, snapshots
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
@@ -18,6 +18,8 @@ from quorate.quorum.raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
 )
 from quorate.quorum.raft.states import Fetching, Follower, Unattached
 from quorate.quorum.raft.transitions import learn
@@ -46,29 +48,17 @@ def step_unattached(core: Core, state: Unattached) -> None:
 def on_fetch_response(
     core: Core, voter_id: int, request: FetchRequest, response: FetchResponse | None
 ) -> None:
-    state = core.state
-    if not isinstance(state, Follower | Unattached):
+    state = _follower_of(core, voter_id, response)
+    if state is None or response is None:
         return
     fetching = state.fetching
-    fetching.token = None
-    if response is None:
+    if response.error != ErrorCode.NONE:
         _retry(core, fetching)
         return
-    core.report_refusal(voter_id, response.error)
-    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
-        learn(core, response.epoch, response.leader_id)
-    if core.state is not state:
+    _leader_answered(core, state)
+    if response.snapshot is not None:
+        snapshots.begin(core, fetching, response.snapshot)
         return
-    is_from_leader = isinstance(state, Follower) and voter_id == state.leader_id
-    if response.error != ErrorCode.NONE or not is_from_leader:
-        _retry(core, fetching)
-        return
-    assert isinstance(state, Follower)
-    fetching.failed = fetching.is_first = False
-    state.has_fetched = True
-    state.leader_gone = False
-    if state.deadline_ms is not None:
-        state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
     if response.diverging is not None:
         # Its high watermark says nothing about a log that is not a prefix of its own (R15).
         _truncate(core, response.diverging)
@@ -80,6 +70,49 @@ def on_fetch_response(
         _retry(core, fetching)
         return
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
+
+
+def on_fetch_snapshot_response(
+    core: Core,
+    voter_id: int,
+    request: FetchSnapshotRequest,
+    response: FetchSnapshotResponse | None,
+) -> None:
+    state = _follower_of(core, voter_id, response)
+    if state is None or response is None:
+        return
+    if not snapshots.received(core, state.fetching, request, response):
+        _retry(core, state.fetching)
+    elif response.error == ErrorCode.NONE:
+        _leader_answered(core, state)
+
+
+def _follower_of(
+    core: Core, voter_id: int, response: FetchResponse | FetchSnapshotResponse | None
+) -> Follower | None:
+    """This node's role, when the answer is its leader's; else what is to be done is done."""
+    state = core.state
+    if not isinstance(state, Follower | Unattached):
+        return None
+    state.fetching.token = None
+    if response is not None:
+        core.report_refusal(voter_id, response.error)
+        if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            learn(core, response.epoch, response.leader_id)
+        if core.state is not state:
+            return None
+        if isinstance(state, Follower) and voter_id == state.leader_id:
+            return state
+    _retry(core, state.fetching)
+    return None
+
+
+def _leader_answered(core: Core, state: Follower) -> None:
+    state.fetching.failed = state.fetching.is_first = False
+    state.has_fetched = True
+    state.leader_gone = False
+    if state.deadline_ms is not None:
+        state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
 
 
 def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochRequest) -> None:
@@ -144,7 +177,9 @@ def _succession_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
 def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
     """When the next fetch is due; None while that depends on something else."""
     fetching = state.fetching
-    if fetching.token is not None or (isinstance(state, Unattached) and core.is_voter):
+    if fetching.token is not None or core.installing is not None:
+        return None
+    if isinstance(state, Unattached) and core.is_voter:
         return None
     if core.is_voter and core.durable_offset < core.log.end_offset:
         return None
@@ -152,7 +187,9 @@ def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
 
 
 def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
-    if fetching.token is not None or core.now_ms < fetching.retry_ms:
+    if fetching.token is not None or core.installing is not None:
+        return
+    if core.now_ms < fetching.retry_ms:
         return
     last = core.log_end()
     if core.is_voter:
@@ -163,6 +200,9 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         fetching.failed = False
         leader_id = core.voters.ids[core.random.randrange(0, len(core.voters.ids))]
     settings = core.settings
+    if fetching.snapshot is not None:
+        fetching.token = core.send(leader_id, snapshots.next_request(core, fetching))
+        return
     awaits_commit = settings.await_commit or fetching.is_first or not core.is_voter
     request = FetchRequest(
         cluster_id=core.cluster_id,

@@ -1,4 +1,5 @@
-"""What the core needs of the log; `quorum/log`'s `Log` has it.
+"""What the core needs of the log and of its snapshots; `Log` and `SnapshotFiles` of `quorum/log`
+have it.
 
 The core appends, reads and truncates directly, since these are cheap and never wait; only
 making the log durable is an effect. A failed write raises and stops the node.
@@ -41,3 +42,31 @@ class RaftLog(Protocol):
         """Whole batches, at least one when there is one below `end`."""
 
     def truncate_to(self, offset: int) -> None: ...
+
+    def reset_to(self, offset: int, epoch: int) -> None:
+        """Empty from now on, to go on at `offset`; all before it ended in `epoch`."""
+
+
+class RaftSnapshots(Protocol):
+    """A snapshot is named by the (epoch, end offset) that it stands for."""
+
+    @property
+    def earliest(self) -> EpochOffset | None: ...
+
+    @property
+    def latest(self) -> EpochOffset | None: ...
+
+    def __contains__(self, snapshot: EpochOffset, /) -> bool: ...
+
+    def size_of(self, snapshot: EpochOffset) -> int: ...
+
+    def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> Buffer: ...
+
+    def part_bytes(self, snapshot: EpochOffset) -> int:
+        """How much of it is received already, perhaps in an earlier life."""
+
+    def write_part(self, snapshot: EpochOffset, position: int, data: Buffer) -> None: ...
+
+    def drop_part(self, snapshot: EpochOffset) -> None: ...
+
+    def added(self, snapshot: EpochOffset, size_bytes: int) -> None: ...

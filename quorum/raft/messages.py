@@ -1,6 +1,6 @@
-"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch
-(KIP-595, 853, 996), as plain values. Errors are Kafka's codes. The node-to-node codec is in
-`rpc/messages.py`.
+"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and
+FetchSnapshot (KIP-595, 630, 853, 996), as plain values. Errors are Kafka's codes. The node-to-node
+codec is in `rpc/messages.py`.
 
 A FetchRequest's `offset` is an acknowledgement: a voter has flushed everything below it.
 """
@@ -83,7 +83,39 @@ class FetchResponse:
     high_watermark: int
     diverging: EpochOffset | None = None  # (epoch, end offset): truncate to it, then fetch again
     records: Buffer = b""
+    snapshot: EpochOffset | None = None  # fetch that instead: the log no longer goes back so far
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotRequest:
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: int
+    snapshot: EpochOffset
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotResponse:
+    error: int
+    epoch: int
+    leader_id: int
+    size_bytes: int = 0
+    data: Buffer = b""
+
+
+Request = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+Response = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)

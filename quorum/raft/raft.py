@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.raft import follower, leader, serving, succession, vote
+from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.raft import follower, leader, serving, snapshots, succession, vote
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.log_view import RaftLog
+from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     Request,
     Response,
     VoteRequest,
@@ -33,6 +34,7 @@ from quorate.quorum.raft.states import (
     Unattached,
 )
 from quorate.quorum.raft.transitions import become_follower
+from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.seams import Random
 
@@ -50,6 +52,7 @@ REQUESTS: dict[type[Request], Callable[..., None]] = {
     BeginQuorumEpochRequest: follower.on_begin_quorum_epoch,
     EndQuorumEpochRequest: follower.on_end_quorum_epoch,
     FetchRequest: serving.on_fetch,
+    FetchSnapshotRequest: snapshots.on_fetch_snapshot,
 }
 
 RESPONSES: dict[type[Request], Callable[..., None]] = {
@@ -57,6 +60,7 @@ RESPONSES: dict[type[Request], Callable[..., None]] = {
     BeginQuorumEpochRequest: leader.on_begin_quorum_epoch_response,
     EndQuorumEpochRequest: succession.on_end_quorum_epoch_response,
     FetchRequest: follower.on_fetch_response,
+    FetchSnapshotRequest: follower.on_fetch_snapshot_response,
 }
 
 
@@ -75,12 +79,13 @@ class Raft:
         me: ReplicaKey,
         voters: Iterable[ReplicaKey],
         log: RaftLog,
+        snapshots: RaftSnapshots,
         election: Election,
         random: Random,
         now_ms: int,
         wall_ms: int,
     ) -> None:
-        core = Core(settings, cluster_id, me, VoterSet(voters), log, election, random)
+        core = Core(settings, cluster_id, me, VoterSet(voters), log, snapshots, election, random)
         core.now_ms = now_ms
         core.wall_offset_ms = wall_ms - now_ms
         self._core = core
@@ -127,6 +132,13 @@ class Raft:
         core.durable_offset = max(core.durable_offset, min(offset, core.log.end_offset))
         if isinstance(core.state, Leader):
             serving.advance(core, core.state)
+        self._step()
+
+    def snapshot_checked(self, now_ms: int, snapshot: EpochOffset, size_bytes: int) -> None:
+        """What an `Install` came to: durable under its name, or not whole (-1)."""
+        core = self._core
+        core.now_ms = now_ms
+        snapshots.checked(core, snapshot, size_bytes)
         self._step()
 
     def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:
@@ -192,6 +204,10 @@ class Raft:
     def describe(self) -> QuorumDescription | None:
         """As of the last input; None when this node does not lead."""
         return describe(self._core)
+
+    def voters_at(self, end_offset: int) -> QuorumVoters:
+        """As all records of the log below `end_offset` have it."""
+        return self._core.history.at(end_offset)
 
     @property
     def role(self) -> Role:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.messages import FetchRequest, FetchResponse
+from quorate.quorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest
 from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
 from quorate.quorum.raft.voters import majority_offset
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -20,25 +20,32 @@ from quorate.quorum.seams import Buffer
 
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
-    error = _refusal(core, request)
+    error = leader_refusal(core, request)
+    if request.offset < 0 or request.last_fetched_epoch < 0:
+        error = error or ErrorCode.INVALID_REQUEST
     if error != ErrorCode.NONE:
         _refuse(core, token, error)
         return
     state = core.state
     assert isinstance(state, Leader)
-    progress = _progress(core, state, request)
+    progress = progress_of(core, state, request.replica)
     if progress is None:
         _refuse(core, token, ErrorCode.REQUEST_TIMED_OUT)
         return
     answer_parked(core, progress, ErrorCode.NONE)
     progress.fetch_ms = core.now_ms
     if progress.is_voter:
-        _contact(core, state, progress)
+        contact(core, state, progress)
+    steps_back = progress.is_voter and request.offset < progress.end_offset
+    snapshot = needed_snapshot(core, request.offset, request.last_fetched_epoch)
+    if snapshot is not None and not steps_back:
+        core.reply(token, _response(core, ErrorCode.NONE, snapshot=snapshot))
+        return
     diverging = diverging_epoch(core, request.offset, request.last_fetched_epoch)
     if diverging is not None:
         core.reply(token, _response(core, ErrorCode.NONE, diverging=diverging))
         return
-    if request.offset < progress.end_offset and progress.is_voter:
+    if steps_back:
         reason = (
             f"voter {progress.key} fetches from offset {request.offset} after it had acknowledged "
             f"all below {progress.end_offset}: it lost records that count as committed "
@@ -133,7 +140,20 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
     return end
 
 
-def _refusal(core: Core, request: FetchRequest) -> ErrorCode:
+def needed_snapshot(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
+    """The latest one, for who starts from nothing or from what this log has cut off (KIP-630)."""
+    latest, earliest = core.snapshots.latest, core.snapshots.earliest
+    if latest is None or earliest is None:
+        return None
+    start_offset = core.log.start_offset
+    if offset == 0 or offset < start_offset:
+        return latest
+    # Epochs before the cut are not known here, so neither is where they diverge.
+    is_cut_off = start_offset > 0 and last_fetched_epoch < earliest.epoch
+    return latest if is_cut_off else None
+
+
+def leader_refusal(core: Core, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode:
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     epoch = core.election.epoch
@@ -142,14 +162,11 @@ def _refusal(core: Core, request: FetchRequest) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH
     if not isinstance(core.state, Leader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if request.offset < 0 or request.last_fetched_epoch < 0 or request.replica.id < 0:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE
+    return ErrorCode.INVALID_REQUEST if request.replica.id < 0 else ErrorCode.NONE
 
 
-def _progress(core: Core, state: Leader, request: FetchRequest) -> Progress | None:
+def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | None:
     """The fetcher's place in the books; None when there are too many observers."""
-    replica = request.replica
     progress = state.voters.get(replica.id)
     if progress is not None and progress.key.directory_id == replica.directory_id:
         return progress
@@ -173,7 +190,7 @@ def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Prog
     return (item for item in state.observers.items() if item[1].fetch_ms >= since_ms)
 
 
-def _contact(core: Core, state: Leader, progress: Progress) -> None:
+def contact(core: Core, state: Leader, progress: Progress) -> None:
     progress.knows_leader = True
     state.fetched.add(progress.key.id)
     if len(state.fetched) + 1 >= core.voters.majority:
@@ -220,6 +237,7 @@ def _response(
     error: ErrorCode,
     *,
     diverging: EpochOffset | None = None,
+    snapshot: EpochOffset | None = None,
     records: Buffer = b"",
 ) -> FetchResponse:
     return FetchResponse(
@@ -228,6 +246,7 @@ def _response(
         leader_id=core.leader_id,
         high_watermark=core.high_watermark,
         diverging=diverging,
+        snapshot=snapshot,
         records=records,
     )
 

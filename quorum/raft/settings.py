@@ -14,6 +14,7 @@ class RaftSettings:
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 8 * 1024 * 1024
+    fetch_snapshot_max_bytes: int = 1024 * 1024
     max_batch_bytes: int = 8 * 1024 * 1024
     max_observers: int = 1000
     observer_session_timeout_ms: int = 300_000

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from quorate.quorum.ids import NO_NODE, ReplicaKey
+from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchResponse
 from quorate.quorum.raft.voters import NO_OFFSET
@@ -25,6 +25,8 @@ class Fetching:
     retry_ms: int = 0
     is_first: bool = True  # no answer from this leader yet
     failed: bool = False  # an observer then asks any voter: the leader may be another by now
+    snapshot: EpochOffset | None = None  # being fetched instead of the log
+    position: int = 0  # how much of it is here
 
 
 @dataclass(slots=True, kw_only=True)

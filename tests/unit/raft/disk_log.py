@@ -27,6 +27,10 @@ class DiskLog(MemoryLog):
         self.log = Log.open(self.disk, DIRECTORY, SETTINGS, wall_ms=0, clean=False)
 
     @property
+    def start_offset(self) -> int:
+        return self.log.start_offset
+
+    @property
     def end_offset(self) -> int:
         return self.log.end_offset
 
@@ -46,7 +50,7 @@ class DiskLog(MemoryLog):
     def batches(self) -> list[Batch]:
         found: list[Batch] = []
         while True:
-            offset = found[-1].next_offset if found else 0
+            offset = found[-1].next_offset if found else self.log.start_offset
             data = self.log.read(offset, 1 << 20)
             if not data:
                 return found
@@ -65,6 +69,13 @@ class DiskLog(MemoryLog):
     def truncate_to(self, offset: int) -> None:
         self.truncations.append(offset)
         self.log.truncate_to(offset)
+
+    def reset_to(self, offset: int, epoch: int) -> None:
+        self.log.reset_to(offset, epoch)
+
+    def cut_head(self, offset: int) -> None:
+        self.log.advance_start(offset)
+        self.log.delete_expired(high_watermark=offset, wall_ms=0)
 
     def flush(self, offset: int) -> None:
         self.log.flush()

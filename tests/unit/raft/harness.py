@@ -21,6 +21,7 @@ from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.memory_snapshots import MemorySnapshots
 
 CLUSTER_ID = "raft-test"
 WALL_OFFSET_MS = 1_700_000_000_000
@@ -51,6 +52,7 @@ class Letter:
 class Node:
     me: ReplicaKey
     log: MemoryLog
+    snapshots: MemorySnapshots = field(default_factory=MemorySnapshots)
     saved: Election = field(default_factory=Election)
     raft: Raft | None = None
     saving: Election | None = None
@@ -110,6 +112,7 @@ class Cluster:
             node.me,
             self.voters,
             node.log,
+            node.snapshots,
             node.saved,
             random.Random(self.random.getrandbits(32)),
             self.now_ms,

@@ -19,11 +19,11 @@ class Batch(NamedTuple):
 
 
 class MemoryLog:
-    start_offset = 0
-
     truncations: list[int]
 
     def __init__(self) -> None:
+        self.start = EpochOffset(-1, 0)
+        """Where the log begins, and the epoch that ended there."""
         self._batches: list[Batch] = []
         self._flushed_offset = 0
         self.truncations = []
@@ -37,12 +37,16 @@ class MemoryLog:
         return self._flushed_offset
 
     @property
+    def start_offset(self) -> int:
+        return self.start.offset
+
+    @property
     def end_offset(self) -> int:
-        return self.batches[-1].next_offset if self.batches else 0
+        return self.batches[-1].next_offset if self.batches else self.start.offset
 
     @property
     def last_epoch(self) -> int:
-        return self.batches[-1].epoch if self.batches else -1
+        return self.batches[-1].epoch if self.batches else self.start.epoch
 
     @property
     def epochs(self) -> Epochs:
@@ -53,7 +57,7 @@ class MemoryLog:
             return None
         below = [batch for batch in self.batches if batch.epoch <= epoch]
         if not below:
-            return EpochOffset(epoch, 0)
+            return EpochOffset(epoch, self.start.offset)
         return EpochOffset(below[-1].epoch, below[-1].next_offset)
 
     def append(self, data: Buffer, *, wall_ms: int) -> None:
@@ -84,6 +88,17 @@ class MemoryLog:
         self.truncations.append(offset)
         self.batches[:] = [batch for batch in self.batches if batch.next_offset <= offset]
         self._flushed_offset = min(self.flushed_offset, offset)
+
+    def reset_to(self, offset: int, epoch: int) -> None:
+        self.batches.clear()
+        self.start = EpochOffset(epoch, offset)
+        self._flushed_offset = 0
+
+    def cut_head(self, offset: int) -> None:
+        """What a snapshot up to `offset` stands for is gone."""
+        epoch = max(each.epoch for each in self.batches if each.next_offset <= offset)
+        self.batches[:] = [each for each in self.batches if each.base_offset >= offset]
+        self.start = EpochOffset(epoch, offset)
 
     def flush(self, offset: int) -> None:
         self._flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))

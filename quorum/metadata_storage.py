@@ -1,0 +1,97 @@
+"""What a node keeps of the metadata on its disk: one log, its snapshots, the state to begin with.
+
+Invariants, also after a crash at any step:
+
+- The log starts at 0 or where the earliest snapshot ends: there is no gap between the two.
+- A log that ends below the latest snapshot was being replaced by it: that is done first.
+- The state to begin with is the latest whole snapshot's. A damaged one is set aside as long as the
+  log, or an older snapshot, still says the same; else the node refuses to start.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.archive import prepare_archive
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.snapshot_file import (
+    CorruptSnapshot,
+    SnapshotContents,
+    read_snapshot,
+)
+from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.seams import Disk
+
+DAMAGED_SUFFIX = ".damaged"
+EMPTY = SnapshotContents(MetadataImage(), QuorumVoters())
+
+logger = logging.getLogger("quorate.quorum.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStorage:
+    log: Log
+    snapshots: SnapshotFiles
+    beginning: SnapshotContents
+
+    @classmethod
+    def open(
+        cls, disk: Disk, directory: str, settings: LogSettings, *, wall_ms: int
+    ) -> MetadataStorage:
+        """Blocks. Raises CorruptLog, ArchiveRefused."""
+        snapshots = SnapshotFiles.open(disk, directory)
+        log = Log.open(disk, directory, settings, wall_ms=wall_ms, clean=False)
+        if settings.archive_directory:
+            prepare_archive(disk, directory, settings.archive_directory)
+        beginning = _latest_whole(snapshots, log)
+        latest = snapshots.latest
+        if latest is not None and _is_behind(log, latest):
+            log.reset_to(latest.offset, latest.epoch)
+        elif log.start_offset > 0:
+            _start_at_snapshot(log, snapshots)
+        return cls(log, snapshots, beginning)
+
+    def close(self) -> None:
+        self.snapshots.close()
+        self.log.close()
+
+
+def _is_behind(log: Log, snapshot: EpochOffset) -> bool:
+    return snapshot > EpochOffset(log.last_epoch, log.end_offset)
+
+
+def _start_at_snapshot(log: Log, snapshots: SnapshotFiles) -> None:
+    """Segments go whole, so the first one may begin below the snapshot that the log starts at."""
+    first = next((each for each in snapshots if each.offset >= log.start_offset), None)
+    if first is None:
+        raise CorruptLog(
+            log.directory,
+            0,
+            log.start_offset,
+            "the log starts here, but no snapshot says what was before",
+        )
+    log.advance_start(first.offset)
+    if log.last_epoch < first.epoch:
+        log.epochs.assign(first.epoch, first.offset)
+
+
+def _latest_whole(snapshots: SnapshotFiles, log: Log) -> SnapshotContents:
+    """Blocks: reads and checks all of it."""
+    while (snapshot := snapshots.latest) is not None:
+        try:
+            return read_snapshot(snapshot, snapshots.chunks(snapshot))
+        except CorruptSnapshot as error:
+            older = list(snapshots)[:-1]
+            from_offset = older[-1].offset if older else 0
+            if not log.start_offset <= from_offset <= snapshot.offset <= log.end_offset:
+                path = snapshots.path(snapshot)
+                raise CorruptLog(path, 0, snapshot.offset, str(error)) from error
+            logger.warning("set aside, the log still has what it stands for: %s", error)
+            snapshots.set_aside(snapshot, DAMAGED_SUFFIX)
+    return EMPTY

@@ -1,0 +1,136 @@
+"""Snapshots over the wire (KIP-630): the leader serves chunks, a replica that is too far behind
+fetches them, one after the other, in place of the log.
+
+The replica goes on where it stopped, also after a restart or with another leader: a snapshot of one
+(epoch, offset) has the same bytes everywhere. What was received is checked as a whole and durable
+before the log gives way to it. A snapshot holds committed records only, so it can never take back
+what this node knows as committed.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.core import NOTHING_ASKED, Core
+from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorate.quorum.raft.serving import contact, leader_refusal, progress_of
+from quorate.quorum.raft.states import Fetching, Leader
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+# -- the leader ------------------------------------------------------------------------------
+
+
+def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> None:
+    error = leader_refusal(core, request) or _snapshot_refusal(core, request)
+    if error != ErrorCode.NONE:
+        core.reply(token, _response(core, error))
+        return
+    state = core.state
+    assert isinstance(state, Leader)
+    progress = progress_of(core, state, request.replica)
+    if progress is not None:
+        progress.fetch_ms = core.now_ms
+        if progress.is_voter:
+            contact(core, state, progress)
+    max_bytes = min(request.max_bytes, core.settings.fetch_snapshot_max_bytes)
+    response = FetchSnapshotResponse(
+        error=ErrorCode.NONE,
+        epoch=core.epoch,
+        leader_id=core.leader_id,
+        size_bytes=core.snapshots.size_of(request.snapshot),
+        data=core.snapshots.read(request.snapshot, request.position, max_bytes),
+    )
+    core.reply(token, response)
+
+
+def _snapshot_refusal(core: Core, request: FetchSnapshotRequest) -> ErrorCode:
+    if request.max_bytes <= 0:
+        return ErrorCode.INVALID_REQUEST
+    if request.snapshot not in core.snapshots:
+        return ErrorCode.SNAPSHOT_NOT_FOUND
+    if not 0 <= request.position < core.snapshots.size_of(request.snapshot):
+        return ErrorCode.POSITION_OUT_OF_RANGE
+    return ErrorCode.NONE
+
+
+def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
+    return FetchSnapshotResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
+
+
+# -- the replica -----------------------------------------------------------------------------
+
+
+def begin(core: Core, fetching: Fetching, snapshot: EpochOffset) -> None:
+    """The leader's answer to a fetch names `snapshot`."""
+    if snapshot.offset <= core.high_watermark:
+        raise InvariantViolation(
+            f"the leader of epoch {core.epoch} offers a snapshot up to offset {snapshot.offset} "
+            f"to a replica that has everything up to {core.high_watermark} committed"
+        )
+    fetching.snapshot = snapshot
+    fetching.position = core.snapshots.part_bytes(snapshot)
+
+
+def next_request(core: Core, fetching: Fetching) -> FetchSnapshotRequest:
+    assert fetching.snapshot is not None
+    return FetchSnapshotRequest(
+        cluster_id=core.cluster_id,
+        replica=core.me,
+        epoch=core.epoch,
+        snapshot=fetching.snapshot,
+        position=fetching.position,
+        max_bytes=core.settings.fetch_snapshot_max_bytes,
+    )
+
+
+def received(
+    core: Core,
+    fetching: Fetching,
+    request: FetchSnapshotRequest,
+    response: FetchSnapshotResponse,
+) -> bool:
+    """False when it brought nothing: then ask again, later, and perhaps for another snapshot."""
+    snapshot = request.snapshot
+    end = request.position + len(response.data)
+    fits = 0 < len(response.data) <= request.max_bytes and end <= response.size_bytes
+    if response.error == ErrorCode.NONE and fits:
+        core.snapshots.write_part(snapshot, request.position, response.data)
+        fetching.position = end
+        if end == response.size_bytes:
+            core.installing = snapshot
+            core.emit(effects.Install(snapshot))
+        return True
+    if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+        core.snapshots.drop_part(snapshot)
+        fetching.snapshot = None
+    return False
+
+
+def checked(core: Core, snapshot: EpochOffset, size_bytes: int) -> None:
+    """The received snapshot is durable and whole; or, with -1, what was received is not it."""
+    core.installing = None
+    fetching = getattr(core.state, "fetching", None)
+    if fetching is not None:
+        fetching.snapshot = None
+    if size_bytes < 0:
+        core.report(core.leader_id, f"the snapshot {snapshot} that was received is damaged")
+        core.snapshots.drop_part(snapshot)
+        return
+    core.snapshots.added(snapshot, size_bytes)
+    if holds(core, snapshot):
+        core.raise_high_watermark(snapshot.offset)
+        return
+    if isinstance(core.state, Leader):
+        raise InvariantViolation(f"a leader whose log ends at {core.log_end()} lacks {snapshot}")
+    core.log.reset_to(snapshot.offset, snapshot.epoch)
+    core.durable_offset = core.log.flushed_offset
+    core.flush_asked = NOTHING_ASKED
+    core.emit(effects.Loaded(snapshot))
+    core.raise_high_watermark(snapshot.offset)
+
+
+def holds(core: Core, snapshot: EpochOffset) -> bool:
+    """Does this log contain what `snapshot` stands for (log matching)?"""
+    end = core.log.epochs.end_offset_for(snapshot.epoch) or core.log_end()
+    return end.epoch == snapshot.epoch and end.offset >= snapshot.offset > core.log.start_offset

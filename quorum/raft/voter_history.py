@@ -1,0 +1,94 @@
+"""Which voters, at which kraft.version, the log says hold at which of its offsets (KIP-853).
+
+A set holds from where it is appended, committed or not; when its record is truncated the one
+before it holds again. Before any record says otherwise the configured voters do: kraft.version 0.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumVoters:
+    """`voters` is empty at kraft.version 0: the set stands in the configuration."""
+
+    kraft_version: int = 0
+    voters: tuple[Voter, ...] = ()
+
+    def records(self) -> list[ControlRecord]:
+        """What says it again, at the head of a snapshot."""
+        if self.kraft_version == 0:
+            return []
+        return [
+            KRaftVersionRecord(version=0, k_raft_version=self.kraft_version),
+            VotersRecord(version=0, voters=self.voters),
+        ]
+
+    def after(self, record: ControlRecord) -> QuorumVoters:
+        match record:
+            case KRaftVersionRecord():
+                return replace(self, kraft_version=record.k_raft_version)
+            case VotersRecord():
+                return replace(self, voters=record.voters)
+            case _:
+                return self
+
+
+def voters_of(records: Iterable[ControlRecord]) -> QuorumVoters:
+    quorum = QuorumVoters()
+    for record in records:
+        quorum = quorum.after(record)
+    return quorum
+
+
+class VoterHistory:
+    """Invariant: offsets rise strictly; the first entry holds from the beginning on."""
+
+    def __init__(self, base: QuorumVoters = QuorumVoters()) -> None:  # a value
+        self._offsets = [-1]
+        self._entries = [base]
+
+    @property
+    def latest(self) -> QuorumVoters:
+        return self._entries[-1]
+
+    @property
+    def latest_offset(self) -> int:
+        """Of the record that said so; -1 when a snapshot or the configuration did."""
+        return self._offsets[-1]
+
+    def appended(self, offset: int, record: ControlRecord) -> bool:
+        """True when another set holds from here on."""
+        quorum = self.latest.after(record)
+        if quorum == self.latest and not isinstance(record, VotersRecord):
+            return False
+        self._offsets.append(offset)
+        self._entries.append(quorum)
+        return True
+
+    def at(self, end_offset: int) -> QuorumVoters:
+        """As all records below `end_offset` have it."""
+        return self._entries[bisect_left(self._offsets, end_offset) - 1]
+
+    def truncate_to(self, end_offset: int) -> bool:
+        """True when another set holds again."""
+        keep = bisect_left(self._offsets, end_offset)
+        changed = keep < len(self._offsets)
+        del self._offsets[keep:], self._entries[keep:]
+        return changed
+
+    def reset(self, base: QuorumVoters) -> None:
+        """A snapshot replaced everything."""
+        self._offsets, self._entries = [-1], [base]
+
+    def forget_below(self, end_offset: int) -> None:
+        """Nobody asks for what held before `end_offset` any more."""
+        keep = bisect_left(self._offsets, end_offset) - 1
+        if keep > 0:
+            self._entries = self._entries[keep:]
+            self._offsets = [-1, *self._offsets[keep + 1 :]]
