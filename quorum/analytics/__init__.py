@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from quorate.quorum.analytics.report import Summary
 
-__all__ = ["register", "report"]
+__all__ = ["read_tables", "register", "report", "views"]
 
 
 def register(spark: SparkSession) -> None:
@@ -23,6 +23,20 @@ def register(spark: SparkSession) -> None:
     from quorate.quorum.analytics.source import MetadataLogSource
 
     spark.dataSource.register(MetadataLogSource)
+
+
+def views(spark: SparkSession, directory: Path | str) -> list[str]:
+    """Register all tables of the metadata log in `directory` as temporary views; their names."""
+    from quorate.quorum.analytics.tables import views as register_views
+
+    return register_views(spark, directory)
+
+
+def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFrame]:
+    """The same tables as DataFrames, by name."""
+    from quorate.quorum.analytics.tables import read_tables as make
+
+    return make(spark, directory)
 
 
 def report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:

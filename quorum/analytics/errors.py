@@ -9,6 +9,10 @@ AnalyticsError
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class AnalyticsError(ValueError):
     """What was given, or where it was given, does not do; the message names the way out."""
@@ -28,3 +32,15 @@ class BadOption(AnalyticsError):
 
 class NoJava(AnalyticsError):
     pass
+
+
+@contextmanager
+def damage_said_plainly() -> Iterator[None]:
+    """Spark wraps what a task raises in its own errors and two languages' stack traces."""
+    try:
+        yield
+    except Exception as error:
+        damaged = re.search(r"\bDamagedLog: (.*)", str(error))
+        if damaged is None:
+            raise
+        raise DamagedLog(damaged[1]) from None

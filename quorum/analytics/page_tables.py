@@ -109,8 +109,9 @@ def _happenings(history: History) -> Iterable[Happening]:
         below = f", below min.insync.replicas {row['min_isr']}" if row["below_min"] else ""
         what = f"{topic(row)}-{row['partition']}: {what}{below}"
         yield (row["offset"], 2, row["timestamp_ms"]), what, row["cause"], row["below_min"]
-    for row in history.controllers:
-        what = f"controller {row['controller']} is active, epoch {row['epoch']}"
+    for row in history.quorum:
+        voters = ", ".join(map(str, row["voters"]))
+        what = f"controller {row['leader']} is active, epoch {row['epoch']}, voters {voters}"
         yield (row["start_offset"], 0, row["start_ms"]), what, "", False
     for row in history.sessions:
         broker = f"broker {row['broker']}"

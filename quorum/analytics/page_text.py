@@ -27,7 +27,7 @@ class History:
     isr: Sequence[Row]
     sessions: Sequence[Row]
     availability: Sequence[Row]
-    controllers: Sequence[Row]
+    quorum: Sequence[Row]
 
 
 def why(cause: str) -> str:

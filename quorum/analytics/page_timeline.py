@@ -115,11 +115,12 @@ def _broker_lanes(history: History, colours: Mapping[int, str]) -> str:
 
 def _controller_lane(history: History) -> str:
     boxes = []
-    for term, row in enumerate(history.controllers):
-        controller = row["controller"]
+    for term, row in enumerate(history.quorum):
+        controller = row["leader"]
         title = (
             f"controller {controller}, epoch {row['epoch']}\nfrom {clock(row['start_ms'])} "
-            f"(offset {row['start_offset']}) for {span(row['duration_ms'])}"
+            f"(offset {row['start_offset']}) for {span(row['duration_ms'])}\n"
+            f"voters {', '.join(map(str, row['voters']))}"
         )
         css = TERM_COLOURS[term % len(TERM_COLOURS)]
         boxes.append(_box(row["start_ms"], row["end_ms"], history, css, title, controller))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,26 +10,23 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.errors import DamagedLog
+from quorate.quorum.analytics.errors import damage_said_plainly
 from quorate.quorum.analytics.page import render
 from quorate.quorum.analytics.page_text import History, clock, span
 from quorate.quorum.analytics.segments import metadata_dir
 from quorate.quorum.analytics.session import local_session
-from quorate.quorum.analytics.source import NAME
-from quorate.quorum.analytics.tables import availability_of, controllers, isr, leadership, sessions
+from quorate.quorum.analytics.tables import TABLES, read_log
+from quorate.quorum.analytics.tables.isr import isr
+from quorate.quorum.analytics.tables.leadership import availability_of, leadership
+from quorate.quorum.analytics.tables.quorum import quorum
+from quorate.quorum.analytics.tables.records import records
+from quorate.quorum.analytics.tables.sessions import sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MAX_ROWS = 20_000
 """Of one table on the page; Parquet holds them all."""
-ORDER = {
-    "leadership": ("start_offset",),
-    "isr": ("offset",),
-    "sessions": ("registered_offset", "unfenced_offset"),
-    "availability": ("topic", "partition"),
-    "controllers": ("start_offset",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,39 +66,23 @@ def report(
 ) -> Summary:
     """In `spark`, or in a small local session of its own. Without `parquet_dir` only the page."""
     metadata_dir(str(source_dir))
-    with nullcontext(spark) if spark else local_session("quorate history report") as session:
-        try:
-            return _report(session, source_dir, out_html, parquet_dir)
-        except Exception as error:
-            damage = _said_by_a_task(error)
-            if damage is None:
-                raise
-            raise damage from None
-
-
-def _said_by_a_task(error: Exception) -> DamagedLog | None:
-    """Spark wraps what a task raises in its own errors and two languages' stack traces."""
-    damaged = re.search(r"\bDamagedLog: (.*)", str(error))
-    return DamagedLog(damaged[1]) if damaged else None
-
-
-def read_log(spark: SparkSession, source_dir: Path) -> DataFrame:
-    """The rows that the tables are made of, as the whole known history."""
-    source = spark.read.format(NAME).option("include", "base").option("json", "false")
-    return source.load(str(source_dir))
+    given = nullcontext(spark) if spark else local_session("quorate history report")
+    with given as session, damage_said_plainly():
+        return _report(session, source_dir, out_html, parquet_dir)
 
 
 def _report(
     spark: SparkSession, source_dir: Path, out_html: Path, parquet_dir: Path | None
 ) -> Summary:
     log = read_log(spark, source_dir).cache()
-    spells = leadership(log).cache()
+    effective = records(log)
+    spells = leadership(effective).cache()
     tables = {
         "leadership": spells,
-        "isr": isr(log).cache(),
-        "sessions": sessions(log).cache(),
+        "isr": isr(effective).cache(),
+        "sessions": sessions(effective).cache(),
         "availability": availability_of(spells).cache(),
-        "controllers": controllers(log).cache(),
+        "quorum": quorum(effective).cache(),
     }
     written = [] if parquet_dir is None else write_parquet(tables, parquet_dir)
     bounds = log.agg(
@@ -110,7 +90,7 @@ def _report(
         f.min("timestamp_ms").alias("start_ms"),
         f.max("timestamp_ms").alias("end_ms"),
     ).collect()[0]
-    rows = {name: _rows(table, ORDER[name]) for name, table in tables.items()}
+    rows = {name: _rows(table, TABLES[name].order) for name, table in tables.items()}
     history = History(
         source=str(source_dir),
         start_ms=bounds["start_ms"] or 0,

@@ -98,9 +98,10 @@ def history(partitions: int, topic: str | None = "orders") -> History:
                 "cause": "connection-lost",
             }
         ],
-        controllers=[
+        quorum=[
             {
-                "controller": 12,
+                "leader": 12,
+                "voters": [11, 12, 13],
                 "epoch": 4,
                 "start_offset": 0,
                 "start_ms": T0,

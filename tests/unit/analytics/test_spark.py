@@ -15,14 +15,18 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.errors import DamagedLog, NoJava
 from quorate.quorum.analytics.java import find_java
-from quorate.quorum.analytics.report import Summary, read_log, report
+from quorate.quorum.analytics.report import Summary, report
 from quorate.quorum.analytics.session import local_session
-from quorate.quorum.analytics.tables import isr, leadership
+from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables.isr import isr
+from quorate.quorum.analytics.tables.leadership import leadership
+from quorate.quorum.analytics.tables.records import records
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from tests.unit.analytics.logs import SCRIPT, START_MS, STEP_MS, batches, snapshot_of, write_segment
-from tests.unit.analytics.oracle import Row, Tables, logged
+from tests.unit.analytics.check_tables import assert_as_the_oracle_says, in_order
+from tests.unit.analytics.logs import STEP_MS, batches, snapshot_of, write_segment
+from tests.unit.analytics.oracle import Oracle, Row, logged
 from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, CHECKPOINTS, HISTORY, LOG, dumped
 
 if TYPE_CHECKING:
@@ -45,30 +49,9 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
-def as_seen(expected: list[Row], path: Path) -> tuple[list[Row], list[Row]]:
-    """(expected, what the Parquet table at `path` says of the same columns), both in one order."""
-    names = [name for name in expected[0] if not name.startswith("leaving")]
-    rows = pq.read_table(path).to_pylist()
-    return in_order([{name: row[name] for name in names} for row in expected]), in_order(
-        [{name: row[name] for name in names} for row in rows]
-    )
-
-
-def in_order(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: repr(sorted(row.items())))
-
-
-def check(tables: Tables, parquet: Path) -> None:
-    for name in ("leadership", "isr", "sessions", "availability"):
-        expected, seen = as_seen(getattr(tables, name), parquet / name)
-        assert seen == expected, name
-
-
 def test_a_real_kafkas_history(spark: SparkSession, tmp_path: Path) -> None:
+    assert_as_the_oracle_says(spark, C1, LOG.read_bytes())
     summary = report(C1, tmp_path / "out.html", tmp_path / "tables", spark=spark)
-    records = logged(LOG.read_bytes())
-    tables = Tables(records[-1][1]).fold(records)
-    check(tables, tmp_path / "tables")
     assert summary.records == 479
     assert final_leaders(tmp_path / "tables") == {
         (topic, partition["partition"]): partition["leader"]
@@ -92,8 +75,7 @@ def test_our_own_history_says_why(spark: SparkSession, tmp_path: Path) -> None:
     data = b"".join(batches())
     write_segment(tmp_path, 0, data)
     summary = report(tmp_path, tmp_path / "out.html", tmp_path / "tables", spark=spark)
-    tables = Tables(START_MS + len(SCRIPT) * STEP_MS).fold(logged(data))
-    check(tables, tmp_path / "tables")
+    assert_as_the_oracle_says(spark, tmp_path, data)
     assert_tells_the_story(summary, tmp_path)
     assert "connection-lost" in (tmp_path / "out.html").read_text()
 
@@ -117,10 +99,10 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
         (3, "replaced", "registered"),
         (3, "unregistered", "unregistered"),
     ]
-    terms = rows_of(directory, "controllers", "epoch")
-    assert [(row["controller"], row["epoch"], row["duration_ms"]) for row in terms] == [
+    terms = rows_of(directory, "quorum", "epoch")
+    assert [(row["leader"], row["epoch"], row["duration_ms"]) for row in terms] == [
         (1, 1, 12 * STEP_MS + 250),
-        (3, 2, 7 * STEP_MS - 250),
+        (3, 2, 6 * STEP_MS - 250),
     ]
     below = [
         (row["partition"], row["isr"], row["min_isr"])
@@ -149,9 +131,9 @@ def test_a_log_whose_beginning_is_gone_begins_with_its_snapshot(
     path.with_name(f"{end_offset:020d}-0000000001.checkpoint").write_bytes(
         snapshot_of(loader.image)
     )
-    log = read_log(spark, tmp_path).cache()
-    tables = Tables(START_MS + len(SCRIPT) * STEP_MS).fold(logged(b"".join(made)))
-    for table, expected in ((leadership, tables.leadership), (isr, tables.isr)):
+    log = records(read_log(spark, tmp_path)).cache()
+    tables = Oracle().fold(logged(b"".join(made))).tables
+    for table, expected in ((leadership, tables["leadership"]), (isr, tables["isr"])):
         at = "start_offset" if table is leadership else "offset"
         rows = [row.asDict() for row in table(log).collect()]
         later, known = of_columns(rows, expected, at, end_offset)

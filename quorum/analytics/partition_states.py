@@ -1,0 +1,79 @@
+"""Every partition record with the whole state after it: the fold of Kafka's change records.
+
+A change carries only what changed. Every change raises the partition epoch; naming a leader, even
+the same, the leader epoch.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.events import PARTITION, UNKNOWN, in_order, lifetimes, up_to_now
+
+WHOLE, CHANGE, CLEAR = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "CLEAR_ELR_RECORD"
+MERGED = (
+    "leader", "isr", "replicas", "removing_replicas", "adding_replicas", "leader_recovery_state",
+    "elr", "last_known_elr",
+)  # fmt: skip
+ELR = ("elr", "last_known_elr")
+
+
+def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
+    """`named`: whether the record named a leader. `clears`: also what ClearElrRecords changed,
+    which touch nothing but the eligible leader replicas and the partition epoch."""
+    changes = records.where(f.col("type").isin(WHOLE, CHANGE))
+    whole = f.col("type") == WHOLE
+    if clears:
+        changes = changes.unionByName(_clears(records, changes))
+    for name in ELR:  # null says "none" in a whole partition, "no change" in a change
+        none = f.when(whole, f.array().cast("array<int>"))
+        changes = changes.withColumn(name, f.coalesce(name, none))
+    now, named = up_to_now(*PARTITION), f.col("leader").isNotNull()
+    filled = (
+        changes.withColumn("generation", f.sum(whole.cast("int")).over(now))
+        .withColumn("named", named)
+        .withColumns({name: f.last(name, ignorenulls=True).over(now) for name in MERGED})
+    )
+    if clears:
+        filled = _without_idle_clears(filled)
+    generation = up_to_now(*PARTITION, "generation")
+    later_leaders = f.sum((f.col("named") & ~whole).cast("int")).over(generation)
+    later_changes = f.sum((~whole).cast("int")).over(generation)
+    return filled.withColumns(
+        {
+            "leader_epoch": f.first("leader_epoch").over(generation) + later_leaders,
+            "partition_epoch": f.first("partition_epoch").over(generation) + later_changes,
+            "cause": f.coalesce("cause", f.lit(UNKNOWN)),
+        }
+    )
+
+
+def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:
+    """A row for every partition that was there when a ClearElrRecord was written."""
+    there = (
+        changes.groupBy(*PARTITION)
+        .agg(f.min("offset").alias("first_offset"))
+        .join(f.broadcast(lifetimes(records)), "topic_id", "left")
+        .select(*PARTITION, "first_offset", "removed_offset", f.col("topic").alias("of_topic"))
+    )
+    cleared = records.where(f.col("type") == CLEAR).drop(*PARTITION, *ELR)
+    hit = (
+        (f.col("offset") > f.col("first_offset"))
+        & (f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset")))
+        & (f.col("topic").isNull() | (f.col("topic") == f.col("of_topic")))
+    )
+    empty = f.array().cast("array<int>")
+    rows = there.join(f.broadcast(cleared), hit).withColumns(dict.fromkeys(ELR, empty))
+    return rows.select(*changes.columns)
+
+
+def _without_idle_clears(states: DataFrame) -> DataFrame:
+    """Where there was nothing to clear, nothing changed."""
+    before = in_order(*PARTITION)
+    held = [f.coalesce(f.size(f.lag(name).over(before)), f.lit(0)) for name in ELR]
+    return (
+        states.withColumn("held", held[0] + held[1])
+        .where((f.col("type") != CLEAR) | (f.col("held") > 0))
+        .drop("held")
+    )

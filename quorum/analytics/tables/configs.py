@@ -1,0 +1,88 @@
+"""Which configs were in force when."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.events import INTERVAL, in_order, lifetimes, with_durations
+
+TOPIC = 2
+RESOURCES = {
+    TOPIC: "topic",
+    4: "broker",
+    8: "broker-logger",
+    16: "client-metrics",
+    32: "group",
+}
+"""Kafka's ConfigResource types by their numbers."""
+KEY = ("resource_type", "resource_name", "name")
+
+
+def configs(records: DataFrame) -> DataFrame:
+    """Every value that a config was ever set to, for as long as it was.
+
+    resource_type  string     topic, broker, broker-logger, client-metrics, group
+    resource_name  string     "" is the cluster-wide default of brokers
+    name           string
+    value          string
+    start_offset   bigint
+    start_time     timestamp
+    start_ms       bigint
+    end_offset     bigint     null while it lasts, as the two that follow
+    end_time       timestamp
+    end_ms         bigint
+    duration_ms    bigint
+    ended          string     changed, unset, or removed with its topic; null while it lasts
+    """
+    order = in_order(*KEY)
+    said = records.where(f.col("type") == "CONFIG_RECORD").select(
+        *KEY, "value", "offset", "snapshot_index", "timestamp_ms", f.lit("unset").alias("without")
+    )
+    rows = (
+        said.unionByName(_removals(records, said))
+        .withColumn("end_offset", f.lead("offset").over(order))
+        .withColumn("end_ms", f.lead("timestamp_ms").over(order))
+        .withColumn(
+            "ended",
+            f.when(f.lead("value").over(order).isNotNull(), "changed").otherwise(
+                f.lead("without").over(order)
+            ),
+        )
+        .where(f.col("value").isNotNull())
+        .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
+    )
+    names = f.create_map(*(f.lit(each) for each in chain(*RESOURCES.items())))
+    number = f.col("resource_type")
+    return with_durations(rows, records).select(
+        f.coalesce(names[number], number.cast("string")).alias("resource_type"),
+        "resource_name",
+        "name",
+        "value",
+        *INTERVAL,
+        "ended",
+    )
+
+
+def _removals(records: DataFrame, said: DataFrame) -> DataFrame:
+    """A topic's configs go with it: no record of their own says so."""
+    gone = (
+        lifetimes(records)
+        .where(f.col("removed_offset").isNotNull())
+        .select(
+            f.col("topic").alias("resource_name"),
+            f.col("removed_offset").alias("offset"),
+            f.col("removed_ms").alias("timestamp_ms"),
+        )
+    )
+    ever = said.where(f.col("resource_type") == TOPIC).select(*KEY).distinct()
+    return ever.join(f.broadcast(gone), "resource_name").select(
+        *KEY,
+        f.lit(None).cast("string").alias("value"),
+        "offset",
+        f.lit(None).cast("int").alias("snapshot_index"),
+        "timestamp_ms",
+        f.lit("removed").alias("without"),
+    )

@@ -1,0 +1,41 @@
+"""Who led the quorum of controllers, and who its voters were."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.events import INTERVAL, SEQUENCE, same_members, with_durations
+
+LEADER_CHANGE, VOTERS = "LEADER_CHANGE", "KRAFT_VOTERS"
+
+
+def quorum(records: DataFrame) -> DataFrame:
+    """The active controller of each epoch of the quorum: one row per epoch, and one more for every
+    change of its voters (KIP-853) within it.
+
+    leader        int
+    epoch         int
+    voters        array<int>
+    start_offset  bigint
+    start_time    timestamp
+    start_ms      bigint
+    end_offset    bigint      null while it lasts, as the two that follow
+    end_time      timestamp
+    end_ms        bigint
+    duration_ms   bigint
+    """
+    following = Window.partitionBy(f.lit(0)).orderBy(*SEQUENCE)
+    now = following.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    elected = f.col("type") == LEADER_CHANGE
+    before = f.lag("voters").over(following)
+    rows = (
+        records.where(f.col("type").isin(LEADER_CHANGE, VOTERS))
+        .withColumn("leader", f.last("controller_id", ignorenulls=True).over(now))
+        .withColumn("others", before.isNull() | ~same_members(f.col("voters"), before))
+        .where(f.col("leader").isNotNull() & (elected | f.col("others")))
+        .withColumn("end_offset", f.lead("offset").over(following))
+        .withColumn("end_ms", f.lead("timestamp_ms").over(following))
+        .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
+    )
+    return with_durations(rows, records).select("leader", "epoch", "voters", *INTERVAL)

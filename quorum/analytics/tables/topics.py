@@ -1,0 +1,121 @@
+"""Topics and partitions: when they came, what they were last, when they went."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.events import (
+    PARTITION,
+    as_of,
+    in_order,
+    instant,
+    lifetimes,
+    up_to_now,
+    with_topic,
+)
+from quorate.quorum.analytics.partition_states import WHOLE, partition_states
+
+
+def topics(records: DataFrame) -> DataFrame:
+    """Every topic that ever was; one that was deleted and created again is two of them.
+
+    topic           string
+    topic_id        string
+    partitions      bigint     how many it has, or had when it was deleted
+    created_offset  bigint     of the snapshot, where the log begins later
+    created_time    timestamp
+    created_ms      bigint
+    removed_offset  bigint     null while it lives, as the two that follow
+    removed_time    timestamp
+    removed_ms      bigint
+    duration_ms     bigint
+    """
+    counts = (
+        records.where(f.col("type") == WHOLE)
+        .groupBy("topic_id")
+        .agg(f.countDistinct("partition_id").alias("partitions"))
+    )
+    lived = f.coalesce("removed_ms", "as_of_ms") - f.col("created_ms")
+    return (
+        lifetimes(records)
+        .join(counts, "topic_id", "left")
+        .crossJoin(f.broadcast(as_of(records)))
+        .select(
+            "topic",
+            "topic_id",
+            f.coalesce("partitions", f.lit(0)).alias("partitions"),
+            "created_offset",
+            instant("created_ms").alias("created_time"),
+            "created_ms",
+            "removed_offset",
+            instant("removed_ms").alias("removed_time"),
+            "removed_ms",
+            f.greatest(lived, f.lit(0)).alias("duration_ms"),
+        )
+    )
+
+
+def partitions(records: DataFrame) -> DataFrame:
+    """Every partition that ever was, as it is at the end, or was when its topic was deleted.
+
+    topic                  string
+    topic_id               string
+    partition              int
+    leader                 int         -1: none
+    leader_epoch           bigint
+    partition_epoch        bigint
+    replicas               array<int>
+    isr                    array<int>
+    elr                    array<int>
+    last_known_elr         array<int>
+    adding_replicas        array<int>
+    removing_replicas      array<int>
+    leader_recovery_state  int         1: elected uncleanly, not recovered yet
+    changes                bigint      records since it was created
+    created_offset         bigint
+    created_time           timestamp
+    created_ms             bigint
+    changed_offset         bigint      of the last record about it
+    changed_time           timestamp
+    changed_ms             bigint
+    removed_offset         bigint      null while it lives, as the two that follow
+    removed_time           timestamp
+    removed_ms             bigint
+    """
+    order = in_order(*PARTITION)
+    rows = (
+        partition_states(records, clears=True)
+        .withColumn("created_offset", f.first("offset").over(order))
+        .withColumn("created_ms", f.first("timestamp_ms").over(order))
+        .withColumn(
+            "changes", f.sum((f.col("type") != WHOLE).cast("int")).over(up_to_now(*PARTITION))
+        )
+        .withColumn("following", f.lead("offset").over(order))
+        .where(f.col("following").isNull())
+    )
+    return with_topic(rows, records).select(
+        "topic",
+        "topic_id",
+        f.col("partition_id").alias("partition"),
+        "leader",
+        "leader_epoch",
+        "partition_epoch",
+        "replicas",
+        "isr",
+        "elr",
+        "last_known_elr",
+        "adding_replicas",
+        "removing_replicas",
+        "leader_recovery_state",
+        "changes",
+        "created_offset",
+        instant("created_ms").alias("created_time"),
+        "created_ms",
+        f.col("offset").alias("changed_offset"),
+        instant("timestamp_ms").alias("changed_time"),
+        f.col("timestamp_ms").alias("changed_ms"),
+        "removed_offset",
+        instant("removed_ms").alias("removed_time"),
+        "removed_ms",
+    )
