@@ -55,14 +55,14 @@ def rate(where: str, taken_s: float) -> Figure:
 
 
 def rows_in_process(directory: Path) -> float:
-    from quorate.quorum.analytics.rows import arrow_batches
+    from quorate.quorum.analytics.rows import Request, arrow_batches
     from quorate.quorum.analytics.segments import log_slices
 
     begin_s = time.process_time()
     found = sum(
         batch.num_rows
         for piece in log_slices(directory)
-        for batch in arrow_batches(piece, with_json=False)
+        for batch in arrow_batches(piece, Request(with_json=False))
     )
     complete(found)
     return time.process_time() - begin_s

@@ -1,24 +1,40 @@
 """From a slice of the log to Arrow batches: what runs in Spark's tasks.
 
-A record that this version does not know becomes a row with its type and its bytes (see
-`readable.py`).
+Rows are made column by column, of all records of one type at once (`vectors.py`). A record whose
+type nobody reads so, or whose bytes are not as they mostly are, goes through the codecs that a node
+has, one at a time; both ways give equal rows. A record that this version does not know becomes a
+row with its type and its bytes; it is never an error, because a newer Kafka's log is still worth
+reading.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY
-from quorate.quorum.analytics.segments import Slice, SnapshotId, read_batches
-from quorate.quorum.log.batch import BatchHeader, records_of
-from quorate.quorum.metadata.json_text import writer as json_writer
-from quorate.quorum.readable import NAMES, Unknown, control_message, metadata_message
+from quorate.quorum.analytics.arrays import Column, named
+from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
+from quorate.quorum.analytics.framed import Framed, Framing
+from quorate.quorum.analytics.segments import Slice, read_batches
+from quorate.quorum.analytics.vectors import Cursors, Ints, Mask, Spans, Values, constant
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.framing import (
+    FRAME_VERSION,
+    READABLE_TYPES,
+    READABLE_VERSIONS,
+    TYPE_NAMES,
+)
+from quorate.quorum.readable import control_message, metadata_message, text_of, type_name
+from quorate.quorum.rpc.kafka.layout import layout
 
-ROWS_PER_BATCH = 16_384
+ROWS_PER_BATCH = 32_768
+HEAD_BYTES = 3
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -27,79 +43,218 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "array<int>": pa.list_(pa.int32()),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-SEQUENCE = [("offset", "ascending"), ("snapshot_index", "ascending")]
-SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMNS.items()])
 
 
-def arrow_batches(piece: Slice, *, with_json: bool = True) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What of the rows is asked for: `columns` in this order, and the record's JSON in `record` or
+    nothing there. `types`: rows of others may be left out."""
+
+    columns: tuple[str, ...] = tuple(COLUMNS)
+    with_json: bool = True
+    types: frozenset[str] | None = None
+
+
+EVERYTHING = Request()
+
+
+def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.RecordBatch]:
     """In the order of the log."""
-    rows = _Rows(piece.snapshot, with_json)
-    for header, data in read_batches(piece):
-        rows.add(header, data)
-        if rows.count >= ROWS_PER_BATCH:
-            yield from rows.take()
-    if rows.count:
-        yield from rows.take()
+    framing = Framing()
+    for header, buffer, position in read_batches(piece):
+        framing.add(header, buffer, position)
+        if framing.count >= ROWS_PER_BATCH:
+            yield from _made(framing.take(), piece, request)
+            framing = Framing()
+    if framing.count:
+        yield from _made(framing.take(), piece, request)
 
 
-Row = tuple[int, int, int, object]
-"""Offset, epoch, time in ms, message."""
+def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordBatch]:
+    heads = _heads(framed)
+    kinds = {int(head): _known(int(head)) for head in np.unique(heads)}
+    if request.types is not None:
+        passed = [head for head, kind in kinds.items() if kind and kind.name not in request.types]
+        keep = ~np.isin(heads, passed)
+        framed, heads = framed.chosen(keep), heads[keep]
+    if len(framed):
+        try:
+            yield _Rows(framed, request).read(heads, kinds).batch(piece)
+        except pa.ArrowInvalid:  # text that is no UTF-8: the codecs name the record
+            yield _Rows(framed, request).read(heads, {}).batch(piece)
+
+
+class Kind(NamedTuple):
+    cls: type
+    version: int
+    name: str
+
+
+def _heads(framed: Framed) -> Ints:
+    """Frame version, type and version, each of one byte in all of today's records; else -1."""
+    at = Cursors(framed.data, framed.value_start, framed.value_end)
+    heads = (at.byte() << 16) | (at.byte() << 8) | at.byte()
+    usual = framed.regular & (at.at <= at.end) & (heads & 0x808080 == 0)
+    return np.where(usual, heads, -1)
+
+
+@cache
+def _known(head: int) -> Kind | None:
+    """None for what is not read at once."""
+    frame, api_key, version = head >> 16, head >> 8 & 0xFF, head & 0xFF
+    cls: Any = READABLE_TYPES.get(api_key)
+    if head < 0 or frame != FRAME_VERSION or cls is None or version > READABLE_VERSIONS[cls]:
+        return None
+    if any(fill.at_once is None for fill in FILLED_BY.get(cls, {}).values()):
+        return None
+    return Kind(cls, version, TYPE_NAMES[cls])
 
 
 class _Rows:
-    """Rows in the making, gathered by type of record: a type fills few columns, each at once."""
+    """The rows of one batch in the making."""
 
-    def __init__(self, snapshot: SnapshotId | None, with_json: bool) -> None:
-        self._snapshot = snapshot
-        self._with_json = with_json
-        self._clear()
+    def __init__(self, framed: Framed, request: Request) -> None:
+        self._framed = framed
+        self._request = request
+        self._names: list[str] = []
+        self._type = np.zeros(len(framed), np.int64)
+        self._version = np.zeros(len(framed), np.int64)
+        self._columns: defaultdict[str, Column] = defaultdict(lambda: Column(len(framed)))
+        self._pieces: defaultdict[str, list[tuple[list[int], pa.Array]]] = defaultdict(list)
+        self._json: list[str | None] = [None] * len(framed)
 
-    def _clear(self) -> None:
-        self.count = 0
-        self._by_type: defaultdict[tuple[type, int], list[Row]] = defaultdict(list)
+    def read(self, heads: Ints, kinds: dict[int, Kind | None]) -> _Rows:
+        left = np.ones(len(heads), np.bool_)
+        for head, kind in kinds.items():
+            if kind is not None and (rows := np.flatnonzero(heads == head)).size:
+                read = rows[self._read_at_once(kind, rows)]
+                left[read] = False
+                self._is(read, kind.name, kind.version)
+        self._read_one_by_one(np.flatnonzero(left).tolist())
+        if self._request.with_json:
+            self._write_json(np.flatnonzero(~left).tolist())
+        return self
 
-    def add(self, header: BatchHeader, data: bytes) -> None:
-        epoch, by_type = header.leader_epoch, self._by_type
-        read = control_message if header.is_control else metadata_message
-        for record in records_of(data, 0, header):
-            message, version = read(record)
-            row = (record.offset, epoch, record.timestamp_ms, message)
-            by_type[type(message), version].append(row)
-        self.count += header.record_count
+    def _is(self, rows: Ints | list[int], name: str, version: int) -> None:
+        if name not in self._names:
+            self._names.append(name)
+        self._type[rows] = self._names.index(name)
+        self._version[rows] = version
 
-    def take(self) -> list[pa.RecordBatch]:
-        made = [self._of_type(*key, rows) for key, rows in self._by_type.items()]
-        self._clear()
-        table = pa.Table.from_batches(made)
-        batches: list[pa.RecordBatch] = table.sort_by(SEQUENCE).combine_chunks().to_batches()
-        return batches
+    def _read_at_once(self, kind: Kind, rows: Ints) -> Mask:
+        """Those of `rows` that could be read."""
+        framed = self._framed
+        start = framed.value_start[rows] + HEAD_BYTES
+        at = Cursors(framed.data, start, framed.value_end[rows], kind.version)
+        filled = FILLED_BY.get(kind.cls, {})
+        fills = {name: filled[name] for name in self._request.columns if name in filled}
+        values = _values(at, kind, {field for fill in fills.values() for field in fill.fields})
+        ok = at.finish()
+        for name, fill in fills.items():
+            assert fill.at_once is not None
+            made = fill.at_once(*(values[field] for field in fill.fields))
+            if ok.all():
+                self._columns[name].put(rows, made)
+            else:
+                self._columns[name].put(rows[ok], _only(made, ok))
+        return ok
 
-    def _of_type(self, cls: type, version: int, rows: list[Row]) -> pa.RecordBatch:
-        offsets, epochs, timestamps, messages = (list(each) for each in zip(*rows, strict=True))
-        unknown = cls is Unknown
-        columns: dict[str, list[Any]] = {
-            "offset": offsets,
-            "epoch": epochs,
-            "timestamp": [each * 1000 for each in timestamps],
-            "timestamp_ms": timestamps,
-            "type": [each.type for each in messages] if unknown else [NAMES[cls]] * len(rows),
-            "version": [version] * len(rows),
+    def _read_one_by_one(self, rows: list[int]) -> None:
+        by_kind: defaultdict[tuple[type, int], list[tuple[int, Any]]] = defaultdict(list)
+        for row in rows:
+            message, version = self._message(row)
+            by_kind[type(message), version].append((row, message))
+        for (cls, version), found in by_kind.items():
+            self._fill(cls, [row for row, _ in found], [message for _, message in found])
+            for row, message in found:
+                self._is([row], type_name(message), version)
+                if self._request.with_json:
+                    self._json[row] = text_of(message, version)
+
+    def _message(self, row: int) -> tuple[object, int]:
+        framed = self._framed
+        if (special := framed.special.get(row)) is not None:
+            record, is_control = special
+            return control_message(record) if is_control else metadata_message(record)
+        value = framed.buffer[framed.value_start[row] : framed.value_end[row]]
+        return metadata_message(Record(0, 0, None, value))
+
+    def _fill(self, cls: type, rows: list[int], messages: list[Any]) -> None:
+        filled: dict[str, Fill] = FILLED_BY.get(cls, {})
+        for name in self._request.columns:
+            if name in filled:
+                array = pa.array(filled[name].of(messages), ARROW_TYPES[COLUMNS[name]])
+                self._pieces[name].append((rows, array))
+
+    def _write_json(self, rows: list[int]) -> None:
+        for row in rows:
+            self._json[row] = text_of(*self._message(row))
+
+    def batch(self, piece: Slice) -> pa.RecordBatch:
+        known = self._of_the_log(piece)
+        arrays = [
+            known[name]() if name in known else self._array(name, ARROW_TYPES[COLUMNS[name]])
+            for name in self._request.columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self._request.columns))
+
+    def _of_the_log(self, piece: Slice) -> dict[str, Callable[[], pa.Array]]:
+        """What a record's place says, not its content."""
+        framed, snapshot, count = self._framed, piece.snapshot, len(self._framed)
+        int32, int64 = pa.int32(), pa.int64()
+        made = {
+            "offset": lambda: pa.array(framed.offset, int64),
+            "snapshot_index": lambda: pa.nulls(count, int32),
+            "epoch": lambda: pa.array(framed.epoch, int64).cast(int32),
+            "timestamp": lambda: pa.array(framed.timestamp_ms * 1000, ARROW_TYPES["timestamp"]),
+            "timestamp_ms": lambda: pa.array(framed.timestamp_ms, int64),
+            "type": lambda: named(self._names, self._type),
+            "version": lambda: pa.array(self._version, int64).cast(int32),
+            "record": lambda: pa.array(self._json, pa.string()),
         }
-        if self._snapshot is not None:
-            columns["snapshot_index"] = offsets
-            columns["offset"] = [self._snapshot.end_offset - 1] * len(rows)
-            columns["epoch"] = [self._snapshot.epoch] * len(rows)
-        for name, fill in FILLED_BY.get(cls, {}).items():
-            columns[name] = fill.of(messages)
-        if self._with_json:
-            text = Unknown.text if unknown else json_writer(cls, version)
-            columns["record"] = list(map(text, messages))
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array(columns[field.name], field.type)
-                if field.name in columns
-                else pa.nulls(len(rows), field.type)
-                for field in SCHEMA
-            ],
-            schema=SCHEMA,
-        )
+        if snapshot is not None:
+            last_offset = pa.scalar(snapshot.end_offset - 1, int64)
+            made["offset"] = lambda: pa.repeat(last_offset, count)
+            made["snapshot_index"] = lambda: pa.array(framed.offset, int64).cast(int32)
+            made["epoch"] = lambda: pa.repeat(pa.scalar(snapshot.epoch, int32), count)
+        return made
+
+    def _array(self, name: str, kind: pa.DataType) -> pa.Array:
+        column = self._columns.get(name)
+        count, pieces = len(self._framed), self._pieces[name]
+        if column is None:
+            made = pa.nulls(count, kind)
+        else:
+            made = column.array(self._framed.data, kind, uuids=name in UUIDS)
+        if not pieces:
+            return made
+        index, place = np.arange(count), count
+        for rows, array in pieces:
+            index[rows] = np.arange(place, place + len(array))
+            place += len(array)
+        return pa.concat_arrays([made, *(array for _, array in pieces)]).take(pa.array(index))
+
+
+def _values(at: Cursors, kind: Kind, wanted: set[str]) -> dict[str, Values]:
+    """The body of a record of this type, up to its end: plain fields, then tagged ones. What the
+    version does not have is as the class says."""
+    plan = layout(kind.cls, kind.version, True)
+    values: dict[str, Values] = {}
+    for field in plan.plain:
+        read = at.read(field, field.name in wanted)
+        if read is not None:
+            values[field.name] = read
+    values |= at.tags(plan.tagged, wanted)
+    for name in wanted - values.keys():
+        values[name] = constant(dict(plan.defaults)[name], len(at))
+    return values
+
+
+def _only(filled: Numbers | Spans, ok: Mask) -> Numbers | Spans:
+    if isinstance(filled, Spans):
+        return filled.at(ok)
+    return Numbers(filled.values[ok], None if filled.valid is None else filled.valid[ok])
+
+
+def arrow_schema(columns: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[COLUMNS[name]]) for name in columns])

@@ -92,9 +92,10 @@ def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
     return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
 
 
-def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Every batch that begins in the slice, checked; and that a good one follows the last, because
-    the slice that this one belongs to would look past it for its own first."""
+def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """Every batch that begins in the slice, checked: its header, a buffer, and where in it the
+    batch begins; later buffers hold the same at the same place. And that a good batch follows the
+    last, because the slice that this one belongs to would look past it for its own first."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
         position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
@@ -105,7 +106,7 @@ def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes]]:
                 return
             if position >= piece.end:
                 return
-            yield header, window.bytes_of(position, header)
+            yield header, window.data, position - piece.start
             position += header.size_bytes
 
 
@@ -116,7 +117,7 @@ class _Window:
         self._file = file
         self._piece = piece
         file.seek(piece.start)
-        self._data = file.read(piece.end - piece.start)
+        self.data = file.read(piece.end - piece.start)
         self._complete = False
 
     def batch_at(self, position: int) -> BatchHeader | None:
@@ -124,7 +125,7 @@ class _Window:
         start = self._piece.start
         self._reach(position + HEADER_BYTES)
         try:
-            header = read_header(self._data, position - start)
+            header = read_header(self.data, position - start)
         except CorruptBatch:
             return None
         if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
@@ -132,20 +133,16 @@ class _Window:
         if position + header.size_bytes > self._piece.size_bytes:
             return None
         self._reach(position + header.size_bytes)
-        if position - start + header.size_bytes > len(self._data):
+        if position - start + header.size_bytes > len(self.data):
             return None
-        return header if checksum_is_valid(self._data, position - start, header) else None
-
-    def bytes_of(self, position: int, header: BatchHeader) -> bytes:
-        first = position - self._piece.start
-        return self._data[first : first + header.size_bytes]
+        return header if checksum_is_valid(self.data, position - start, header) else None
 
     def next_batch(self, position: int, end: int) -> int | None:
         """Where the first batch at or after `position` and before `end` begins."""
         start = self._piece.start
         self._reach(end + MAGIC_AT)
         while True:
-            magic = self._data.find(MAGIC_BYTE, position - start + MAGIC_AT)
+            magic = self.data.find(MAGIC_BYTE, position - start + MAGIC_AT)
             position = magic + start - MAGIC_AT
             if magic < 0 or position >= end:
                 return None
@@ -163,8 +160,8 @@ class _Window:
         )
 
     def _reach(self, end: int) -> None:
-        missing = min(end, self._piece.size_bytes) - self._piece.start - len(self._data)
+        missing = min(end, self._piece.size_bytes) - self._piece.start - len(self.data)
         if missing > 0 and not self._complete:
             more = self._file.read(max(missing, READ_AHEAD_BYTES))
             self._complete = len(more) < missing
-            self._data += more
+            self.data += more

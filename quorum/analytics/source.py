@@ -77,8 +77,8 @@ class MetadataLogReader(DataSourceReader):
         return [SlicePartition(piece) for piece in slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from quorate.quorum.analytics.rows import arrow_batches
+        from quorate.quorum.analytics.rows import Request, arrow_batches
 
         assert isinstance(partition, SlicePartition)
         gc.set_threshold(GC_THRESHOLD)
-        return arrow_batches(partition.piece, with_json=self.with_json)
+        return arrow_batches(partition.piece, Request(with_json=self.with_json))

@@ -137,7 +137,9 @@ class Cursors:
 
     def tags(self, known: tuple[Field, ...], wanted: Container[str]) -> dict[str, Values]:
         """Of the tagged fields those that are wanted, with their defaults where they are absent."""
-        found = {each.name: defaults(each, len(self)) for each in known if each.name in wanted}
+        found = {
+            each.name: constant(each.default, len(self)) for each in known if each.name in wanted
+        }
         for index, part in self._rounds(self.uvarint()):
             tag, size = part.uvarint(), part.uvarint()
             stop = part.at + size
@@ -170,11 +172,12 @@ class Cursors:
             self.ok[index] &= part.ok
 
 
-def defaults(field: Field, count: int) -> Values:
-    if field.array or field.kind not in SIZE_BYTES:
-        length = -1 if field.default is None else len(field.default)
+def constant(value: Any, count: int) -> Values:
+    """A number, null or something empty."""
+    if value is None or not isinstance(value, int):
+        length = -1 if value is None else len(value)
         return Spans(np.zeros(count, np.int64), np.full(count, length, np.int64))
-    return np.full(count, int(field.default), np.int64)
+    return np.full(count, value, np.int64)
 
 
 def put(into: Values, index: Ints, values: Values | None) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
-from quorate.quorum.analytics.rows import arrow_batches
+from quorate.quorum.analytics.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.analytics.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.metadata.foreign import AccessControlEntryRecord
@@ -31,11 +31,11 @@ ACL = AccessControlEntryRecord(
 )
 
 
-def rows_of(directory: Path, **options: bool) -> list[dict[str, Any]]:
+def rows_of(directory: Path, request: Request = EVERYTHING) -> list[dict[str, Any]]:
     return [
         row
         for piece in log_slices(metadata_dir(str(directory)))
-        for batch in arrow_batches(piece, **options)
+        for batch in arrow_batches(piece, request)
         for row in batch.to_pylist()
     ]
 
@@ -61,7 +61,7 @@ def test_every_record_of_a_real_kafka_is_a_row_in_order() -> None:
 
 def test_a_change_says_only_what_changed(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, b"".join(batches()))
-    rows = rows_of(tmp_path, with_json=False)
+    rows = rows_of(tmp_path, Request(with_json=False))
     shrink = next(row for row in rows if row["cause"] == "isr-shrink-lag")
     assert shrink["timestamp"].timestamp() * 1000 == shrink["timestamp_ms"] == START_MS + 6000
     del shrink["timestamp"]

@@ -27,7 +27,7 @@ def offsets(directory: Path, slice_bytes: int = 1 << 20) -> list[int]:
     return [
         header.base_offset
         for piece in log_slices(metadata_dir(str(directory)), slice_bytes)
-        for header, _ in read_batches(piece)
+        for header, _, _ in read_batches(piece)
     ]
 
 
@@ -84,7 +84,7 @@ def test_a_log_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     _, second, expected = two_segments(tmp_path)
     pieces = log_slices(metadata_dir(str(tmp_path)), 1 << 20)
     second.write_bytes(second.read_bytes()[: -len(BATCHES[-1])])
-    found = [header.base_offset for piece in pieces for header, _ in read_batches(piece)]
+    found = [header.base_offset for piece in pieces for header, _, _ in read_batches(piece)]
     assert found == expected[:-1]
 
 

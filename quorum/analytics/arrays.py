@@ -1,0 +1,102 @@
+"""Arrow arrays out of what stands in the log: no Python object per value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from quorate.quorum.analytics.columns import Numbers
+from quorate.quorum.analytics.vectors import Bytes, Ints, Mask, Spans
+from quorate.quorum.ids import Uuid, uuid_to_text
+
+UUID_BYTES = 16
+INT_BYTES = 4
+NUMPY_TYPES = {pa.int64(): np.int64, pa.int32(): np.int32, pa.bool_(): np.bool_}
+
+
+class Column:
+    """One column in the making: rows of each type of record are put in, at their places."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._numbers: Ints | None = None
+        self._valid: Mask | None = None
+        self._spans: Spans | None = None
+
+    def put(self, rows: Ints, filled: Numbers | Spans) -> None:
+        if isinstance(filled, Spans):
+            if self._spans is None:
+                self._spans = Spans(
+                    np.zeros(self._rows, np.int64), np.full(self._rows, -1, np.int64)
+                )
+            self._spans.start[rows], self._spans.length[rows] = filled
+            return
+        if self._numbers is None or self._valid is None:
+            self._numbers = np.zeros(self._rows, np.int64)
+            self._valid = np.zeros(self._rows, np.bool_)
+        self._numbers[rows] = filled.values
+        self._valid[rows] = True if filled.valid is None else filled.valid
+
+    def array(self, data: Bytes, kind: pa.DataType, *, uuids: bool = False) -> pa.Array:
+        """Raises pa.ArrowInvalid for text that is no UTF-8."""
+        if self._spans is not None:
+            if uuids:
+                return uuid_texts(data, self._spans)
+            return texts(data, self._spans) if kind == pa.string() else lists(data, self._spans)
+        assert self._numbers is not None and self._valid is not None
+        values: npt.NDArray[Any] = self._numbers.astype(NUMPY_TYPES[kind])
+        return pa.array(values, kind, mask=None if self._valid.all() else ~self._valid)
+
+
+def texts(data: Bytes, spans: Spans) -> pa.Array:
+    offsets, index = _gathered(spans, 1)
+    buffers = [_bitmap(spans.length >= 0), pa.py_buffer(offsets), pa.py_buffer(data.bytes[index])]
+    made = pa.StringArray.from_buffers(len(spans.length), buffers[1], buffers[2], buffers[0])
+    made.validate(full=True)
+    return made
+
+
+def lists(data: Bytes, spans: Spans) -> pa.Array:
+    offsets, index = _gathered(spans, INT_BYTES)
+    elements = pa.array(data.numbers("int32", index).astype(np.int32))
+    return pa.ListArray.from_buffers(
+        pa.list_(pa.int32()),
+        len(spans.length),
+        [_bitmap(spans.length >= 0), pa.py_buffer(offsets)],
+        children=[elements],
+    )
+
+
+def uuid_texts(data: Bytes, spans: Spans) -> pa.Array:
+    """Few are different: each is written as text once."""
+    present = spans.length >= 0
+    start = np.where(present, spans.start, 0)
+    index = start[:, None] + np.arange(UUID_BYTES)
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(UUID_BYTES), len(start), [None, pa.py_buffer(data.bytes[index])]
+    )
+    encoded = fixed.dictionary_encode()
+    words = [uuid_to_text(Uuid(each)) for each in encoded.dictionary.to_pylist()]
+    return named(words, encoded.indices.to_numpy(), present)
+
+
+def named(words: list[str], code: Any, present: Mask | None = None) -> pa.Array:
+    mask = None if present is None or present.all() else ~present
+    return pa.array(words, pa.string()).take(pa.array(code, pa.int32(), mask=mask))
+
+
+def _gathered(spans: Spans, width: int) -> tuple[Any, Ints]:
+    """Arrow's offsets, and where in the log each of the elements stands."""
+    count = np.maximum(spans.length, 0)
+    offsets = np.zeros(len(count) + 1, np.int32)
+    np.cumsum(count, out=offsets[1:])
+    index = np.arange(offsets[-1]) * width
+    index += np.repeat(spans.start - offsets[:-1].astype(np.int64) * width, count)
+    return offsets, index
+
+
+def _bitmap(valid: Mask) -> pa.Buffer | None:
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,166 @@
+"""The records of many batches as arrays: where each stands, its offset, time and epoch.
+
+Only the lengths that lead from one record to the next are followed in a loop; what stands in them
+is read at once. A record is `regular` when it has a value and neither key nor headers, as all
+metadata records; the others, and those of control and compressed batches, are kept as `special`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quorate.quorum.analytics.vectors import Bytes, Cursors, Ints, Mask
+from quorate.quorum.log.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    records_of,
+)
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import NULL, Record, decode_records, read_varint
+
+SPECIAL = CODEC_MASK | CONTROL | LOG_APPEND_TIME
+MAX_TIME_DELTA_BYTES = 9
+
+
+@dataclass(slots=True)
+class Framed:
+    """Row after row in the order of the log; `value_start` and `value_end` where `regular`."""
+
+    buffer: bytes
+    data: Bytes
+    offset: Ints
+    timestamp_ms: Ints
+    epoch: Ints
+    value_start: Ints
+    value_end: Ints
+    regular: Mask
+    special: dict[int, tuple[Record, bool]]
+    """By row: the record, and whether it is a control record."""
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def chosen(self, keep: Mask) -> Framed:
+        rows = np.flatnonzero(keep)
+        special = {
+            place: self.special[row]
+            for place, row in enumerate(rows.tolist())
+            if row in self.special
+        }
+        return Framed(
+            self.buffer,
+            self.data,
+            self.offset[rows],
+            self.timestamp_ms[rows],
+            self.epoch[rows],
+            self.value_start[rows],
+            self.value_end[rows],
+            self.regular[rows],
+            special,
+        )
+
+
+class Framing:
+    """Takes batches of one buffer, which may grow at its end; then it is taken, once."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._starts: list[int] = []
+        self._batches: list[tuple[int, int, int, int, int]] = []
+        self._special: dict[int, tuple[Record, bool]] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._starts)
+
+    def add(self, header: BatchHeader, buffer: bytes, position: int) -> None:
+        self._buffer = buffer
+        first, end = len(self._starts), position + header.size_bytes
+        if header.attributes & SPECIAL:
+            self._add_special(header, first, position)
+        elif self._follow(position + HEADER_BYTES, header.record_count) != end:
+            for _ in records_of(buffer, position, header):
+                pass  # raises and says why
+            raise CorruptBatch(f"the records of the batch at byte {position} do not fill it")
+        self._batches.append(
+            (
+                len(self._starts) - first,
+                header.base_offset,
+                header.base_timestamp_ms,
+                header.leader_epoch,
+                end,
+            )
+        )
+
+    def _add_special(self, header: BatchHeader, first: int, position: int) -> None:
+        for row, record in enumerate(records_of(self._buffer, position, header), first):
+            self._special[row] = record, header.is_control
+            self._starts.append(position)
+
+    def _follow(self, position: int, count: int) -> int:
+        """From length to length; where the last record ends, -1 when they lead nowhere."""
+        buffer, append = self._buffer, self._starts.append
+        try:
+            for _ in range(count):
+                append(position)
+                low = buffer[position]
+                if low < 0x80:
+                    position += 1 + (low >> 1)
+                elif (high := buffer[position + 1]) < 0x80:
+                    position += 2 + ((low & 0x7F | high << 7) >> 1)
+                else:
+                    length, position = read_varint(buffer, position)
+                    position += length
+        except (IndexError, CorruptBatch):
+            return -1
+        return position
+
+    def take(self) -> Framed:
+        counts, offset, time_ms, epoch, last = np.array(self._batches, np.int64).T
+        data, start = Bytes(self._buffer), np.array(self._starts, np.int64)
+        end = np.append(start[1:], 0)
+        end[np.cumsum(counts) - 1] = last
+        at = Cursors(data, start, end)
+        length = at.varint()
+        at.ok &= at.at + length == end
+        at.byte()  # attributes, unused so far
+        time_delta_ms = at.varint(MAX_TIME_DELTA_BYTES)
+        offset_delta = at.varint()
+        at.ok &= at.byte() == NULL
+        value_length = at.varint()
+        at.ok &= value_length >= 0
+        value_start = at.at
+        at.at = value_start + value_length
+        at.ok &= at.byte() == 0
+        made = Framed(
+            buffer=self._buffer,
+            data=data,
+            offset=np.repeat(offset, counts) + offset_delta,
+            timestamp_ms=np.repeat(time_ms, counts) + time_delta_ms,
+            epoch=np.repeat(epoch, counts),
+            value_start=value_start,
+            value_end=value_start + value_length,
+            regular=at.finish(),
+            special=self._special,
+        )
+        self._read_irregular(
+            made, start, end, np.repeat(offset, counts), np.repeat(time_ms, counts)
+        )
+        return made
+
+    def _read_irregular(
+        self, made: Framed, start: Ints, end: Ints, base_offset: Ints, base_ms: Ints
+    ) -> None:
+        made.regular[list(self._special)] = False
+        for row in np.flatnonzero(~made.regular).tolist():
+            if row not in self._special:
+                payload = self._buffer[start[row] : end[row]]
+                (record,) = decode_records(payload, 1, int(base_offset[row]), int(base_ms[row]))
+                self._special[row] = record, False
+            record, _ = self._special[row]
+            made.offset[row], made.timestamp_ms[row] = record.offset, record.timestamp_ms
