@@ -35,38 +35,7 @@ def sessions(records: DataFrame) -> DataFrame:
     ended              string  fenced, shutdown, replaced, unregistered
     cause              string  why it ended
     """
-    broker, registration = in_order("broker_id"), up_to_now("broker_id", "broker_epoch")
-    kind = f.col("type")
-    changed = kind != REGISTER
-    events = (
-        records.where(kind.isin(*BROKER_EVENTS))
-        .withColumn("fences", (changed & f.coalesce("fenced", f.lit(False))).cast("int"))
-        .withColumn("fences", f.when(kind == UNREGISTER, 1).otherwise(f.col("fences")))
-        .withColumn("unfences", ~f.coalesce("fenced", f.lit(True)))
-        .withColumn("spell", f.sum("fences").over(registration) - f.col("fences"))
-        .withColumn("newer", f.lead("broker_epoch").over(broker) != f.col("broker_epoch"))
-        .withColumn("newer_offset", f.when(f.col("newer"), f.lead("offset").over(broker)))
-        .withColumn("newer_ms", f.when(f.col("newer"), f.lead("timestamp_ms").over(broker)))
-        .withColumn("newer_cause", f.when(f.col("newer"), f.lead("cause").over(broker)))
-    )
-    first = {
-        "registered": kind == REGISTER,
-        "unfenced": f.col("unfences"),
-        "fenced": f.col("fences") == 1,
-        "unregistered": kind == UNREGISTER,
-    }
-    spells = events.groupBy("broker_id", "broker_epoch", "spell").agg(
-        *(
-            f.min(f.when(condition, f.col(column))).alias(f"{name}_{suffix}")
-            for name, condition in first.items()
-            for column, suffix in (("offset", "offset"), ("timestamp_ms", "ms"))
-        ),
-        f.max(f.when(f.col("fences") == 1, f.col("cause"))).alias("fence_cause"),
-        f.coalesce(f.bool_or("in_controlled_shutdown"), f.lit(False)).alias("leaving"),
-        f.max("newer_offset").alias("newer_offset"),
-        f.max("newer_ms").alias("newer_ms"),
-        f.max("newer_cause").alias("newer_cause"),
-    )
+    spells = _spells(_events(records))
     ended = (
         f.when(f.col("unregistered_offset").isNotNull(), "unregistered")
         .when(f.col("fenced_offset").isNotNull() & f.col("leaving"), "shutdown")
@@ -98,6 +67,48 @@ def sessions(records: DataFrame) -> DataFrame:
         "duration_ms",
         "ended",
         "cause",
+    )
+
+
+def _events(records: DataFrame) -> DataFrame:
+    """Every record about a broker, numbered by the spell of service that it belongs to, and when
+    the broker's next registration came."""
+    broker, registration = in_order("broker_id"), up_to_now("broker_id", "broker_epoch")
+    kind = f.col("type")
+    changed = kind != REGISTER
+    return (
+        records.where(kind.isin(*BROKER_EVENTS))
+        .withColumn("fences", (changed & f.coalesce("fenced", f.lit(False))).cast("int"))
+        .withColumn("fences", f.when(kind == UNREGISTER, 1).otherwise(f.col("fences")))
+        .withColumn("unfences", ~f.coalesce("fenced", f.lit(True)))
+        .withColumn("spell", f.sum("fences").over(registration) - f.col("fences"))
+        .withColumn("newer", f.lead("broker_epoch").over(broker) != f.col("broker_epoch"))
+        .withColumn("newer_offset", f.when(f.col("newer"), f.lead("offset").over(broker)))
+        .withColumn("newer_ms", f.when(f.col("newer"), f.lead("timestamp_ms").over(broker)))
+        .withColumn("newer_cause", f.when(f.col("newer"), f.lead("cause").over(broker)))
+    )
+
+
+def _spells(events: DataFrame) -> DataFrame:
+    """One row per spell: the first of each kind of record in it."""
+    kind = f.col("type")
+    first = {
+        "registered": kind == REGISTER,
+        "unfenced": f.col("unfences"),
+        "fenced": f.col("fences") == 1,
+        "unregistered": kind == UNREGISTER,
+    }
+    return events.groupBy("broker_id", "broker_epoch", "spell").agg(
+        *(
+            f.min(f.when(condition, f.col(column))).alias(f"{name}_{suffix}")
+            for name, condition in first.items()
+            for column, suffix in (("offset", "offset"), ("timestamp_ms", "ms"))
+        ),
+        f.max(f.when(f.col("fences") == 1, f.col("cause"))).alias("fence_cause"),
+        f.coalesce(f.bool_or("in_controlled_shutdown"), f.lit(False)).alias("leaving"),
+        f.max("newer_offset").alias("newer_offset"),
+        f.max("newer_ms").alias("newer_ms"),
+        f.max("newer_cause").alias("newer_cause"),
     )
 
 
