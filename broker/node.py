@@ -22,7 +22,7 @@ from quorate.broker.replication.lifecycle import BrokerLifecycle, LifecycleSetti
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.suspects import Suspects
-from quorate.broker.topic_settings import EffectiveTopicSettings
+from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
@@ -35,6 +35,7 @@ from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
+from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
 
@@ -72,6 +73,7 @@ class BrokerNode:
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
         )
         self.services = Services(
+        self.connections = Connections(seams.clock, ConnectionLimits.of(config))
             config=config,
             clock=seams.clock,
             cluster_id=core.cluster_id,
@@ -82,6 +84,7 @@ class BrokerNode:
             suspects=self.suspects,
             groups=self.groups,
         )
+            connections=self.connections,
         self.lifecycle: BrokerLifecycle | None = None
         self._listeners: dict[str, Listener] = {}
         self._applying = False
@@ -173,6 +176,8 @@ class BrokerNode:
             self.suspects.image_changed(delta)
         if self.lifecycle is None:
             return
+            if delta.configs:
+                self._reconfigure(image)
         self.lifecycle.metadata_replayed(image.last.offset)
         me = delta.brokers.get(self.core.me.id)
         if me is not None and me.new is not None and me.new.fenced:
@@ -185,10 +190,17 @@ class BrokerNode:
             self.groups.apply(self.core.image, None)
             self.replicas.when_settled(self._serve)
         elif state is State.SHUTTING_DOWN:
+            self._reconfigure(self.core.image)
             self._shut_down.set()
 
     def _serve(self) -> None:
         assert self.lifecycle is not None
+    def _reconfigure(self, image: MetadataImage) -> None:
+        """The brokers' dynamic configs, which work while the node runs (topics' defaults are the
+        replica manager's)."""
+        config = self.core.config
+        self.connections.limits = ConnectionLimits.of({**config, **dynamic_settings(config, image)})
+
         self._serving = True
         self.lifecycle.logs_loaded()
 

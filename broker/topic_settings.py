@@ -15,6 +15,22 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 CLUSTER_DEFAULT = ""
 
 
+def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:
+    return {
+        **image.config(BROKER_RESOURCE, CLUSTER_DEFAULT),
+        **image.config(BROKER_RESOURCE, str(config.node_id)),
+    }
+
+
+def parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+    return {name: NODE_KEYS[name].parse(text) for name, text in texts.items() if name in NODE_KEYS}
+
+
+def dynamic_settings(config: NodeConfig, image: MetadataImage) -> dict[str, Any]:
+    """What was set on all brokers and on this one while they run: typed, over the node's file."""
+    return parsed(dynamic_texts(config, image))
+
+
 class EffectiveTopicSettings:
     """The node's own part is parsed once for as long as the brokers' dynamic configs stay."""
 
@@ -30,16 +46,8 @@ class EffectiveTopicSettings:
         return TopicSettings.of(configs, self._replication)
 
     def _node_defaults(self, image: MetadataImage) -> Mapping[str, Any]:
-        dynamic = {
-            **image.config(BROKER_RESOURCE, CLUSTER_DEFAULT),
-            **image.config(BROKER_RESOURCE, str(self._config.node_id)),
-        }
+        dynamic = dynamic_texts(self._config, image)
         if dynamic != self._dynamic:
-            parsed = {
-                name: NODE_KEYS[name].parse(text)
-                for name, text in dynamic.items()
-                if name in NODE_KEYS
-            }
             self._dynamic = dynamic
-            self._defaults = topic_defaults({**self._config, **parsed})
+            self._defaults = topic_defaults({**self._config, **parsed(dynamic)})
         return self._defaults

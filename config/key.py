@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
@@ -90,6 +91,21 @@ def throttled_replicas(value: Value) -> str | None:
     if all(len(pair) == 2 and pair[0].isdigit() and pair[1].isdigit() for pair in pairs):
         return None
     return "* or [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+def connections_by_address(value: Value) -> str | None:
+    """`address:number` pairs, for max.connections.per.ip.overrides."""
+    allowed = "IPADDRESS:NUMBER,IPADDRESS:NUMBER,..."
+    assert isinstance(value, str)
+    for pair in value.split(",") if value else ():
+        host, _, count = pair.strip().rpartition(":")
+        try:
+            ip_address(host.strip("[]"))
+        except ValueError:
+            return allowed
+        if not count.isdigit():
+            return allowed
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,12 +89,19 @@ class ControllerNode:
 
     async def start(self) -> None:
         """Listening when it returns; the core is started by whoever made it."""
-        accept = {Wire.NODE: self._server.accept, Wire.KAFKA: self.port.accept}
-        for listener in self.core.config.listeners.controller:
+        accept = {
+            Wire.NODE: self._server.accept,
+            Wire.KAFKA: self.port.accept,
+            Wire.HTTP: self.core.watch.accept,
+        }
+        config = self.core.config
+        for listener in config.listeners.controller:
             address = Address(listener.host, listener.port)
             self._listeners.append(
                 await self.core.seams.transport.listen(
-                    address, accept, max_frame_bytes=MAX_FRAME_BYTES
+                    address,
+                    accept,
+                    max_frame_bytes=max(MAX_FRAME_BYTES, config["socket.request.max.bytes"]),
                 )
             )
 

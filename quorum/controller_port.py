@@ -19,9 +19,10 @@ from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
+from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
-from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
+from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Link, LinkHandler
 
@@ -64,7 +65,13 @@ class ControllerPort:
             handlers[key] = self._direct
         api_keys = (*handlers, ApiKey.API_VERSIONS)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, self._features).handle
-        self._server = KafkaServer(handlers, core.seams.clock)
+        clock, config = core.seams.clock, core.config
+        self._server = KafkaServer(
+            handlers,
+            clock,
+            settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
+            connections=Connections(clock, ConnectionLimits.of(config)),
+        )
 
     def accept(self, link: Link) -> LinkHandler:
         return self._server.accept(link)

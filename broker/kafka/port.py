@@ -27,6 +27,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.connections import Connections
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.seams import Clock
 
@@ -44,6 +45,7 @@ class Services:
     producer_ids: ProducerIds
     suspects: Suspects
     groups: GroupCoordinator
+    connections: Connections
 
 
 Handlers = dict[int, Callable[[RequestContext, Any], None]]
@@ -97,8 +99,13 @@ def client_port(services: Services, listener: str) -> KafkaServer:
 
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, features).handle
-    settings = ServerSettings(max_connections=config["max.connections"])
-    return KafkaServer(handlers, services.clock, raw_handlers=raw, settings=settings)
+    return KafkaServer(
+        handlers,
+        services.clock,
+        raw_handlers=raw,
+        settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
+        connections=services.connections,
+    )
 
 
 def group_handlers(services: Services) -> Handlers:

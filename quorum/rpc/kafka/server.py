@@ -6,8 +6,10 @@ task and no future per request.
 
 - A request of an unknown API, an unsupported version or with malformed bytes closes its connection
   with one log line, as in Kafka; only ApiVersions is answered in version 0 (KIP-511).
-- Bounded: connections, requests and bytes in flight per connection (then it is not read), and bytes
-  that the client does not take (then it is not read until it does).
+- Bounded: requests and bytes in flight per connection (then it is not read), and bytes that the
+  client does not take (then it is not read until it does). What all connections of a node may do
+  together, `connections.py` bounds.
+- A connection that is refused still gets what was answered, for CLOSE_TIMEOUT_MS.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
 from quorate.quorum.rpc.kafka.codec import EncodeError, encode, reader
+from quorate.quorum.rpc.kafka.connections import Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.failed import failed_response
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
@@ -29,6 +32,7 @@ from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Address, Buffer, Clock, Link
 
 logger = logging.getLogger("quorate.kafka")
+CLOSE_TIMEOUT_MS = 5000
 
 Handler = Callable[["RequestContext", Any], None]
 """Gets the context and the decoded request."""
@@ -38,7 +42,7 @@ RawHandler = Callable[["RequestContext", memoryview], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    max_connections: int = 10_000
+    max_request_bytes: int = 100 << 20
     max_in_flight: int = 256
     """Requests of one connection that are not answered yet."""
     max_in_flight_bytes: int = 64 << 20
@@ -133,13 +137,15 @@ class KafkaServer:
         *,
         raw_handlers: Mapping[int, RawHandler] | None = None,
         settings: ServerSettings | None = None,
+        connections: Connections | None = None,
     ) -> None:
+        """`connections` are shared by the ports that are bounded together."""
         self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
         for key, each in (raw_handlers or {}).items():
             self.routes[key] = Route(APIS[key], each, True)
         self.clock = clock
         self.settings = settings or ServerSettings()
-        self.connection_count = 0
+        self.connections = Connections(clock) if connections is None else connections
 
     @property
     def api_keys(self) -> tuple[int, ...]:
@@ -147,8 +153,7 @@ class KafkaServer:
 
     def accept(self, link: Link) -> Connection:
         connection = Connection(self, link)
-        if self.connection_count > self.settings.max_connections:
-            connection.refuse(f"more than {self.settings.max_connections} connections")
+        self.connections.opened(connection)
         return connection
 
 
@@ -158,9 +163,11 @@ class Connection:
 
     __slots__ = (
         "_checking",
+        "_held",
         "_in_flight_bytes",
         "_paused",
         "_queue",
+        "_queued",
         "_refused",
         "asked_metadata",
         "client_software",
@@ -168,6 +175,7 @@ class Connection:
         "closed",
         "link",
         "server",
+        "used_ms",
     )
 
     def __init__(self, server: KafkaServer, link: Link) -> None:
@@ -178,11 +186,21 @@ class Connection:
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
+        self._queued = 0  # behind the first
         self._in_flight_bytes = 0
         self._paused = False
+        self._held = False
         self._checking = False
         self._refused = False
-        server.connection_count += 1
+        self.used_ms = self.clock.now_ms()
+
+    @property
+    def peer(self) -> Address:
+        return self.link.peer
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._queue)
 
     def on_frame(self, frame: memoryview) -> None:
         if self._refused:
@@ -195,25 +213,42 @@ class Connection:
     def on_closed(self, error: Exception | None) -> None:
         self.closed = True
         self._queue.clear()
-        self.server.connection_count -= 1
+        self._count_queued()
+        self.server.connections.left(self)
 
     def refuse(self, reason: str) -> None:
         """Close the connection; what is answered already still leaves."""
+        self.turn_away(reason, logging.WARNING)
+
+    def turn_away(self, reason: str, level: int) -> None:
         if not self.closed and not self._refused:
-            logger.warning("closing the connection from %s: %s", self.link.peer, reason)
+            logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
+            self.server.connections.left(self)
             self.link.close()
+            if self.link.pending_bytes:
+                self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
+
+    def hold(self, delay_ms: int) -> None:
+        self._held = True
+        self.clock.call_later(delay_ms, self._release)
+        self.bound()
 
     def answered(self) -> None:
         """Sends whatever is ready at the head of the queue."""
+        self.used_ms = self.clock.now_ms()
         queue = self._queue
         while queue and (parts := queue[0].parts) is not None:
             self._in_flight_bytes -= queue.popleft().request_bytes
             if parts and not self._refused:
                 self.link.send(*parts)
-        self._bound()
+        self.bound()
 
     def _dispatch(self, frame: memoryview) -> None:
+        if len(frame) > self.server.settings.max_request_bytes:
+            raise DecodeError(
+                f"{len(frame)} bytes, allowed are {self.server.settings.max_request_bytes}"
+            )
         api_key, version, correlation_id = headers.read_fixed(frame)
         route = self.server.routes.get(api_key)
         if route is None:
@@ -225,6 +260,7 @@ class Connection:
             return
         context = RequestContext(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
+        self.used_ms = context.received_ms
         flexible = version >= api.flexible_since
         context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
         request: Any = frame[start:]
@@ -252,14 +288,24 @@ class Connection:
     def _enqueue(self, context: RequestContext) -> None:
         self._queue.append(context)
         self._in_flight_bytes += context.request_bytes
-        self._bound()
+        self.bound()
 
-    def _bound(self) -> None:
+    def _count_queued(self) -> None:
+        queued = max(0, len(self._queue) - 1)
+        change, self._queued = queued - self._queued, queued
+        if change:
+            self.server.connections.queued(change)
+
+    def bound(self) -> None:
         """Stops or starts reading, as the bounds say."""
-        settings = self.server.settings
+        self._count_queued()
+        settings, connections = self.server.settings, self.server.connections
+        crowded = bool(self._queue) and connections.full
         undrained = self.link.pending_bytes > settings.max_pending_bytes
         full = (
             undrained
+            or crowded
+            or self._held
             or len(self._queue) >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
         )
@@ -269,6 +315,8 @@ class Connection:
                 self.link.pause_reading()
             else:
                 self.link.resume_reading()
+        if crowded:
+            connections.held(self)
         # Nothing tells when the client has taken its bytes, so that is looked at now and then.
         if undrained and not self._checking and not self.closed:
             self._checking = True
@@ -277,7 +325,12 @@ class Connection:
     def _check_drained(self) -> None:
         self._checking = False
         if not self.closed:
-            self._bound()
+            self.bound()
+
+    def _release(self) -> None:
+        self._held = False
+        if not self.closed:
+            self.bound()
 
 
 def unsupported_api_versions(api: Api) -> Message:

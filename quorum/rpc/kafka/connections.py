@@ -1,0 +1,192 @@
+"""What all Kafka ports of a node bound together: connections, and the requests that wait in them.
+
+- More than `max_connections`: the one that was longest not used makes room for the new one.
+- More than `max_connections_per_ip` (or that address's own number): the new one is closed.
+- More than `max_creation_rate` in a second: the new ones are read later.
+- Idle for `max_idle_ms`: closed. One timer sweeps over all of them; nobody is idle who waits for an
+  answer of ours.
+- Of each connection one request is always taken, as in Kafka, where it is the only one. What
+  clients send beyond that waits here; when `max_queued_requests` do, such connections are not read
+  until some are answered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Protocol
+
+from quorate.quorum.seams import Address, Clock, Timer
+
+logger = logging.getLogger("quorate.kafka")
+
+NO_LIMIT = 2**31 - 1
+SWEEPS_PER_IDLE_TIME = 10
+MIN_SWEEP_INTERVAL_MS = 10
+MAX_THROTTLE_MS = 1000
+"""Kafka's quota window: so long a connection is held back at most, and so much of the rate may come
+at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    max_connections: int = 10_000
+    max_connections_per_ip: int = NO_LIMIT
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_creation_rate: int = NO_LIMIT
+    """Connections per second."""
+    max_idle_ms: int = 600_000
+    """Negative: for ever."""
+    max_queued_requests: int = 500
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> ConnectionLimits:
+        """From a node's typed settings (`quorate.config`)."""
+        return cls(
+            max_connections=node["max.connections"],
+            max_connections_per_ip=node["max.connections.per.ip"],
+            per_ip_overrides=_overrides(node["max.connections.per.ip.overrides"]),
+            max_creation_rate=node["max.connection.creation.rate"],
+            max_idle_ms=node["connections.max.idle.ms"],
+            max_queued_requests=node["queued.max.requests"],
+        )
+
+    def of_ip(self, host: str) -> int:
+        return self.per_ip_overrides.get(host, self.max_connections_per_ip)
+
+
+def _overrides(text: str) -> dict[str, int]:
+    pairs = [each.strip().rpartition(":") for each in text.split(",")] if text else []
+    return {str(ip_address(host.strip("[]"))): int(count) for host, _, count in pairs}
+
+
+class Bounded(Protocol):
+    """A connection as it is seen from here."""
+
+    used_ms: int
+
+    @property
+    def peer(self) -> Address: ...
+
+    @property
+    def waits(self) -> bool:
+        """For an answer of ours."""
+
+    def turn_away(self, reason: str, level: int) -> None:
+        """Close it. `left` follows."""
+
+    def hold(self, delay_ms: int) -> None:
+        """Do not read it for that long."""
+
+    def bound(self) -> None:
+        """Read it or not, as the bounds say now."""
+
+
+class Connections:
+    """`limits` may be set anew at any time; what is open already stays."""
+
+    def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        self._clock = clock
+        self._open: dict[Bounded, None] = {}
+        self._by_host: dict[str, int] = {}
+        self._queued = 0
+        self._held: dict[Bounded, None] = {}  # not read because of what is queued
+        self._creation_due_ms = 0.0
+        self._sweep_timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def opened(self, connection: Bounded) -> None:
+        """Somebody connected; perhaps it is closed again at once, or another one is."""
+        limits, host = self.limits, connection.peer.host
+        self._open[connection] = None
+        count = self._by_host[host] = self._by_host.get(host, 0) + 1
+        if count > limits.of_ip(host):
+            most = limits.of_ip(host)
+            reason = f"{host} already has the configured maximum of {most} connections"
+            connection.turn_away(reason, logging.WARNING)
+            return
+        if len(self._open) > limits.max_connections:
+            self._make_room(connection)
+        self._throttle(connection)
+        if self._sweep_timer is None and limits.max_idle_ms >= 0:
+            self._sweep_in(limits.max_idle_ms)
+
+    def left(self, connection: Bounded) -> None:
+        """It is closed, or about to be; told once or more."""
+        if connection not in self._open:
+            return
+        del self._open[connection]
+        self._held.pop(connection, None)
+        host = connection.peer.host
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        if not self._open and self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+            self._sweep_timer = None
+
+    # --- requests
+
+    @property
+    def full(self) -> bool:
+        return self._queued >= self.limits.max_queued_requests
+
+    def queued(self, change: int) -> None:
+        """So many more requests wait behind another one of their connection, or fewer."""
+        self._queued += change
+        free = self.limits.max_queued_requests - self._queued
+        while change < 0 and free > 0 and self._held:
+            connection = next(iter(self._held))
+            del self._held[connection]
+            connection.bound()
+            free -= 1
+
+    def held(self, connection: Bounded) -> None:
+        """It is not read because `full`; it is told when there is room."""
+        self._held[connection] = None
+
+    # --- connections
+
+    def _make_room(self, newcomer: Bounded) -> None:
+        """Kafka leaves the newcomer waiting instead, until somebody goes."""
+        others = (each for each in self._open if each is not newcomer)
+        oldest = min(others, key=lambda each: each.used_ms, default=newcomer)
+        reason = f"more than {self.limits.max_connections} connections: it was longest not used"
+        oldest.turn_away(reason, logging.WARNING)
+
+    def _throttle(self, connection: Bounded) -> None:
+        rate = self.limits.max_creation_rate
+        if rate >= NO_LIMIT:
+            return
+        now_ms = self._clock.now_ms()
+        due_ms = max(self._creation_due_ms, now_ms) + 1000 / max(1, rate)
+        delay_ms = due_ms - now_ms - MAX_THROTTLE_MS
+        self._creation_due_ms = min(due_ms, now_ms + 2 * MAX_THROTTLE_MS)
+        if delay_ms > 0:
+            connection.hold(min(int(delay_ms) + 1, MAX_THROTTLE_MS))
+
+    def _sweep_in(self, delay_ms: int) -> None:
+        self._sweep_timer = self._clock.call_later(delay_ms, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweep_timer = None
+        now_ms, max_idle_ms = self._clock.now_ms(), self.limits.max_idle_ms
+        if max_idle_ms < 0:
+            return
+        next_ms = max_idle_ms
+        for connection in list(self._open):
+            left_ms = connection.used_ms + max_idle_ms - now_ms
+            if connection.waits:
+                continue
+            if left_ms > 0:
+                next_ms = min(next_ms, left_ms)
+            else:
+                connection.turn_away(f"idle for {max_idle_ms} ms", logging.INFO)
+        if self._open:
+            least_ms = max(MIN_SWEEP_INTERVAL_MS, max_idle_ms // SWEEPS_PER_IDLE_TIME)
+            self._sweep_in(max(next_ms, least_ms))

@@ -1,0 +1,227 @@
+"""What the connections of a node may do together: limits, idleness, requests that wait."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from quorate.config.node_keys import NODE_KEYS
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.rpc.kafka.server import (
+    CLOSE_TIMEOUT_MS,
+    Connection,
+    KafkaServer,
+    RequestContext,
+    ServerSettings,
+)
+from quorate.quorum.seams import Address
+from tests.unit.kafka.fakes import FakeClock, FakeLink
+from tests.unit.kafka.test_server import METADATA, frame
+
+ANSWER = MetadataResponse(brokers=(), topics=())
+
+
+class Client:
+    """One connection to a port."""
+
+    def __init__(self, port: Port, host: str) -> None:
+        self.contexts: list[RequestContext] = []
+        self.link = FakeLink(Address(host, 5000))
+        self.connection: Connection = port.server.accept(self.link)
+        port.clients[self.connection] = self
+
+    def ask(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.connection.on_frame(frame(METADATA, 9))
+
+    def answer(self) -> None:
+        self.contexts.pop(0).respond(ANSWER)
+
+    def gone(self) -> None:
+        self.link.closed = True
+        self.connection.on_closed(None)
+
+    def is_open(self) -> bool:
+        return not self.link.closed
+
+    def is_read(self) -> bool:
+        return not self.link.paused
+
+
+class Port:
+    def __init__(self, **limits: Any) -> None:
+        self.clock = FakeClock()
+        self.connections = Connections(self.clock, ConnectionLimits(**limits))
+        self.clients: dict[Connection, Client] = {}
+        self.server = KafkaServer(
+            {ApiKey.METADATA: self.keep}, self.clock, connections=self.connections
+        )
+
+    def keep(self, context: RequestContext, request: MetadataRequest) -> None:
+        self.clients[context.connection].contexts.append(context)
+
+    def client(self, host: str = "10.0.0.1") -> Client:
+        return Client(self, host)
+
+
+def test_beyond_max_connections_the_one_longest_not_used_makes_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    port = Port(max_connections=2)
+    first, second = port.client(), port.client()
+    port.clock.advance(10)
+    first.ask()
+    third = port.client()
+    assert (first.is_open(), second.is_open(), third.is_open()) == (True, False, True)
+    assert "more than 2 connections: it was longest not used" in caplog.text
+    second.gone()
+    first.gone()
+    assert port.client().is_open()
+    assert third.is_open()
+
+
+def test_connections_of_one_address_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    port = Port(max_connections_per_ip=2, per_ip_overrides={"10.0.0.9": 3, "10.0.0.8": 0})
+    mine = [port.client("10.0.0.1") for _ in range(3)]
+    theirs = [port.client("10.0.0.9") for _ in range(4)]
+    assert [each.is_open() for each in mine] == [True, True, False]
+    assert [each.is_open() for each in theirs] == [True, True, True, False]
+    assert not port.client("10.0.0.8").is_open()
+    assert "10.0.0.1 already has the configured maximum of 2 connections" in caplog.text
+    mine[2].gone()
+    assert not port.client("10.0.0.1").is_open()
+    mine[0].gone()
+    assert port.client("10.0.0.1").is_open()
+
+
+def test_new_connections_beyond_the_rate_are_read_later() -> None:
+    port = Port(max_creation_rate=10)
+    at_once = [port.client() for _ in range(10)]
+    late = [port.client() for _ in range(3)]
+    assert all(each.is_read() for each in at_once)
+    assert not any(each.is_read() for each in late)
+    assert all(each.is_open() for each in late)
+    port.clock.advance(101)
+    assert [each.is_read() for each in late] == [True, False, False]
+    port.clock.advance(200)
+    assert [each.is_read() for each in late] == [True, True, True]
+    port.clock.advance(10_000)
+    assert all(port.client().is_read() for _ in range(10))
+
+
+def test_idle_connections_are_closed_by_one_timer(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    port = Port(max_idle_ms=1000)
+    idle, used, waiting = port.client(), port.client(), port.client()
+    assert port.clock.waiting == 1
+    port.clock.advance(600)
+    used.ask()
+    used.answer()
+    waiting.ask()
+    port.clock.advance(400)
+    assert not idle.is_open()
+    assert "idle for 1000 ms" in caplog.text
+    idle.gone()
+    port.clock.advance(599)
+    assert used.is_open()
+    port.clock.advance(100)
+    assert not used.is_open()
+    used.gone()
+    for _ in range(50):
+        port.clock.advance(100)
+    assert waiting.is_open(), "it waits for us"
+    waiting.answer()
+    for _ in range(12):
+        port.clock.advance(100)
+    assert not waiting.is_open()
+    waiting.gone()
+    assert port.clock.waiting == 0
+
+
+def test_nobody_is_idle_when_that_is_switched_off() -> None:
+    port = Port(max_idle_ms=-1)
+    client = port.client()
+    port.clock.advance(10**9)
+    assert client.is_open()
+    assert port.clock.waiting == 0
+
+
+def test_of_each_connection_one_request_is_taken_and_of_all_so_many_more() -> None:
+    port = Port(max_queued_requests=3)
+    first, second, third = (port.client() for _ in range(3))
+    first.ask(3)
+    second.ask(2)
+    assert not second.is_read()
+    third.ask()
+    assert not third.is_read(), "its second request would be one too many"
+    assert len(third.contexts) == 1, "its first one is not"
+    assert first.is_read(), "until it asks or is answered it does not notice"
+    first.ask()
+    assert not first.is_read()
+    first.answer()
+    assert not any(each.is_read() for each in (first, second, third)), "as many as before"
+    first.answer()
+    assert [each.is_read() for each in (first, second, third)].count(True) > 0
+    for each in (first, second, third):
+        while each.contexts:
+            each.answer()
+    assert all(each.is_read() for each in (first, second, third))
+
+
+def test_what_a_lost_connection_had_asked_waits_no_longer() -> None:
+    port = Port(max_queued_requests=2)
+    first, second = port.client(), port.client()
+    first.ask(3)
+    second.ask()
+    assert not second.is_read()
+    first.gone()
+    assert second.is_read()
+
+
+def test_limits_may_change_while_connections_are_open() -> None:
+    port = Port(max_connections=5)
+    clients = [port.client() for _ in range(3)]
+    port.connections.limits = ConnectionLimits(max_connections=3)
+    assert all(each.is_open() for each in clients)
+    port.client()
+    assert [each.is_open() for each in clients] == [False, True, True]
+
+
+def test_a_refused_client_that_takes_nothing_is_cut_off() -> None:
+    port = Port()
+    client = port.client()
+    client.link.pending_bytes = 1
+    client.connection.refuse("nonsense")
+    assert not client.link.aborted
+    port.clock.advance(CLOSE_TIMEOUT_MS)
+    assert client.link.aborted
+
+
+def test_a_request_over_the_allowed_size_closes_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    link, request = FakeLink(), frame(METADATA, 9)
+    server = KafkaServer({}, FakeClock(), settings=ServerSettings(max_request_bytes=8))
+    server.accept(link).on_frame(request)
+    assert link.closed
+    assert f"{len(request)} bytes, allowed are 8" in caplog.text
+
+
+def test_a_nodes_limits_are_its_configs() -> None:
+    node = {name: key.default for name, key in NODE_KEYS.items()}
+    limits = ConnectionLimits.of(node)
+    assert (limits.max_idle_ms, limits.max_queued_requests) == (600_000, 500)
+    assert limits.of_ip("10.0.0.1") == 2**31 - 1
+    node |= {
+        "max.connections": 7,
+        "max.connections.per.ip": 3,
+        "max.connections.per.ip.overrides": "10.0.0.1:5, [::1]:6, ::2:7",
+    }
+    limits = ConnectionLimits.of(node)
+    assert limits.max_connections == 7
+    hosts = ("10.0.0.1", "::1", "::2", "10.0.0.2")
+    assert [limits.of_ip(each) for each in hosts] == [5, 6, 7, 3]
