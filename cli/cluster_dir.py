@@ -20,6 +20,8 @@ from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
 
 HOST = "127.0.0.1"
+FAULTS_SOCKET = "faults.sock"
+"""In the directory of a node that runs with `--faults`."""
 
 
 class NodeEntry(TypedDict):
@@ -59,6 +61,9 @@ class ClusterDir:
 
     def node_log(self, node_id: int) -> Path:
         return self.root / "nodes" / str(node_id) / "node.log"
+
+    def faults_socket(self, node_id: int) -> Path:
+        return self.root / "nodes" / str(node_id) / FAULTS_SOCKET
 
     def node_ids(self) -> list[int]:
         nodes = self.root / "nodes"

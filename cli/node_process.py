@@ -21,7 +21,7 @@ from typing import Protocol, cast
 from quorate.cli.cluster_dir import listed
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.seams import Seams
+from quorate.quorum.seams import Address, Seams
 
 MIN_OPEN_FILES = 65_536
 LOG_FORMAT = "%(asctime)s %(levelname)s [{node}] %(name)s: %(message)s"
@@ -78,20 +78,21 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)
 
 
-def run_node(config: NodeConfig) -> int:
-    """Run until told to stop; the process's exit code."""
+def run_node(config: NodeConfig, faults: Path | None = None) -> int:
+    """Run until told to stop; the process's exit code. `faults`: its seams are wrapped, and ruled
+    through a socket there."""
     raise_open_files()
     cluster_file = config["quorate.cluster.file"]
     if cluster_file is None or not Path(cluster_file).exists():
-        return run_to_end(config)
+        return run_to_end(config, faults)
     with listed(Path(cluster_file), config.node_id):
-        return run_to_end(config)
+        return run_to_end(config, faults)
 
 
-def run_to_end(config: NodeConfig) -> int:
+def run_to_end(config: NodeConfig, faults: Path | None) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(serve(config))
+            runner.run(serve(config, faults))
     except (ConfigError, OSError) as error:
         logger.error("cannot go on: %s", error)
         return 1
@@ -105,7 +106,7 @@ def run_to_end(config: NodeConfig) -> int:
     return 0
 
 
-async def serve(config: NodeConfig) -> None:
+async def serve(config: NodeConfig, faults: Path | None) -> None:
     from quorate.quorum.clock import AsyncioClock
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.rpc.transport import AioTransport
@@ -119,7 +120,14 @@ async def serve(config: NodeConfig) -> None:
     )
     role = "broker" if config.is_broker else "controller"
     logger.info("node %d starts as %s", config.node_id, ",".join(config.roles))
-    await node_module(role).run(config, seams, stop)
+    if faults is None:
+        await node_module(role).run(config, seams, stop)
+        return
+    from quorate.quorum.faults.control import controlled
+
+    voters = {Address(voter.host, voter.port): voter.id for voter in config.voters}
+    async with controlled(seams, faults, voters) as ruled:
+        await node_module(role).run(config, ruled, stop)
 
 
 def on_signal(stop: asyncio.Event) -> None:

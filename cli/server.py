@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -16,16 +17,18 @@ from quorate.config.node_config import NodeConfig
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set one key.")
-def server(file: str, overrides: tuple[str, ...]) -> None:
+@click.option("--faults", is_flag=True, help="For `quorate chaos`: FILE's directory gets a socket.")
+def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
     """Run one node; its roles are process.roles of FILE.
 
     SIGTERM and Ctrl-C stop it in order.
     """
+    from quorate.cli.cluster_dir import FAULTS_SOCKET
     from quorate.cli.node_process import configure_logging, run_node
 
     config = load_config(file, overrides)
     configure_logging(config)
-    sys.exit(run_node(config))
+    sys.exit(run_node(config, Path(file).with_name(FAULTS_SOCKET) if faults else None))
 
 
 def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:

@@ -43,6 +43,7 @@ class Supervisor:
     configs: Sequence[NodeConfig]
     say: Say
     restart: bool = False
+    faults: bool = False
     pids: dict[int, int] = field(default_factory=dict)  # of the children that run, by node id
     stopping: bool = False
     ended: int = 0  # nodes that died unasked
@@ -70,7 +71,8 @@ class Supervisor:
             stop_with_parent(supervisor)
             redirect_output(self.directory, config.node_id)
             configure_logging(config)
-            status = run_node(config)
+            socket = self.directory.faults_socket(config.node_id) if self.faults else None
+            status = run_node(config, socket)
         except BaseException:
             traceback.print_exc()
             raise
@@ -142,6 +144,8 @@ class Supervisor:
             return
         arguments = [sys.executable, "-m", "quorate.cli", "server"]
         arguments.append(str(self.directory.node_file(node_id)))
+        if self.faults:
+            arguments.append("--faults")
         log = (os.POSIX_SPAWN_OPEN, 2, str(self.log_of(node_id)), os.O_WRONLY | os.O_APPEND, 0o644)
         pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=[log], setpgroup=0)
         self.pids[node_id] = pid

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -43,6 +43,7 @@ directory_option = click.option(
 )
 @click.option("--detach", is_flag=True, help="Return once the cluster is ready; see `down`.")
 @click.option("--restart", is_flag=True, help="Start a node again when it dies.")
+@click.option("--faults", is_flag=True, help="Nodes can be cut off and silenced: see `chaos`.")
 @click.option(
     "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a key on every node."
 )
@@ -55,6 +56,7 @@ def up(
     port: int,
     detach: bool,
     restart: bool,
+    faults: bool,
     overrides: tuple[str, ...],
 ) -> None:
     """Run a cluster as processes on this machine.
@@ -76,9 +78,10 @@ def up(
     }
     refuse_if_running(directory)
     configs = prepare(directory, shape, explicit)
+    supervisor = Supervisor(directory, configs, say, restart, faults)
     if detach:
-        sys.exit(detached(directory, configs, restart))
-    sys.exit(supervise(directory, configs, restart, sys.stdout.fileno()))
+        sys.exit(detached(supervisor))
+    sys.exit(supervise(supervisor, sys.stdout.fileno()))
 
 
 @click.command()
@@ -198,8 +201,9 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
     return cluster_id
 
 
-def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool) -> int:
+def detached(supervisor: Supervisor) -> int:
     """Supervise in a process of its own; pass on what it says until the cluster is ready."""
+    directory = supervisor.directory
     reading, writing = os.pipe()
     sys.stdout.flush()
     if os.fork() == 0:
@@ -212,7 +216,7 @@ def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool
             os.dup2(null, 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            status = supervise(directory, configs, restart, writing)
+            status = supervise(supervisor, writing)
         except BaseException:
             traceback.print_exc()
             raise
@@ -229,10 +233,9 @@ def detached(directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool
     raise NotReachable("the cluster did not get ready: " + (said[-1] if said else "it ended"))
 
 
-async def wait_ready(
-    directory: ClusterDir, supervisor: Supervisor, stop: asyncio.Event, say: Callable[[str], None]
-) -> bool:
+async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
     """False when told to stop, when a node ended, or when it takes too long."""
+    directory = supervisor.directory
     brokers = directory.read()["brokers"]
     readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
     deadline = time.monotonic() + READY_TIMEOUT_S
@@ -250,18 +253,15 @@ async def wait_ready(
     return False
 
 
-def supervise(
-    directory: ClusterDir, configs: Sequence[NodeConfig], restart: bool, output: int
-) -> int:
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def supervise(supervisor: Supervisor, output: int) -> int:
     """Start, say `ready`, watch until told to stop. `output` is closed after `ready` if it is a
     pipe."""
-    from quorate.cli.supervisor import Supervisor
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
+    directory = supervisor.directory
     directory.supervisor_file.write_text(f"{os.getpid()}\n")
-    supervisor = Supervisor(directory, configs, say, restart)
     status = 0
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def supervise(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
         watching = loop.create_task(supervisor.watch(stop))
-        if await wait_ready(directory, supervisor, stop, say):
+        if await wait_ready(supervisor, stop):
             told = addresses(directory.read()["brokers"])
             os.write(output, f"ready {told}\n".encode())
         elif not stop.is_set():

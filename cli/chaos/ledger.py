@@ -31,6 +31,8 @@ class Ledger:
     """The offset of each record, by its number."""
     sent: int = 0
     confirmed: int = 0
+    confirmed_s: dict[int, float] = field(default_factory=dict)
+    """When each partition took a write last."""
     outages: list[Gap] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """Answers that must not come: they say that something acknowledged is gone."""
@@ -48,7 +50,9 @@ class Ledger:
         self.sent += records
         return numbers
 
-    def acknowledge(self, numbers: Sequence[int], base_offset: int) -> None:
+    def acknowledge(self, numbers: Sequence[int], base_offset: int, now_s: float) -> None:
+        """In the order of time."""
+        self.confirmed_s[numbers[0] % self.partitions] = now_s
         for offset, number in enumerate(numbers, base_offset):
             self.acknowledged[number] = offset
         self.confirmed += len(numbers)

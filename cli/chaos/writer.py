@@ -115,7 +115,7 @@ class Writer:
             code, offset = await self.send(leader, request)
             if code is ErrorCode.NONE:
                 self._sequences[partition] = self._sequences.get(partition, 0) + len(numbers)
-                self.ledger.acknowledge(numbers, offset)
+                self.ledger.acknowledge(numbers, offset, time.monotonic())
                 return True
             if code in FATAL:
                 self.ledger.failures.append(f"partition {partition}: broker {leader}: {code.name}")
@@ -190,7 +190,7 @@ class PinnedWriter(Writer):
             code, offset = await self.send(self.node_id, request)
             if code is ErrorCode.NONE:
                 self._sequences[partition] = self._sequences.get(partition, 0) + len(numbers)
-                self.ledger.acknowledge(numbers, offset)
+                self.ledger.acknowledge(numbers, offset, time.monotonic())
                 self.successes.append(Success(partition, sent_s))
                 return True
             self.refused[code.name] += 1

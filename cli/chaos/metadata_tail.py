@@ -1,0 +1,80 @@
+"""Follows a metadata log on disk while a node writes it: what a rehearsal knows of decisions.
+
+Reads whole batches and remembers where it stopped. What stands behind the high watermark may yet
+be replaced: the story that is told in the end is read again, from the longest log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from quorate.cli.client.batches import whole_batches
+from quorate.quorum.log.batch import BatchHeader, records_of
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.framing import decode_record
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.raft.control import LeaderChangeMessage, decode_control
+
+PARTITION = "__cluster_metadata-0"
+
+
+class Logged(NamedTuple):
+    offset: int
+    epoch: int
+    wall_ms: int
+    record: MetadataRecord | LeaderChangeMessage
+
+
+@dataclass(slots=True)
+class MetadataTail:
+    log_dir: Path
+    offset: int = 0
+    """The next one."""
+    _segment: str = ""
+    _position: int = 0
+
+    def skip_to_end(self) -> int:
+        """The epoch at the end."""
+        return max((header.leader_epoch for _, _, header in self._batches()), default=-1)
+
+    def read(self) -> Iterator[Logged]:
+        """What came since the last time."""
+        for content, position, header in self._batches():
+            for each in records_of(content, position, header):
+                record = _decoded(each, header.is_control)
+                if record is not None:
+                    yield Logged(each.offset, header.leader_epoch, each.timestamp_ms, record)
+
+    def _batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
+        """Segments that were deleted meanwhile are passed over."""
+        directory = self.log_dir / PARTITION
+        for name in sorted(each.name for each in directory.glob("*.log")):
+            if name < self._segment:
+                continue
+            if name > self._segment:
+                self._segment, self._position = name, 0
+            with open(directory / name, "rb") as file:
+                file.seek(self._position)
+                content = memoryview(file.read())
+            start = self._position
+            for position, header in whole_batches(content):
+                self._position = start + position + header.size_bytes
+                if header.base_offset >= self.offset:
+                    self.offset = header.next_offset
+                    yield content, position, header
+
+
+def _decoded(record: Record, is_control: bool) -> MetadataRecord | LeaderChangeMessage | None:
+    if is_control:
+        control = decode_control(record.key, record.value)
+        return control if isinstance(control, LeaderChangeMessage) else None
+    return None if record.value is None else decode_record(record.value)
+
+
+def log_end(log_dir: Path) -> tuple[int, int]:
+    """(epoch, end offset): the greatest is the longest log."""
+    tail = MetadataTail(log_dir)
+    return tail.skip_to_end(), tail.offset

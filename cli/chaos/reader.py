@@ -1,0 +1,111 @@
+"""A consumer that follows along: what it was given once must stay what it is.
+
+One fetch loop per broker, for the partitions that it leads by the newest word. A record read below
+a high watermark is committed; if another one stands at its offset in the end, or none, a broker
+showed what it could not promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quorate.cli.chaos.brokers import FAILURES, Brokers
+from quorate.cli.client.batches import whole_batches
+from quorate.quorum.log.batch import records_of
+from quorate.quorum.rpc.kafka.schemas.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+
+MAX_WAIT_MS = 300
+ANSWER_MS = 3000
+RETRY_S = 0.05
+PARTITION_MAX_BYTES = 1 << 20
+UNREADABLE = -1
+"""Stands for a key that is no number."""
+
+
+@dataclass(slots=True)
+class Reader:
+    brokers: Brokers
+    read: dict[int, array[int]] = field(default_factory=dict)
+    """Per partition, by offset: the number of the record that was read there."""
+    _loops: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self, node_ids: Sequence[int], partitions: int) -> None:
+        self.read = {partition: array("q") for partition in range(partitions)}
+        self._loops = [asyncio.create_task(self._follow(node_id)) for node_id in node_ids]
+
+    @property
+    def records(self) -> int:
+        return sum(map(len, self.read.values()))
+
+    async def stop(self) -> None:
+        for loop in self._loops:
+            loop.cancel()
+        results = await asyncio.gather(*self._loops, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _follow(self, node_id: int) -> None:
+        while True:
+            led = self.brokers.led_by(node_id)
+            if not led:
+                await asyncio.sleep(RETRY_S)
+                continue
+            try:
+                answer = await self.brokers.call(
+                    node_id, self._request(led), timeout_ms=MAX_WAIT_MS + ANSWER_MS
+                )
+            except FAILURES:
+                await self.brokers.refresh()
+                continue
+            refused = [self._taken(each) for topic in answer.responses for each in topic.partitions]
+            if not all(refused):
+                await self.brokers.refresh()
+
+    def _request(self, partitions: Sequence[int]) -> FetchRequest:
+        wanted = tuple(
+            FetchPartition(
+                partition=partition,
+                fetch_offset=len(self.read[partition]),
+                partition_max_bytes=PARTITION_MAX_BYTES,
+            )
+            for partition in partitions
+        )
+        topic = FetchTopic(
+            topic=self.brokers.topic, topic_id=self.brokers.topic_id, partitions=wanted
+        )
+        return FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, topics=(topic,))
+
+    def _taken(self, data: PartitionData) -> bool:
+        """False: this broker does not lead it."""
+        read = self.read[data.partition_index]
+        content = memoryview(data.records or b"")
+        for position, header in whole_batches(content):
+            for record in records_of(content, position, header):
+                if record.offset == len(read):
+                    read.append(number_of(bytes(record.key or b"")))
+        return not data.error_code
+
+
+def number_of(key: bytes) -> int:
+    return int(key) if key.isdigit() else UNREADABLE
+
+
+def taken_back(
+    read: Mapping[int, Sequence[int]], final: Mapping[int, Sequence[int]]
+) -> list[tuple[int, int]]:
+    """(partition, offset) of what was read once and is not there in the end."""
+    return [
+        (partition, offset)
+        for partition, numbers in sorted(read.items())
+        for offset, number in enumerate(numbers)
+        if offset >= len(final[partition]) or final[partition][offset] != number
+    ]

@@ -1,0 +1,63 @@
+"""What every replica holds on its disk, when nobody writes any more: the same bytes, or not.
+
+Batches are equal in every byte on all replicas: the leader assigns offset and epoch, and followers
+append what they fetch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorate.cli.client.batches import whole_batches
+from quorate.quorum.log.batch import BatchHeader
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One replica's log."""
+
+    end_offset: int
+    last_epoch: int
+    digest: str
+
+
+def copy_of(log_dir: Path, topic: str, partition: int) -> Copy:
+    digest = hashlib.blake2b(digest_size=16)
+    end_offset, last_epoch = 0, -1
+    for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
+        content = memoryview(segment.read_bytes())
+        for position, header in whole_batches(content):
+            digest.update(content[position : position + header.size_bytes])
+            end_offset, last_epoch = header.next_offset, header.leader_epoch
+    return Copy(end_offset, last_epoch, digest.hexdigest())
+
+
+def differing(
+    log_dirs: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
+) -> dict[int, dict[int, Copy]]:
+    """Partitions whose replicas are not the same, each with what the brokers hold."""
+    found = {}
+    for partition, brokers in sorted(replicas.items()):
+        copies = {broker: copy_of(log_dirs[broker], topic, partition) for broker in brokers}
+        if len(set(copies.values())) > 1:
+            found[partition] = copies
+    return found
+
+
+def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
+    """How many records the one log holds that the other does not, at their offsets."""
+    known = {header[:3]: header for header in headers(theirs, topic, partition)}
+    return sum(
+        header.record_count
+        for header in headers(mine, topic, partition)
+        if (there := known.get(header[:3])) is None or there.crc != header.crc
+    )
+
+
+def headers(log_dir: Path, topic: str, partition: int) -> Iterator[BatchHeader]:
+    for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
+        for _, header in whole_batches(memoryview(segment.read_bytes())):
+            yield header

@@ -1,0 +1,215 @@
+"""What happened, in order, and for how long what was so. Pure.
+
+Two sources: what the rehearsal did (a fault, a kill, a restart), and what the metadata log says
+(who is fenced, who leads, who is the active controller, and why). Times are ms since the rehearsal
+began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from quorate.cli.chaos.metadata_tail import Logged
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.records import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+from quorate.quorum.raft.control import LeaderChangeMessage
+
+SERVING, FENCED, ACTIVE = "serving", "fenced", "active"
+DEAD, MUTED, CUT = "dead", "muted", "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    ms: int
+    what: str
+    node: int | None = None
+    cause: str = ""
+    kind: str = "step"
+    """step, fault, fenced, unfenced, leaders, controller, isr."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A partition led by someone, or a node that was something, for a while."""
+
+    subject: int
+    what: str
+    start_ms: int
+    end_ms: int
+    cause: str = ""
+    leader: int = NO_LEADER
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class _Open:
+    what: str
+    start_ms: int
+    cause: str
+    leader: int = NO_LEADER
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class Track:
+    """Spells of many subjects: one ends where the next begins."""
+
+    spells: list[Spell] = field(default_factory=list)
+    _open: dict[int, _Open] = field(default_factory=dict)
+
+    def now(self, subject: int) -> _Open | None:
+        return self._open.get(subject)
+
+    def begin(
+        self,
+        subject: int,
+        what: str,
+        ms: int,
+        cause: str = "",
+        *,
+        leader: int = NO_LEADER,
+        epoch: int = -1,
+    ) -> None:
+        self.end(subject, ms)
+        self._open[subject] = _Open(what, ms, cause, leader, epoch)
+
+    def end(self, subject: int, ms: int) -> None:
+        was = self._open.pop(subject, None)
+        if was is not None:
+            self.spells.append(
+                Spell(
+                    subject,
+                    was.what,
+                    was.start_ms,
+                    max(ms, was.start_ms),
+                    was.cause,
+                    was.leader,
+                    was.epoch,
+                )
+            )
+
+    def close(self, ms: int) -> tuple[Spell, ...]:
+        for subject in list(self._open):
+            self.end(subject, ms)
+        return tuple(sorted(self.spells, key=lambda spell: (spell.subject, spell.start_ms)))
+
+
+@dataclass(slots=True)
+class Story:
+    """Replays the metadata log of one topic and of all nodes. Feed it in order."""
+
+    topic_id: Uuid
+    start_wall_ms: int
+    leadership: Track = field(default_factory=Track)
+    brokers: Track = field(default_factory=Track)
+    controllers: Track = field(default_factory=Track)
+    isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    active: int | None = None
+    fences: list[Event] = field(default_factory=list)
+    _epochs: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, serving: Iterable[int], active: int) -> None:
+        """How it stood before anything was hurt."""
+        for broker in serving:
+            self.brokers.begin(broker, SERVING, 0)
+        self.active = active
+        self.controllers.begin(active, ACTIVE, 0)
+
+    def state(self, broker: int) -> str:
+        now = self.brokers.now(broker)
+        return FENCED if now is None else now.what
+
+    def led_by(self, broker: int) -> list[int]:
+        return [
+            partition
+            for partition in sorted(self.isr)
+            if (now := self.leadership.now(partition)) is not None and now.leader == broker
+        ]
+
+    def tell(self, logged: Sequence[Logged]) -> Iterator[Event]:
+        """Changes of one moment and cause are told as one."""
+        moved: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        shrunk: dict[tuple[int, str, str], list[int]] = {}
+        for each in logged:
+            ms = max(0, each.wall_ms - self.start_wall_ms)
+            match each.record:
+                case LeaderChangeMessage(leader_id=leader):
+                    yield from self._controller(ms, leader, each.epoch)
+                case BrokerRegistrationChangeRecord() as change if change.fenced:
+                    yield self._fence(ms, change.broker_id, change.fenced > 0, change.cause)
+                case RegisterBrokerRecord() as registered:
+                    yield self._fence(ms, registered.broker_id, True, registered.cause, new=True)
+                case PartitionRecord() as created if created.topic_id == self.topic_id:
+                    self._create(ms, created)
+                case PartitionChangeRecord() as change if change.topic_id == self.topic_id:
+                    key = change.partition_id
+                    if change.isr is not None:
+                        self.isr[key] = change.isr
+                    if change.leader != NO_LEADER_CHANGE:
+                        self._lead(ms, key, change.leader, change.cause)
+                        moved.setdefault((ms, change.cause), []).append((key, change.leader))
+                    elif change.isr is not None:
+                        isr = ", ".join(map(str, sorted(change.isr)))
+                        shrunk.setdefault((ms, change.cause, isr), []).append(key)
+        for (ms, cause), changes in moved.items():
+            yield Event(ms, f"new leaders: {leaders_text(changes)}", None, cause, "leaders")
+        for (ms, cause, isr), partitions in shrunk.items():
+            what = f"ISR of {partitions_text(partitions)} is {isr}"
+            yield Event(ms, what, None, cause, "isr")
+
+    def _controller(self, ms: int, leader: int, epoch: int) -> Iterator[Event]:
+        if self.active is not None:
+            self.controllers.end(self.active, ms)
+        self.active = leader
+        self.controllers.begin(leader, ACTIVE, ms)
+        yield Event(ms, f"is the active controller, epoch {epoch}", leader, "", "controller")
+
+    def _fence(self, ms: int, broker: int, fenced: bool, cause: str, *, new: bool = False) -> Event:
+        self.brokers.begin(broker, FENCED if fenced else SERVING, ms, cause)
+        if new:
+            return Event(ms, "registers", broker, cause, "step")
+        kind = "fenced" if fenced else "unfenced"
+        event = Event(ms, "is fenced" if fenced else "is unfenced", broker, cause, kind)
+        if fenced:
+            self.fences.append(event)
+        return event
+
+    def _create(self, ms: int, created: PartitionRecord) -> None:
+        key = created.partition_id
+        self.isr[key] = created.isr
+        self._epochs[key] = created.leader_epoch
+        self.leadership.begin(
+            key, "led", ms, created.cause, leader=created.leader, epoch=created.leader_epoch
+        )
+
+    def _lead(self, ms: int, partition: int, leader: int, cause: str) -> None:
+        epoch = self._epochs.get(partition, -1) + 1
+        self._epochs[partition] = epoch
+        what = "leaderless" if leader == NO_LEADER else "led"
+        self.leadership.begin(partition, what, ms, cause, leader=leader, epoch=epoch)
+
+
+def leaders_text(changes: Sequence[tuple[int, int]]) -> str:
+    by_leader: dict[int, list[int]] = {}
+    for partition, leader in changes:
+        by_leader.setdefault(leader, []).append(partition)
+    return "; ".join(
+        f"{'no leader' if leader == NO_LEADER else f'broker {leader}'} for "
+        f"{partitions_text(partitions)}"
+        for leader, partitions in sorted(by_leader.items())
+    )
+
+
+def partitions_text(partitions: Sequence[int], shown: int = 8) -> str:
+    listed = ", ".join(map(str, sorted(partitions)[:shown]))
+    rest = len(partitions) - shown
+    word = "partition" if len(partitions) == 1 else "partitions"
+    return f"{word} {listed}" + (f" and {rest} more" if rest > 0 else "")

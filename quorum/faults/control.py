@@ -1,0 +1,108 @@
+"""The way to a node's faults from another process: a Unix socket, which no fault can cut.
+
+One JSON object per line, one answer per line. `{"rules": {"drop": ["BrokerHeartbeatRequest"]}}`
+puts these rules, and no others, in force; `{}` only asks. The answer holds the rules in force and
+when each type of message last left the node: `{"rules": {...}, "last_sent_ms": {...}}`; or
+`{"error": TEXT}`. Only the user who runs the node may connect (mode 0600).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.rules import Rules, RulesError, rules_from_json
+from quorate.quorum.faults.witness import WitnessTransport
+from quorate.quorum.faults.wrappers import with_faults
+from quorate.quorum.seams import Address, Seams
+
+MAX_LINE_BYTES = 1 << 16
+MAX_CONNECTIONS = 8
+MODE = 0o600
+
+
+class ControlRefused(Exception):
+    """The socket cannot be made."""
+
+    for_operator = True
+
+
+@contextlib.asynccontextmanager
+async def controlled(seams: Seams, path: Path, voters: dict[Address, int]) -> AsyncIterator[Seams]:
+    """Seams whose faults are governed through a socket at `path`."""
+    witness = WitnessTransport(seams.transport, seams.clock)
+    faults = Faults()
+    faults.peer_of = voters.get
+    control = FaultControl(faults, witness, path)
+    server = await asyncio.start_unix_server(
+        control.serve, sock=bound(path), limit=MAX_LINE_BYTES, start_serving=True
+    )
+    try:
+        yield with_faults(replace(seams, transport=witness), faults)
+    finally:
+        server.close()
+        control.close()
+
+
+def bound(path: Path) -> socket.socket:
+    """A node that was killed leaves its socket's name behind."""
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o777 & ~MODE)
+    try:
+        made.bind(str(path))
+    except OSError as error:
+        made.close()
+        raise ControlRefused(
+            f"{path}: no socket for fault control ({error}): a directory with a shorter path helps"
+        ) from None
+    finally:
+        os.umask(before)
+    return made
+
+
+class FaultControl:
+    def __init__(self, faults: Faults, witness: WitnessTransport, path: Path) -> None:
+        self._path = path
+        self._faults = faults
+        self._witness = witness
+        self._open: dict[asyncio.StreamWriter, None] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._open[writer] = None
+        try:
+            while line := await reader.readline():
+                writer.write(json.dumps(self.answer(line)).encode() + b"\n")
+                await writer.drain()
+        except (ValueError, ConnectionError):  # a line over the limit; a client that went away
+            return
+        finally:
+            del self._open[writer]
+            writer.close()
+
+    def close(self) -> None:
+        for writer in list(self._open):
+            writer.close()
+        self._path.unlink(missing_ok=True)
+
+    def answer(self, line: bytes) -> dict[str, object]:
+        try:
+            asked = json.loads(line)
+            if not isinstance(asked, dict) or not asked.keys() <= {"rules"}:
+                raise RulesError('fault control: must be {} or {"rules": {...}}')
+            if "rules" in asked:
+                self._faults.apply(rules_from_json(json.dumps(asked["rules"])))
+        except ValueError as error:
+            return {"error": str(error)}
+        rules: Rules = self._faults.rules
+        return {"rules": asdict(rules), "last_sent_ms": self._witness.last_sent_ms}
