@@ -9,6 +9,8 @@ import pytest
 import uvloop
 
 from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.faults.clock import FaultClock
+from quorate.quorum.faults.faults import Faults
 from quorate.quorum.seams import Clock
 from tests.sim.clock import SimClock
 from tests.sim.host import Host
@@ -18,13 +20,21 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
     "sim": SimLoop,
+    "faults": uvloop.new_event_loop,
 }
+
+
+def clock_of(kind: str, loop: asyncio.AbstractEventLoop) -> Clock:
+    if isinstance(loop, SimLoop):
+        return SimClock(Host(loop, "node"))
+    clock = AsyncioClock(loop)
+    return FaultClock(clock, Faults()) if kind == "faults" else clock
 
 
 @pytest.mark.parametrize("kind", LOOPS)
 def test_timers_run_in_order_and_not_once_they_are_cancelled(kind: str) -> None:
     loop = LOOPS[kind]()
-    clock: Clock = SimClock(Host(loop, "node")) if isinstance(loop, SimLoop) else AsyncioClock(loop)
+    clock = clock_of(kind, loop)
     seen: list[str] = []
     ended = loop.create_future()
     started_ms, wall_ms = clock.now_ms(), clock.wall_ms()

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from quorate.quorum.faults.disk import FaultDisk
+from quorate.quorum.faults.faults import Faults
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.seams import Disk
 from tests.sim.disk import SimDisk
 
 
-@pytest.fixture(params=["os", "os with one descriptor", "sim"])
+@pytest.fixture(params=["os", "os with one descriptor", "sim", "os behind faults"])
 def disk(request: pytest.FixtureRequest) -> Iterator[Disk]:
     if request.param == "sim":
         yield SimDisk(random.Random(1), lambda call: _soon(call))
         return
     os_disk = OsDisk(max_open_files=1) if "one" in request.param else OsDisk()
-    yield os_disk
+    yield FaultDisk(os_disk, Faults()) if "faults" in request.param else os_disk
     os_disk.close()
 
 

@@ -10,6 +10,8 @@ from random import Random
 import pytest
 import uvloop
 
+from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.transport import FaultTransport
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Link, LinkHandler, Listener, Transport, Wire
 from tests.sim.loop import SimLoop
@@ -60,9 +62,13 @@ class Net:
 Scenario = Callable[[Net], Awaitable[None]]
 
 
-def run_aio(scenario: Scenario, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def run_aio(
+    scenario: Scenario,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    new_transport: Callable[[], Transport] = AioTransport,
+) -> None:
     async def run() -> None:
-        net = Net(AioTransport(), AioTransport(), "127.0.0.1")
+        net = Net(new_transport(), new_transport(), "127.0.0.1")
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: net.failures.append(context["exception"])
         )
@@ -73,6 +79,11 @@ def run_aio(scenario: Scenario, new_loop: Callable[[], asyncio.AbstractEventLoop
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(run())
+
+
+def behind_faults() -> Transport:
+    """Real sockets, and rules by which nothing is wrong."""
+    return FaultTransport(AioTransport(), Faults())
 
 
 def run_sim(scenario: Scenario) -> None:
@@ -94,6 +105,7 @@ RUNNERS: dict[str, Callable[[Scenario], None]] = {
     "asyncio": lambda scenario: run_aio(scenario, asyncio.new_event_loop),
     "uvloop": lambda scenario: run_aio(scenario, uvloop.new_event_loop),
     "sim": run_sim,
+    "faults": lambda scenario: run_aio(scenario, uvloop.new_event_loop, behind_faults),
 }
 
 on_every_net = pytest.mark.parametrize("kind", RUNNERS)

@@ -1,0 +1,256 @@
+"""A link under rules: each direction is a line on which frames pass, wait, are late or vanish.
+
+Order holds: what was queued goes before what comes later, and the end of the link is the last to
+arrive. A link that is held shows nothing of its peer, nor of its own end to the peer: aborted here,
+it is reset there only when it is released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import msgpack  # type: ignore[import-untyped]
+
+from quorate.quorum.faults.faults import Callback, Faults
+from quorate.quorum.faults.rules import KINDS
+from quorate.quorum.rpc.handshake import Hello, HelloReply
+from quorate.quorum.rpc.messages import rows_of, sole_message
+from quorate.quorum.seams import Accept, Address, Buffer, Link, LinkHandler, ProtocolError, joined
+
+logger = logging.getLogger(__name__)
+
+
+class Nature(NamedTuple):
+    """What kind of link it is, and what is known of its other end when it is made."""
+
+    of_messages: bool  # msgpack messages of nodes travel on it
+    between_nodes: bool
+    peer_id: int | None = None
+    peer_address: Address | None = None  # of the node's port, not of the connection
+
+
+class Line:
+    """One direction. `act` is what makes a frame pass; it goes at once when nothing stops it."""
+
+    def __init__(self, holds: Callable[[], bool], delay_ms: Callable[[], int]) -> None:
+        self.queued_bytes = 0
+        self._holds = holds
+        self._delay_ms = delay_ms
+        self._queue: deque[tuple[float, int, Callback]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def put(self, act: Callback, size_bytes: int = 0) -> None:
+        delay_ms = self._delay_ms()
+        if not delay_ms and not self._queue and not self._holds():
+            return act()
+        due_s = asyncio.get_running_loop().time() + delay_ms / 1000
+        self._queue.append((due_s, size_bytes, act))
+        self.queued_bytes += size_bytes
+        return self.go_on()
+
+    def go_on(self) -> None:
+        """Let pass what may; come back when the next is due."""
+        loop = asyncio.get_running_loop()
+        while self._queue and not self._holds():
+            due_s, size_bytes, act = self._queue[0]
+            if due_s > loop.time():
+                if self._timer is None:
+                    self._timer = loop.call_at(due_s, self._due)
+                return
+            self._queue.popleft()
+            self.queued_bytes -= size_bytes
+            act()
+
+    def clear(self) -> None:
+        self._queue.clear()
+        self.queued_bytes = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        self._timer = None
+        self.go_on()
+
+
+class FaultLink:
+    """Link to the node, LinkHandler to the transport below."""
+
+    def __init__(self, faults: Faults, inner: Link, accept: Accept, nature: Nature) -> None:
+        self.peer = inner.peer
+        self.closed = False
+        self._faults = faults
+        self._inner = inner
+        self._nature = nature
+        self._peer_id = nature.peer_id
+        self._greeted = not nature.of_messages
+        self._handler: LinkHandler | None = None
+        self._ended = False
+        self._error: Exception | None = None
+        self._reads = True  # as the node wants it
+        self._unread: deque[memoryview] = deque()  # came through while it did not
+        self._in = Line(self._held, self._delay_ms)
+        self._out = Line(self._held, self._delay_ms)
+        faults.watch(self)
+        self.rules_changed()
+        faults.run(partial(self._accept, accept))
+
+    # --- what the node does
+
+    def send(self, *parts: Buffer) -> None:
+        if self.closed:
+            return
+        if self._nature.of_messages and self._faults.rules.drop:
+            frame = without(self._faults.rules.drop, joined(parts))
+            if frame is None:
+                return
+            parts = (frame,)
+        self._out.put(partial(self._inner.send, *parts), sum(len(part) for part in parts))
+
+    @property
+    def pending_bytes(self) -> int:
+        return 0 if self._ended else self._inner.pending_bytes + self._out.queued_bytes
+
+    def pause_reading(self) -> None:
+        self._reads = False
+        self._read_or_not()
+
+    def resume_reading(self) -> None:
+        self._reads = True
+        self._read_or_not()
+        if self._unread:
+            asyncio.get_running_loop().call_soon(self._faults.run, self._read_on)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._out.put(self._inner.close)
+
+    def abort(self) -> None:
+        self.closed = True
+        self._out.clear()
+        if self._held() and not self._ended:
+            asyncio.get_running_loop().call_soon(self._faults.run, partial(self._end, None))
+        else:
+            self._inner.abort()
+
+    # --- what comes from below
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._nature.of_messages and not self._greeted:
+            self._meet(frame)
+            if self._cut():
+                return
+        self._in.put(partial(self._faults.run, partial(self._take, frame)))
+
+    def on_closed(self, error: Exception | None) -> None:
+        if self._ended:
+            self._faults.forget(self)
+        else:
+            self._in.put(partial(self._faults.run, partial(self._end, error)))
+
+    # --- what the rules do
+
+    def rules_changed(self) -> None:
+        if self._cut():
+            self._out.clear()
+            self._inner.abort()
+        elif self._ended and not self._held():
+            self._inner.abort()
+        self._read_or_not()
+        self._in.go_on()
+        self._out.go_on()
+
+    def crash(self) -> None:
+        self.closed = self._ended = True
+        self._in.clear()
+        self._out.clear()
+        self._inner.abort()
+
+    def _cut(self) -> bool:
+        return self._faults.cuts(self._peer_id, self._nature.peer_address)
+
+    def _held(self) -> bool:
+        holds = self._faults.holds(self._peer_id, self._nature.peer_address)
+        return holds and not self._cut()
+
+    def _delay_ms(self) -> int:
+        return self._faults.rules.delay_ms if self._nature.between_nodes else 0
+
+    def _read_or_not(self) -> None:
+        """Not reading, so that it is the peer's buffers that fill."""
+        if self._reads and not self._faults.rules.paused and not self._held():
+            self._inner.resume_reading()
+        else:
+            self._inner.pause_reading()
+
+    # --- on the way to the handler, past the line and the gate
+
+    def _accept(self, accept: Accept) -> None:
+        self._handler = accept(self)
+
+    def _take(self, frame: memoryview) -> None:
+        self._unread.append(frame)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        while self._reads and self._unread and not self.closed:
+            self._hand(self._unread.popleft())
+
+    def _hand(self, frame: memoryview) -> None:
+        assert self._handler is not None
+        kept: Buffer | None = frame
+        try:
+            if self._nature.of_messages and self._faults.rules.drop:
+                kept = without(self._faults.rules.drop, frame)
+            if kept is not None:
+                self._handler.on_frame(memoryview(kept))
+        except ProtocolError as error:
+            logger.warning("closing the link to %s: %s", self.peer, error)
+            self._error = error
+            self.abort()
+        except Exception as error:
+            self._error = error
+            self.abort()
+            raise
+
+    def _end(self, error: Exception | None) -> None:
+        if self._ended:
+            return
+        self.closed = self._ended = True
+        self._in.clear()
+        self._unread.clear()
+        if not self._held():
+            self._faults.forget(self)
+            self._inner.abort()
+        if self._handler is not None:
+            self._handler.on_closed(self._error or error)
+
+    def _meet(self, frame: memoryview) -> None:
+        """The first frame says who is at the other end."""
+        self._greeted = True
+        ours = self._nature.peer_address is not None
+        try:
+            message = sole_message(frame, HelloReply if ours else Hello)
+        except ProtocolError:
+            return  # the node will find out, too
+        hello: Hello | None = message.hello if ours else message
+        if self._peer_id is None and hello is not None:
+            self._peer_id = hello.node_id
+            self.rules_changed()
+
+
+def without(dropped: tuple[str, ...], frame: Buffer) -> Buffer | None:
+    """The frame less its messages of these types; None when nothing is left of it."""
+    kinds = [KINDS[name] for name in dropped]
+    rows = rows_of(frame)
+    kept = [row for row in rows if row[0] not in kinds]
+    if len(kept) == len(rows):
+        return frame
+    packed: bytes = msgpack.packb(kept)
+    return packed if kept else None

@@ -1,0 +1,141 @@
+"""A transport whose links obey a node's rules.
+
+Rules about a peer hold for links that this node made, whatever travels on them, and for links of
+messages that came to it, once their Hello says from whom. Replica fetches that come to it do not
+say that in time: they are ruled by the node that makes them, so a partition is two rules, one at
+each end. Clients' links only know the pause and the crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.link import FaultLink, Nature
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Link,
+    LinkHandler,
+    Listener,
+    PeerUnreachable,
+    Transport,
+    Wire,
+)
+
+Links = WeakKeyDictionary[FaultLink, None]
+
+
+class FaultTransport:
+    def __init__(self, inner: Transport, faults: Faults) -> None:
+        self._inner = inner
+        self._faults = faults
+        self._connecting: dict[asyncio.Task[Any], None] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+        faults.watch(self)
+
+    async def listen(
+        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+    ) -> Listener:
+        links: Links = WeakKeyDictionary()
+        inner = await self._inner.listen(
+            address,
+            {wire: self._wrapped(wire, each, links) for wire, each in accept.items()},
+            max_frame_bytes=max_frame_bytes,
+        )
+        return FaultListener(inner, self._faults, links)
+
+    async def connect(
+        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+    ) -> Link:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connecting[task] = None
+        made: list[FaultLink] = []
+        node_id = self._faults.peer_of(address)
+        nature = Nature(wire is Wire.NODE, True, node_id, address)
+
+        def wrapped(link: Link) -> LinkHandler:
+            made.append(FaultLink(self._faults, link, accept, nature))
+            return made[-1]
+
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._passable(node_id, address)
+            await self._inner.connect(
+                address, wire, wrapped, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+            )
+        except TimeoutError:
+            raise PeerUnreachable(f"{address} is not reached: its link is held") from None
+        finally:
+            try:
+                await self._running()
+            finally:
+                del self._connecting[task]
+        return made[0]
+
+    def rules_changed(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            _open(waiter)
+
+    def crash(self) -> None:
+        for task in list(self._connecting):
+            task.cancel()
+
+    async def _passable(self, node_id: int | None, address: Address) -> None:
+        while True:
+            if self._faults.cuts(node_id, address):
+                raise PeerUnreachable(f"{address} is not reached: its links are cut")
+            if not self._faults.holds(node_id, address):
+                return
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    async def _running(self) -> None:
+        """Through the gate: not while the node is paused, and after what came before."""
+        if self._faults.standing_still:
+            through: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._faults.run(partial(_open, through))
+            await through
+
+    def _wrapped(self, wire: Wire, accept: Accept, links: Links) -> Accept:
+        of_messages = wire is Wire.NODE
+        nature = Nature(of_messages, of_messages)
+
+        def wrapped(inner: Link) -> LinkHandler:
+            link = FaultLink(self._faults, inner, accept, nature)
+            links[link] = None
+            return link
+
+        return wrapped
+
+
+class FaultListener:
+    def __init__(self, inner: Listener, faults: Faults, links: Links) -> None:
+        self.address = inner.address
+        self._inner = inner
+        self._links = links
+        self._faults = faults
+        faults.watch(self)
+
+    async def close(self) -> None:
+        self._faults.forget(self)
+        for link in list(self._links):
+            link.abort()
+        await self._inner.close()
+
+    def rules_changed(self) -> None: ...
+
+    def crash(self) -> None:
+        self._faults.closing(asyncio.get_running_loop().create_task(self._inner.close()))
+
+
+def _open(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
