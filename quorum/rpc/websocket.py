@@ -163,13 +163,17 @@ class WebSocketSide:
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
-    """Keeps its transport, which aiohttp shows to servers only."""
+    """Keeps its transport, which aiohttp shows to servers only, and the response it came with,
+    whose connection nobody else lets go of when the peer closes first."""
 
     transport: asyncio.Transport
 
-    def __init__(self, reader: Any, writer: Any, *args: Any, **options: Any) -> None:
-        super().__init__(reader, writer, *args, **options)
+    def __init__(
+        self, reader: Any, writer: Any, protocol: Any, response: Any, *args: Any, **options: Any
+    ) -> None:
+        super().__init__(reader, writer, protocol, response, *args, **options)
         self.transport = writer.transport
+        self.response: aiohttp.ClientResponse = response
 
 
 async def connect(
@@ -199,13 +203,19 @@ async def connect(
         raise
     assert isinstance(socket, _ClientWebSocket)
     link = WebSocketLink(socket, socket.transport)
-    link.reader = asyncio.get_running_loop().create_task(_read(link, accept(link), session))
+    link.reader = asyncio.get_running_loop().create_task(_read(link, accept(link), socket, session))
     link.reader.add_done_callback(raise_failure)
     return link
 
 
-async def _read(link: WebSocketLink, handler: LinkHandler, session: aiohttp.ClientSession) -> None:
+async def _read(
+    link: WebSocketLink,
+    handler: LinkHandler,
+    socket: _ClientWebSocket,
+    session: aiohttp.ClientSession,
+) -> None:
     try:
         await link.read(handler)
     finally:
+        socket.response.close()
         await session.close()
