@@ -3,6 +3,7 @@
 AnalyticsError
 ├── NoMetadataLog  the directory holds no metadata log
 ├── DamagedLog     bytes of the log, not at its end, cannot be read
+├── OutOfHistory   an offset, a time or a topic that this log does not hold
 ├── BadOption      the data source has no such option
 └── NoJava         Spark cannot run here
 """
@@ -23,6 +24,10 @@ class NoMetadataLog(AnalyticsError):
 
 
 class DamagedLog(AnalyticsError):
+    pass
+
+
+class OutOfHistory(AnalyticsError):
     pass
 
 

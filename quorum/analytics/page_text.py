@@ -11,6 +11,14 @@ from quorate.quorum.metadata.causes import describe
 
 Row = Mapping[str, Any]
 NO_LEADER = -1
+RESOURCES = {
+    2: "topic",
+    4: "broker",
+    8: "broker-logger",
+    16: "client-metrics",
+    32: "group",
+}
+"""Kafka's ConfigResource types by their numbers."""
 MAX_LANES = 1_000
 MAX_EVENTS = 2_000
 

@@ -8,16 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.events import INTERVAL, in_order, lifetimes, with_durations
+from quorate.quorum.analytics.page_text import RESOURCES
+from quorate.quorum.metadata.image import TOPIC_RESOURCE
 
-TOPIC = 2
-RESOURCES = {
-    TOPIC: "topic",
-    4: "broker",
-    8: "broker-logger",
-    16: "client-metrics",
-    32: "group",
-}
-"""Kafka's ConfigResource types by their numbers."""
 KEY = ("resource_type", "resource_name", "name")
 
 
@@ -77,7 +70,7 @@ def _removals(records: DataFrame, said: DataFrame) -> DataFrame:
             f.col("removed_ms").alias("timestamp_ms"),
         )
     )
-    ever = said.where(f.col("resource_type") == TOPIC).select(*KEY).distinct()
+    ever = said.where(f.col("resource_type") == TOPIC_RESOURCE).select(*KEY).distinct()
     return ever.join(f.broadcast(gone), "resource_name").select(
         *KEY,
         f.lit(None).cast("string").alias("value"),

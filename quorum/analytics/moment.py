@@ -1,0 +1,186 @@
+"""The whole cluster at one offset or time of its history: time travel by replay, without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quorate.quorum.analytics.errors import OutOfHistory
+from quorate.quorum.analytics.page_text import RESOURCES, clock
+from quorate.quorum.analytics.walk import Logged, never, walk
+from quorate.quorum.ids import EpochOffset, uuid_to_text
+from quorate.quorum.metadata.errors import ReplayError
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.records import Endpoint, MetadataRecord
+from quorate.quorum.metadata.replay import REPLAY, replay
+from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
+from quorate.quorum.readable import type_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    leader: int | None
+    """Of the quorum; None when the history begins later than its election."""
+    voters: tuple[int, ...]
+    image: MetadataImage
+    skipped: dict[str, int]
+    """Records by type that say nothing that Quorate knows: ACLs, quotas, those of a newer Kafka."""
+
+
+def moment(
+    directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
+) -> Moment:
+    """After the record at `offset`, or after the last one before any that is later than `time_ms`;
+    the end of the log when neither is given."""
+    leader: int | None = None
+    voters: tuple[int, ...] = ()
+    first: Logged | None = None
+    last: Logged | None = None
+    records: list[MetadataRecord] = []
+    skipped: Counter[str] = Counter()
+    for logged in walk(directory, past=_past(offset, time_ms)):
+        first, last, message = first or logged, logged, logged.message
+        if isinstance(message, LeaderChangeMessage):
+            leader, voters = message.leader_id, _ids(message)
+        elif isinstance(message, VotersRecord):
+            voters = _ids(message)
+        elif isinstance(message, MetadataRecord) and type(message) in REPLAY:
+            records.append(message)
+        elif not logged.of_raft:
+            skipped[type_name(message)] += 1
+    if first is None or last is None:
+        raise OutOfHistory(f"{directory}: the history begins later: {_first(directory)}")
+    if offset is not None and last.offset < offset:
+        _refuse_beyond_the_end(directory, offset)
+    end = EpochOffset(last.epoch, last.offset if offset is None else offset)
+    try:
+        image, _ = replay(MetadataImage(), records, end, last.timestamp_ms)
+    except ReplayError as error:
+        raise OutOfHistory(
+            f"{directory}: the log begins at offset {first.offset} and the snapshot that it stands "
+            f"on is missing ({error})"
+        ) from None
+    return Moment(
+        offset=end.offset,
+        epoch=last.epoch,
+        timestamp_ms=last.timestamp_ms,
+        leader=leader,
+        voters=voters,
+        image=image,
+        skipped=dict(skipped),
+    )
+
+
+def _past(offset: int | None, time_ms: int | None) -> Callable[[Logged], bool]:
+    if offset is not None:
+        return lambda logged: logged.offset > offset
+    if time_ms is not None:
+        return lambda logged: logged.timestamp_ms > time_ms
+    return never
+
+
+def _first(directory: Path | str) -> str:
+    for logged in walk(directory):
+        return f"at offset {logged.offset}, {clock(logged.timestamp_ms)} UTC"
+    return "it is empty"
+
+
+def _refuse_beyond_the_end(directory: Path | str, offset: int) -> None:
+    """What stands at `offset` may be part of a transaction that came to nothing."""
+    end = -1
+
+    def seen(logged: Logged) -> bool:
+        nonlocal end
+        end = logged.offset
+        return end >= offset
+
+    for _ in walk(directory, past=seen):
+        pass
+    if end < offset:
+        raise OutOfHistory(f"{directory}: the log ends at offset {end}, before {offset}")
+
+
+def _ids(message: LeaderChangeMessage | VotersRecord) -> tuple[int, ...]:
+    return tuple(sorted(voter.voter_id for voter in message.voters))
+
+
+# ---------------------------------------------------------------------------------------- as JSON
+
+
+def as_json(at: Moment) -> dict[str, Any]:
+    image = at.image
+    return {
+        "offset": at.offset,
+        "epoch": at.epoch,
+        "timestamp_ms": at.timestamp_ms,
+        "time": clock(at.timestamp_ms),
+        "quorum": {"leader": at.leader, "epoch": at.epoch, "voters": list(at.voters)},
+        "features": {name: image.features[name] for name in sorted(image.features)},
+        "controllers": [
+            {"id": each, "endpoints": _endpoints(image.controllers[each].endpoints)}
+            for each in sorted(image.controllers)
+        ],
+        "brokers": [_broker(image.brokers[each]) for each in image.broker_ids()],
+        "topics": [_topic(image, name) for name in image.topic_names()],
+        "configs": [
+            {
+                "resource_type": RESOURCES.get(kind, str(kind)),
+                "resource_name": name,
+                "configs": dict(sorted(image.config(kind, name).items())),
+            }
+            for kind, name in sorted(image.configs)
+        ],
+        "next_producer_id": image.next_producer_id,
+        "skipped": at.skipped,
+    }
+
+
+def standing(broker: Broker) -> str:
+    if broker.fenced:
+        return "fenced"
+    return "shutting down" if broker.in_controlled_shutdown else "active"
+
+
+def _broker(broker: Broker) -> dict[str, Any]:
+    return {
+        "id": broker.id,
+        "epoch": broker.epoch,
+        "standing": standing(broker),
+        "rack": broker.rack,
+        "endpoints": _endpoints(broker.endpoints),
+    }
+
+
+def _endpoints(endpoints: tuple[Endpoint, ...]) -> list[str]:
+    return [f"{each.name}://{each.host}:{each.port}" for each in endpoints]
+
+
+def _topic(image: MetadataImage, name: str) -> dict[str, Any]:
+    topic = image.topics[image.topic_ids[name]]
+    return {
+        "name": name,
+        "id": uuid_to_text(topic.id),
+        "partitions": [_partition(each, topic.partitions[each]) for each in topic.partition_ids()],
+    }
+
+
+def _partition(partition_id: int, partition: Partition) -> dict[str, Any]:
+    return {
+        "partition": partition_id,
+        "leader": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "elr": list(partition.elr),
+        "last_known_elr": list(partition.last_known_elr),
+        "adding_replicas": list(partition.adding),
+        "removing_replicas": list(partition.removing),
+        "leader_recovery_state": partition.leader_recovery_state,
+    }
