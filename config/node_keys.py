@@ -97,6 +97,12 @@ QUORUM = (
     Key("broker.session.timeout.ms", INT, 9000, "Silence that fences a broker.", at_least(1)),
     Key("initial.broker.registration.timeout.ms", INT, 60_000, "Registration gives up then."),
     Key("metadata.log.segment.bytes", INT, 1024 * MIB, "Metadata segment size.", at_least(8 * MIB)),
+    Key(
+        "internal.metadata.log.segment.bytes",
+        INT,
+        None,
+        "For tests: metadata.log.segment.bytes without its lower bound.",
+    ),
     Key("metadata.log.segment.ms", LONG, 7 * DAY_MS, "Metadata segment age."),
     Key("metadata.max.idle.interval.ms", INT, 500, "NoOp record when idle; 0: off.", at_least(0)),
     Key("metadata.max.retention.bytes", LONG, 100 * MIB, "Metadata kept at least, bytes."),

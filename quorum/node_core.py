@@ -29,6 +29,7 @@ from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     VoteRequest,
 )
 from quorate.quorum.raft.raft import Raft
@@ -41,8 +42,15 @@ from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
+from quorate.quorum.watch.watch import Watch
 
-RAFT_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest)
+RAFT_REQUESTS = (
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+)
 
 logger = logging.getLogger("quorate.node")
 
@@ -116,6 +124,7 @@ class NodeCore:
         )
         self.replica = MetadataReplica(seams, raft, self.storage, election_file, self.links, self)
         self.committed_image = CommittedImage(seams.clock, self.log, self._follow, self.fail)
+        self.watch = Watch(self)
         self._snapshots = SnapshotGenerator(
             seams,
             self.storage,
@@ -253,7 +262,8 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
 
 def metadata_log_settings(config: NodeConfig) -> LogSettings:
     return LogSettings(
-        segment_bytes=config["metadata.log.segment.bytes"],
+        segment_bytes=config["internal.metadata.log.segment.bytes"]
+        or config["metadata.log.segment.bytes"],
         segment_ms=config["metadata.log.segment.ms"],
         flushed_is_acknowledged=True,
         archive_directory=config["quorate.metadata.archive.dir"] or "",

@@ -131,8 +131,13 @@ class Core:
         return self.now_ms + self.wall_offset_ms
 
     def log_end(self) -> EpochOffset:
-        """(0, 0) when empty: nothing was ever led in epoch 0."""
-        return EpochOffset(max(self.log.last_epoch, 0), self.log.end_offset)
+        """(0, 0) when empty: nothing was ever led in epoch 0. Behind a snapshot an empty log ends in
+        the snapshot's epoch."""
+        epoch, end_offset = self.log.last_epoch, self.log.end_offset
+        latest = self.snapshots.latest if epoch < 0 else None
+        if latest is not None and latest.offset == end_offset:
+            return latest
+        return EpochOffset(max(epoch, 0), end_offset)
 
     # Effects
 

@@ -4,6 +4,7 @@
 |---|---|
 | one leader per Raft epoch | a node becomes leader |
 | a committed metadata batch is the same on every node, for ever (log matching) | it is committed |
+| a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a partition's epochs only grow, by one; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | sweep, delta |
@@ -16,17 +17,21 @@ Everything is incremental: a sweep costs what is new.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from quorate.broker.partition.isr import Committed
 from quorate.broker.replication.hosted import Hosted, Key
-from quorate.quorum.ids import uuid_to_text
+from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.batch import batches
+from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.seams import Buffer
 from tests.sim.cluster import Cluster, Machine, Process
@@ -81,12 +86,17 @@ class Seen:
     metadata_offset: int = 0
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     checked: dict[Key, int] = field(default_factory=dict)
+    snapshot: EpochOffset | None = None  # the latest one that was compared
 
 
 class Invariants:
     def __init__(self, cluster: Cluster) -> None:
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
+        self.snapshots: dict[EpochOffset, str] = {}
+        self._oracle = Loader(MetadataImage())
+        """Fed with every batch once, as it is first seen committed."""
+        self._images: dict[int, MetadataImage] = {}
         self._cluster = cluster
         self._raft_leaders: dict[int, str] = {}
         self._leaders: dict[tuple[Key, int], int] = {}
@@ -142,9 +152,15 @@ class Invariants:
                 f"{seen.raft_high_watermark}"
             )
         seen.raft_high_watermark = high_watermark
+        log = process.core.log
+        seen.metadata_offset = max(seen.metadata_offset, log.start_offset)
         while seen.metadata_offset < high_watermark:
-            data = process.core.log.read(seen.metadata_offset, READ_BYTES, end=high_watermark)
+            data = log.read(seen.metadata_offset, READ_BYTES, end=high_watermark)
             seen.metadata_offset = self.metadata.holds(machine.name, data, high_watermark)
+            for batch in metadata_batches(data):
+                if batch.base_offset == self._oracle.position:
+                    self._oracle.feed([batch])
+                    self._images[self._oracle.position] = self._oracle.image
 
     def _changed(self, key: Key, name: str, change: Change[Partition]) -> None:
         old, new = change.old, change.new
@@ -173,9 +189,22 @@ class Invariants:
         if epoch < seen.raft_epoch:
             raise Violation(f"{machine.name}: raft epoch {epoch} after {seen.raft_epoch}")
         seen.raft_epoch = epoch
+        self._sweep_snapshots(machine, process, seen)
         if process.broker is not None:
             for hosted in process.broker.replicas.registry:
                 self._sweep_partition(machine, seen, hosted)
+
+    def _sweep_snapshots(self, machine: Machine, process: Process, seen: Seen) -> None:
+        files = process.core.storage.snapshots
+        if files.latest is None or files.latest == seen.snapshot:
+            return
+        seen.snapshot = snapshot = files.latest
+        digest = hashlib.sha256(b"".join(files.chunks(snapshot))).hexdigest()
+        self._claim(self.snapshots, snapshot, digest, f"bytes of a snapshot on {machine.name},")
+        image = read_snapshot(snapshot, files.chunks(snapshot)).image
+        known = self._images.get(snapshot.offset)
+        if known is not None and image != replace(known, last_timestamp_ms=image.last_timestamp_ms):
+            raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
         partition, key = hosted.partition, hosted.key

@@ -28,6 +28,19 @@ FAULTS_S = 12.0
 LIVENESS_S = 12.0
 """Virtual time after healing within which everything has to work again."""
 PLACES: list[Place] = [("data", 0), ("data", 1), ("data", 2)]
+SNAPSHOTS: list[dict[str, str]] = [
+    {},
+    {
+        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        "metadata.max.retention.bytes": "6000",
+        "internal.metadata.log.segment.bytes": "3000",
+    },
+    {
+        "metadata.log.max.record.bytes.between.snapshots": "500",
+        "metadata.max.retention.bytes": "1000",
+        "internal.metadata.log.segment.bytes": "1000",
+    },
+]
 LOOSE: list[Place] = [("loose", 0)]
 
 
@@ -257,7 +270,10 @@ def shape_of(seed: int) -> Shape:
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
         brokers=random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
         replication_port=random.choice((0, 9094)),
-        overrides={"quorate.hints.enable": random.choice(("true", "true", "true", "false"))},
+        overrides={
+            "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
+            **random.choice(SNAPSHOTS),
+        },
     )
 
 

@@ -259,7 +259,7 @@ def test_a_snapshot_leaves_history_behind() -> None:
         PartitionChangeRecord(partition_id=0, topic_id=A, isr=(1,), cause="isr-shrink-lag"),
         ProducerIdsRecord(broker_id=1, next_producer_id=2000),
     )
-    records = snapshot_records(image)
+    records = list(snapshot_records(image))
     assert image_of_snapshot(records, image.last, image.last_timestamp_ms) == image
     assert "isr-shrink-lag" not in repr(records)
     assert isinstance(records[0], FeatureLevelRecord)
