@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Protocol, cast
 
 from quorate.quorum.rpc.delivery import deliver, deliver_end
-from quorate.quorum.rpc.kafka_frames import address_of
+from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.seams import Accept, Buffer, LinkHandler, joined
 
 RPC_PATH = b"/rpc"

@@ -14,8 +14,9 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
-from quorate.quorum.rpc.kafka_frames import KafkaLink, address_of
+from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.seams import (
     Accept,
     Address,

@@ -215,3 +215,27 @@ def test_text_is_no_frame(kind: str) -> None:
             assert "binary" in str(server.ends[0])
 
     run(kind, scenario)
+
+
+@on_real_nets
+def test_frames_of_a_foreign_client(kind: str) -> None:
+    """Masked with a key of its own, pings in between; fragments are refused."""
+
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server, Wire.NODE)
+        async with aiohttp.ClientSession() as session:
+            socket = await session.ws_connect(f"http://{listener.address}/rpc", autoping=False)
+            await socket.ping(b"there?")
+            await socket.send_bytes(b"x" * 70_001)
+            await socket.send_bytes(b"")
+            assert await server.received(2) == [b"x" * 70_001, b""]
+            pong = await socket.receive()
+            assert (pong.type, pong.data) == (aiohttp.WSMsgType.PONG, b"there?")
+            transport = socket._response.connection.transport  # type: ignore[union-attr]
+            assert transport is not None
+            transport.write(b"\x02\x01x")
+            await server.ended()
+            assert "whole" in str(server.ends[0])
+
+    run(kind, scenario)

@@ -1,0 +1,112 @@
+"""What links over a stream have in common: bytes gather, whole frames are delivered, in order.
+
+How frames are cut is the subclass's. Frames are handled inside `data_received`: neither a task nor
+another loop iteration stands between the socket and the handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import cast
+
+from quorate.quorum.rpc.delivery import deliver
+from quorate.quorum.seams import Accept, Address, Link, LinkHandler, ProtocolError
+
+logger = logging.getLogger(__name__)
+COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
+NO_ADDRESS = Address("", 0)
+
+
+def address_of(transport: asyncio.BaseTransport, name: str = "peername") -> Address:
+    host, port, *_ = transport.get_extra_info(name) or ("", 0)
+    return Address(host, port)
+
+
+class FrameLink(asyncio.Protocol):
+    def __init__(
+        self,
+        accept: Accept,
+        max_frame_bytes: int,
+        on_gone: Callable[[Link], None] = lambda link: None,
+    ) -> None:
+        self.peer = NO_ADDRESS
+        self.closed = False
+        self._accept = accept
+        self._max_frame_bytes = max_frame_bytes
+        self._on_gone = on_gone
+        self._transport: asyncio.Transport
+        self._handler: LinkHandler
+        self._input = bytearray()
+        self._paused = False
+        self._error: Exception | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self.peer = address_of(transport)
+        self._handler = self._accept(cast(Link, self))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed = True
+        self._input = bytearray()
+        self._on_gone(cast(Link, self))
+        self._handler.on_closed(self._error or error)
+
+    def data_received(self, data: bytes) -> None:
+        self._input += data
+        if not self._paused:
+            self._deliver()
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        if not self._paused and not self.closed:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused and not self.closed:
+            self._paused = False
+            self._transport.resume_reading()
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def abort(self) -> None:
+        self.closed = True
+        self._transport.abort()
+
+    def _resume(self) -> None:
+        if not self._paused and not self.closed:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Every whole frame of the input."""
+        while not self._paused and not self.closed and (frame := self._next_frame()) is not None:
+            self._error = deliver(cast(Link, self), self._handler, frame) or self._error
+
+    @abstractmethod
+    def _next_frame(self) -> memoryview | None:
+        """The next whole frame, taken off the input."""
+
+    def _take(self, start: int, end: int) -> bytearray:
+        """The input from `start` to `end`, and away with what stands before it."""
+        data = self._input
+        if len(data) == end:
+            self._input = bytearray()
+        elif end - start < COPY_BELOW_BYTES:
+            frame = data[start:end]
+            del data[:end]  # moves the start, copies nothing
+            return frame
+        else:
+            self._input = data[end:]
+            del data[end:]
+        del data[:start]
+        return data
+
+    def _refuse(self, reason: str) -> None:
+        logger.warning("closing the link to %s: %s", self.peer, reason)
+        self._error = ProtocolError(reason)
+        self.abort()

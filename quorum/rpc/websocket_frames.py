@@ -1,0 +1,125 @@
+"""Links of WebSocket frames (RFC 6455) over a connection whose handshake is done.
+
+aiohttp makes the handshake; then the connection's bytes come here, because its reader costs a
+future, a task's step and a loop iteration for every frame. One binary message is one frame, never
+fragmented, never compressed: the other end is a node. A client's frames are masked with the key 0,
+which changes nothing: masks keep scripts in browsers from fooling proxies, and here is neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from quorate.quorum.rpc.frame_link import FrameLink
+from quorate.quorum.seams import Accept, Buffer, Link
+
+BINARY, CLOSE, PING, PONG = 0x82, 0x88, 0x89, 0x8A  # each the first byte of a final frame
+TEXT = 0x81
+MASKED = 0x80
+MASK_BYTES = 4
+NO_MASK = bytes(MASK_BYTES)
+GOING_AWAY = (1001).to_bytes(2, "big")
+LARGEST_SHORT, SIZE_16, SIZE_64 = 125, 126, 127  # in the second byte: a size, or where it stands
+HEADER_16 = struct.Struct(">BBH")
+HEADER_64 = struct.Struct(">BBQ")
+
+
+class WebSocketLink(FrameLink):
+    def __init__(
+        self,
+        accept: Accept,
+        max_frame_bytes: int,
+        on_gone: Callable[[Link], None] = lambda link: None,
+        *,
+        masks: bool,
+    ) -> None:
+        super().__init__(accept, max_frame_bytes, on_gone)
+        self.gone = asyncio.get_running_loop().create_future()
+        self.keeper: asyncio.Task[None] | None = None  # owned: a loop refers to its tasks weakly
+        self._mask = NO_MASK if masks else b""
+        self._masked = MASKED if masks else 0
+        self._previous: asyncio.Protocol
+
+    def take_over(self, transport: asyncio.Transport) -> None:
+        """From the protocol that made the handshake; it is told when the connection is lost."""
+        self._previous = cast(asyncio.Protocol, transport.get_protocol())
+        transport.set_protocol(self)
+        self.connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+        self._previous.connection_lost(error)
+        super().connection_lost(error)
+
+    def send(self, *parts: Buffer) -> None:
+        if not self.closed:
+            self._write(BINARY, *parts)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._write(CLOSE, GOING_AWAY)
+            self.closed = True
+            self._transport.close()
+
+    def _write(self, first: int, *parts: Buffer) -> None:
+        size = sum(map(len, parts))
+        if size <= LARGEST_SHORT:
+            header = bytes((first, self._masked | size))
+        elif size < 1 << 16:
+            header = HEADER_16.pack(first, self._masked | SIZE_16, size)
+        else:
+            header = HEADER_64.pack(first, self._masked | SIZE_64, size)
+        self._transport.write(b"".join((header, self._mask, *parts)))
+
+    def _next_frame(self) -> memoryview | None:
+        while (found := self._next_message()) is not None:
+            first, payload = found
+            if first == BINARY:
+                return payload
+            self._control(first, payload)
+        return None
+
+    def _next_message(self) -> tuple[int, memoryview] | None:
+        data = self._input
+        if self.closed or len(data) < 2:
+            return None
+        first, second = data[0], data[1]
+        size, start = second & ~MASKED, 2
+        if size > LARGEST_SHORT:
+            header = HEADER_16 if size == SIZE_16 else HEADER_64
+            if len(data) < header.size:
+                return None
+            size, start = header.unpack_from(data)[2], header.size
+        if size > self._max_frame_bytes:
+            self._refuse(f"a frame of {size} bytes, allowed are 0 to {self._max_frame_bytes}")
+            return None
+        key = b""
+        if second & MASKED:
+            key = bytes(data[start : start + MASK_BYTES])
+            start += MASK_BYTES
+        if len(data) < start + size:
+            return None
+        payload = memoryview(self._take(start, start + size))
+        return first, unmasked(payload, key) if key != NO_MASK and key else payload
+
+    def _control(self, first: int, payload: memoryview) -> None:
+        if first == CLOSE:
+            self.abort()
+        elif first == PING:
+            self._write(PONG, payload)
+        elif first == TEXT:
+            self._refuse("a text message; frames are binary")
+        elif first != PONG:
+            self._refuse(f"a WebSocket frame that starts with {first:#x}: no whole binary message")
+
+
+def unmasked(payload: memoryview, key: bytes) -> memoryview:
+    """As foreign clients mask."""
+    size = len(payload)
+    mask = (key * (size // MASK_BYTES + 1))[:size]
+    plain = int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")
+    return memoryview(plain.to_bytes(size, "big"))
