@@ -27,6 +27,7 @@ COLUMNS: dict[str, str] = {
     "epoch": "int",  # of the controller that wrote it
     "timestamp": "timestamp",
     "timestamp_ms": "bigint",
+    "effective": "boolean",  # false: of a metadata transaction that came to nothing (KIP-868)
     "type": "string",
     "version": "int",
     "topic": "string",

@@ -77,7 +77,9 @@ def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordB
         passed = [head for head, kind in kinds.items() if kind and kind.name not in request.types]
         keep = ~np.isin(heads, passed)
         framed, heads = framed.chosen(keep), heads[keep]
-    if len(framed):
+    if (keep := framed.offset >= piece.first_offset).any():
+        if not keep.all():
+            framed, heads = framed.chosen(keep), heads[keep]
         try:
             yield _Rows(framed, request).read(heads, kinds).batch(piece)
         except pa.ArrowInvalid:  # text that is no UTF-8: the codecs name the record
@@ -208,6 +210,7 @@ class _Rows:
             "epoch": lambda: pa.array(framed.epoch, int64).cast(int32),
             "timestamp": lambda: pa.array(framed.timestamp_ms * 1000, ARROW_TYPES["timestamp"]),
             "timestamp_ms": lambda: pa.array(framed.timestamp_ms, int64),
+            "effective": lambda: pa.array(self._effective(piece)),
             "type": lambda: named(self._names, self._type),
             "version": lambda: pa.array(self._version, int64).cast(int32),
             "record": lambda: pa.array(self._json, pa.string()),
@@ -218,6 +221,16 @@ class _Rows:
             made["snapshot_index"] = lambda: pa.array(framed.offset, int64).cast(int32)
             made["epoch"] = lambda: pa.repeat(pa.scalar(snapshot.epoch, int32), count)
         return made
+
+    def _effective(self, piece: Slice) -> Mask:
+        framed = self._framed
+        effective: Mask = np.ones(len(framed), np.bool_)
+        for each in piece.undone:
+            first, end = np.searchsorted(framed.offset, (each.begin_offset, each.end_offset))
+            effective[first:end] = False
+        of_raft = [row for row, (_, is_control) in framed.special.items() if is_control]
+        effective[of_raft] = True
+        return effective
 
     def _array(self, name: str, kind: pa.DataType) -> pa.Array:
         column = self._columns.get(name)

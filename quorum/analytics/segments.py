@@ -1,8 +1,9 @@
 """A metadata log's files, cut into slices that are read independently of each other.
 
-A batch belongs to the slice in which its first byte lies. A slice that begins inside of a file
-finds its first batch by itself: the first place where a whole batch with a right CRC-32C begins. So
-planning only lists names and sizes, however large the log.
+A slice begins where the first pass (`first_pass.py`) saw a batch begin; a batch belongs to the
+slice in which its first byte lies. Should the log have been cut back and written anew since then, a
+slice finds its first batch by itself: the first place where a whole batch with a right CRC-32C
+begins.
 
 The log may be live: its size is taken once, and the last segment may end in a batch that is not
 whole (still being written, or torn by a crash and never acknowledged): what stands before it is
@@ -16,10 +17,19 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
 from quorate.quorum.analytics.errors import DamagedLog, NoMetadataLog
+from quorate.quorum.analytics.first_pass import (
+    FOREVER,
+    Border,
+    Undone,
+    overlapping,
+    pass_over,
+    undone,
+)
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
 from quorate.quorum.log.errors import CorruptBatch
@@ -27,7 +37,7 @@ from quorate.quorum.log.errors import CorruptBatch
 PARTITION_DIR = f"{METADATA_TOPIC}-0"
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-SLICE_BYTES = 8 << 20
+SLICE_BYTES = 4 << 20
 READ_AHEAD_BYTES = 1 << 16
 MAGIC_BYTE, MAGIC_AT = b"\x02", 16
 
@@ -48,6 +58,10 @@ class Slice:
     size_bytes: int  # of the file, when the slices were planned
     may_be_torn: bool = False
     snapshot: SnapshotId | None = None
+    first_offset: int = 0
+    end_offset: int = FOREVER  # exclusive
+    undone: tuple[Undone, ...] = ()
+    """Transactions without effect that reach into this slice."""
 
 
 def metadata_dir(directory: str) -> Path:
@@ -62,25 +76,66 @@ def metadata_dir(directory: str) -> Path:
     )
 
 
-def log_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
+def log_slices(
+    directory: Path, slice_bytes: int = SLICE_BYTES, *, from_offset: int = 0
+) -> list[Slice]:
+    """`from_offset`: records below it are left out."""
     segments = _named(directory, SEGMENT_NAME)
-    return [
-        Slice(str(path), start, min(start + slice_bytes, size), size, path == segments[-1])
-        for path in segments
-        for size in [path.stat().st_size]
-        for start in range(0, size, slice_bytes)
-    ]
+    passes = [pass_over(path, slice_bytes) for path in segments]
+    without_effect = undone(marker for each in passes for marker in each.markers)
+    slices: list[Slice] = []
+    for path, following, passed in zip_longest(segments, segments[1:], passes):
+        last = FOREVER if following is None else int(following.stem)
+        borders = passed.borders or [Border(0, int(path.stem))]
+        size = path.stat().st_size
+        ends = [*((each.position, each.base_offset) for each in borders[1:]), (size, last)]
+        slices += [
+            Slice(
+                str(path),
+                border.position,
+                end,
+                size,
+                may_be_torn=following is None,
+                first_offset=max(border.base_offset, from_offset),
+                end_offset=end_offset,
+                undone=overlapping(without_effect, border.base_offset, end_offset),
+            )
+            for border, (end, end_offset) in zip(borders, ends, strict=True)
+            if size and end_offset > from_offset
+        ]
+    return slices
 
 
-def snapshot_slices(directory: Path, *, only_base: bool) -> list[Slice]:
-    """`only_base`: the snapshot at which a log begins whose older segments were deleted."""
-    found = []
+def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
+    """Of every snapshot, or of the one with which the history begins."""
+    if only_base:
+        base = base_snapshot(directory)
+        return [] if base is None else [base]
+    slices = []
     for path in _named(directory, SNAPSHOT_NAME):
         end_offset, epoch = (int(part) for part in path.stem.split("-"))
         size = path.stat().st_size
-        if not only_base or 0 < end_offset == log_start_offset(directory):
-            found.append(Slice(str(path), 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
-    return found
+        slices.append(Slice(str(path), 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
+    return slices
+
+
+def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
+    """The whole known history: the log, or a snapshot and what of the log follows it."""
+    base = base_snapshot(directory)
+    if base is None or base.snapshot is None:
+        return log_slices(directory, slice_bytes)
+    from_offset = base.snapshot.end_offset
+    return [base, *log_slices(directory, slice_bytes, from_offset=from_offset)]
+
+
+def base_snapshot(directory: Path) -> Slice | None:
+    """What a log begins with whose older segments were deleted: the first snapshot that reaches
+    its first segment. It may end inside of that: Kafka deletes whole segments."""
+    start = log_start_offset(directory)
+    for piece in snapshot_slices(directory) if start else ():
+        if piece.snapshot is not None and piece.snapshot.end_offset >= start:
+            return piece
+    return None
 
 
 def log_start_offset(directory: Path) -> int:
@@ -106,7 +161,8 @@ def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
                 return
             if position >= piece.end:
                 return
-            yield header, window.data, position - piece.start
+            if header.last_offset >= piece.first_offset:
+                yield header, window.data, position - piece.start
             position += header.size_bytes
 
 

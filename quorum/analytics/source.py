@@ -20,6 +20,7 @@ from quorate.quorum.analytics.errors import BadOption
 from quorate.quorum.analytics.segments import (
     SLICE_BYTES,
     Slice,
+    history_slices,
     log_slices,
     metadata_dir,
     snapshot_slices,
@@ -71,9 +72,12 @@ class MetadataLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         directory = metadata_dir(self.directory)
-        slices = log_slices(directory, self.slice_bytes)
-        if self.include:
-            slices += snapshot_slices(directory, only_base=self.include == "base")
+        if self.include == "base":
+            slices = history_slices(directory, self.slice_bytes)
+        else:
+            slices = log_slices(directory, self.slice_bytes)
+        if self.include == "snapshots":
+            slices += snapshot_slices(directory)
         return [SlicePartition(piece) for piece in slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

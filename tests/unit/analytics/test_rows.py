@@ -69,6 +69,7 @@ def test_a_change_says_only_what_changed(tmp_path: Path) -> None:
         "offset": 17,
         "epoch": 1,
         "timestamp_ms": START_MS + 6000,
+        "effective": True,
         "type": "PARTITION_CHANGE_RECORD",
         "version": 1,
         "topic_id": "QUFBQUFBQUFBQUFBQUFBQQ",

@@ -1,0 +1,142 @@
+"""What one task cannot see from its range of the log: found once, before the work is divided.
+
+A pass over the headers of batches, a few hundred nanoseconds each: where ranges can begin, and
+which records belong to a metadata transaction that was aborted or never ended (KIP-868). No header
+tells that a batch holds a marker; but a marker has bytes that can be searched for, so that hardly
+any other batch is looked into. Bytes that make no sense end the pass over their segment: whether
+they are a torn end or damage is for the task that reads them.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from quorate.quorum.log.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    MAGIC,
+    MIN_LENGTH,
+    PREFIX_BYTES,
+    read_header,
+    records_of,
+)
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.metadata.framing import FRAME_VERSION
+from quorate.quorum.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+
+BEGIN, END, ABORT = (
+    record.API_KEY
+    for record in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+)
+MARKER = re.compile(bytes((FRAME_VERSION,)) + b"[" + bytes((BEGIN, END, ABORT)) + b"][\0-\x0f]")
+MAGIC_AT, ATTRIBUTES_LOW_AT = 16, 22
+FOREVER = 2**63 - 1
+WINDOW_BYTES = 8 << 20
+_PREFIX = struct.Struct(">qi")
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Where a range of a segment begins: at the first byte of a batch."""
+
+    position: int
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A transaction without effect: its records and markers, but nothing that Raft itself wrote in
+    between. `end_offset` is exclusive."""
+
+    begin_offset: int
+    end_offset: int
+
+
+class Pass:
+    """Over one segment."""
+
+    def __init__(self, range_bytes: int) -> None:
+        self.borders: list[Border] = []
+        """About `range_bytes` apart."""
+        self.markers: list[tuple[int, int]] = []
+        """Offset and type."""
+        self._range_bytes = range_bytes
+        self._border = 0
+
+    def over(self, data: bytes, base: int) -> int:
+        """`data` stands at `base` in the segment and begins with a batch. Returns how much of it
+        was whole batches, -1 when the pass ends there."""
+        size = len(data)
+        searched = (found.start() for found in MARKER.finditer(data))
+        candidate = next(searched, size)
+        position = 0
+        while position + HEADER_BYTES <= size:
+            base_offset, length = _PREFIX.unpack_from(data, position)
+            if length < MIN_LENGTH or data[position + MAGIC_AT] != MAGIC:
+                return -1
+            end = position + PREFIX_BYTES + length
+            if end > size:
+                break
+            if base + position >= self._border:
+                self.borders.append(Border(base + position, base_offset))
+                self._border += self._range_bytes
+            if candidate < end or data[position + ATTRIBUTES_LOW_AT] & CODEC_MASK:
+                try:
+                    self.markers += _markers(data[position:end])
+                except CorruptBatch:
+                    return -1
+                while candidate < end:
+                    candidate = next(searched, size)
+            position = end
+        return position
+
+
+def pass_over(path: Path, range_bytes: int) -> Pass:
+    """Ranges are cut to be of about one size, at most `range_bytes`."""
+    size = path.stat().st_size
+    count = max(1, -(-size // range_bytes))
+    passed = Pass(-(-size // count))
+    base, rest = 0, b""
+    with open(path, "rb") as file:
+        while more := file.read(WINDOW_BYTES):
+            data = rest + more
+            used = passed.over(data, base)
+            if used < 0:
+                break
+            base, rest = base + used, data[used:]
+    return passed
+
+
+def _markers(batch: bytes) -> Iterator[tuple[int, int]]:
+    header = read_header(batch)
+    if header.attributes & CONTROL:
+        return
+    for record in records_of(batch, 0, header):
+        if record.value is not None and MARKER.match(record.value):
+            yield record.offset, record.value[1]
+
+
+def undone(markers: Iterable[tuple[int, int]]) -> list[Undone]:
+    """Of all markers of a log in order: the transactions that no END follows."""
+    ordered = list(markers)
+    return [
+        Undone(offset, FOREVER if following is None else following[0] + (following[1] == ABORT))
+        for (offset, kind), following in zip_longest(ordered, ordered[1:])
+        if kind == BEGIN and (following is None or following[1] != END)
+    ]
+
+
+def overlapping(ranges: Sequence[Undone], first_offset: int, end_offset: int) -> tuple[Undone, ...]:
+    return tuple(
+        each for each in ranges if each.begin_offset < end_offset and first_offset < each.end_offset
+    )
