@@ -102,20 +102,6 @@ async def connect(
             raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
         raise
     assert isinstance(socket, _ClientWebSocket)
-<<<<<<< HEAD
-    link = WebSocketLink(socket, socket.transport)
-    link.reader = asyncio.get_running_loop().create_task(_read(link, accept(link), socket, session))
-    link.reader.add_done_callback(raise_failure)
-    return link
-
-
-async def _read(
-    link: WebSocketLink,
-    handler: LinkHandler,
-    socket: _ClientWebSocket,
-    session: aiohttp.ClientSession,
-) -> None:
-=======
     link = WebSocketLink(accept, max_frame_bytes, masks=True)
     link.take_over(socket.transport)
     link.keeper = asyncio.get_running_loop().create_task(_keep(link, session, socket.response))
@@ -126,14 +112,9 @@ async def _keep(
     link: WebSocketLink, session: aiohttp.ClientSession, response: aiohttp.ClientResponse
 ) -> None:
     """aiohttp closes the connection as soon as nothing refers to its own objects."""
->>>>>>> 76a530c (wip)
     try:
         await link.gone
     finally:
-<<<<<<< HEAD
-        socket.response.close()
-=======
         link.abort()
         response.close()
->>>>>>> 76a530c (wip)
         await session.close()
