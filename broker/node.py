@@ -17,6 +17,7 @@ from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.node_port import node_port
+from quorate.broker.readiness import broker_reasons
 from quorate.broker.replication.alter_partition_sender import AlterPartitionSender
 from quorate.broker.replication.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.replication.replica_manager import ReplicaManager
@@ -26,6 +27,7 @@ from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settin
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -33,9 +35,8 @@ from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES
-from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
+from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
 
@@ -72,8 +73,8 @@ class BrokerNode:
         self.groups = GroupCoordinator(
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
         )
-        self.services = Services(
         self.connections = Connections(seams.clock, ConnectionLimits.of(config))
+        self.services = Services(
             config=config,
             clock=seams.clock,
             cluster_id=core.cluster_id,
@@ -83,8 +84,8 @@ class BrokerNode:
             producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
             suspects=self.suspects,
             groups=self.groups,
-        )
             connections=self.connections,
+        )
         self.lifecycle: BrokerLifecycle | None = None
         self._listeners: dict[str, Listener] = {}
         self._applying = False
@@ -93,6 +94,7 @@ class BrokerNode:
         core.followers.role.append(self._role_changed)
         core.followers.links.append(self.client.links_changed)
         core.followers.image.append(self._image_changed)
+        core.watch.not_ready.append(lambda: broker_reasons(core, self.lifecycle))
 
     # --- life
 
@@ -110,7 +112,10 @@ class BrokerNode:
             each: {Wire.KAFKA: self._once_serving(client_port(self.services, each.name).accept)}
             for each in config.listeners.client
         }
-        accepts = {**ports, replication: node_port(node, self.replicas.fetch_as_replica)}
+        accepts = {
+            **ports,
+            replication: node_port(node, self.replicas.fetch_as_replica, self.core.watch.accept),
+        }
         for listener, accept in accepts.items():
             address = Address(listener.host, listener.port)
             self._listeners[listener.name] = await seams.transport.listen(
@@ -174,10 +179,10 @@ class BrokerNode:
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
             self.suspects.image_changed(delta)
-        if self.lifecycle is None:
-            return
             if delta.configs:
                 self._reconfigure(image)
+        if self.lifecycle is None:
+            return
         self.lifecycle.metadata_replayed(image.last.offset)
         me = delta.brokers.get(self.core.me.id)
         if me is not None and me.new is not None and me.new.fenced:
@@ -188,19 +193,19 @@ class BrokerNode:
             self._applying = True
             self.replicas.apply(self.core.image, None)
             self.groups.apply(self.core.image, None)
+            self._reconfigure(self.core.image)
             self.replicas.when_settled(self._serve)
         elif state is State.SHUTTING_DOWN:
-            self._reconfigure(self.core.image)
             self._shut_down.set()
 
-    def _serve(self) -> None:
-        assert self.lifecycle is not None
     def _reconfigure(self, image: MetadataImage) -> None:
         """The brokers' dynamic configs, which work while the node runs (topics' defaults are the
         replica manager's)."""
         config = self.core.config
         self.connections.limits = ConnectionLimits.of({**config, **dynamic_settings(config, image)})
 
+    def _serve(self) -> None:
+        assert self.lifecycle is not None
         self._serving = True
         self.lifecycle.logs_loaded()
 

@@ -1,4 +1,5 @@
-"""The port that only other nodes use: followers' Fetch in Kafka's framing, and probes.
+"""The port that only other nodes use: followers' Fetch in Kafka's framing, and probes; and those
+who watch (`quorum/watch`).
 
 A controller that probes this port learns that the process lives from the connection alone; no
 messages of nodes are served here.
@@ -33,7 +34,9 @@ class _Nobody:
     def on_peer_down(self, channel: Channel) -> None: ...
 
 
-def node_port(settings: NodeSettings, fetch: FetchAsReplica) -> Mapping[Wire, Accept]:
+def node_port(
+    settings: NodeSettings, fetch: FetchAsReplica, watch: Accept
+) -> Mapping[Wire, Accept]:
     def handle(context: RequestContext, body: memoryview) -> None:
         def respond(error: int, session_id: int, partitions: Sequence[FetchedPartition]) -> None:
             context.respond_raw(
@@ -45,4 +48,8 @@ def node_port(settings: NodeSettings, fetch: FetchAsReplica) -> Mapping[Wire, Ac
         fetch(parse_fetch_request(body, context.version), respond)
 
     kafka = KafkaServer({}, settings.clock, raw_handlers={ApiKey.FETCH: handle})
-    return {Wire.KAFKA: kafka.accept, Wire.NODE: NodeServer(settings, _Nobody()).accept}
+    return {
+        Wire.KAFKA: kafka.accept,
+        Wire.NODE: NodeServer(settings, _Nobody()).accept,
+        Wire.HTTP: watch,
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,7 @@ class ControllerNode:
         core.followers.committed.append(self._committed)
         core.followers.image.append(self._image_changed)
         core.followers.resigned.append(self._resigned.set)
+        core.watch.not_ready.append(self._not_ready)
 
     async def start(self) -> None:
         """Listening when it returns; the core is started by whoever made it."""
@@ -125,6 +126,10 @@ class ControllerNode:
             task.cancel()
         for listener in self._listeners:
             await listener.close()
+
+    def _not_ready(self) -> Iterator[str]:
+        if self.core.replica.raft.role is Role.LEADER and not self.shell.active:
+            yield "it leads the quorum and is not the active controller yet"
 
     # What the metadata replica goes through
 

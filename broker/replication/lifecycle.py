@@ -77,6 +77,8 @@ class BrokerLifecycle:
     ) -> None:
         self.state = State.NOT_RUNNING
         self.broker_epoch = -1
+        self.heard_ms = 0
+        """When a controller last answered a heartbeat without an error."""
         self._clock = clock
         self._random = random
         self._controller = controller
@@ -205,6 +207,7 @@ class BrokerLifecycle:
             self._retry()
             return
         self._failures = 0
+        self.heard_ms = self._clock.now_ms()
         self._advance(response)
         if self._over():
             return

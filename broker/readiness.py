@@ -1,0 +1,34 @@
+"""Why a broker is not ready: clients should be sent to it only while it serves and is not fenced.
+
+A broker cut off from the controllers cannot see that it was fenced; from the time on at which that
+may have happened it does not count as ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.broker.replication.lifecycle import BrokerLifecycle, State
+from quorate.quorum.node_core import NodeCore
+
+
+def broker_reasons(core: NodeCore, lifecycle: BrokerLifecycle | None) -> Iterator[str]:
+    if lifecycle is None or lifecycle.broker_epoch < 0:
+        yield "the broker is not registered yet"
+        return
+    if lifecycle.state is not State.RUNNING:
+        yield f"the broker is {lifecycle.state.value}"
+    broker = core.image.brokers.get(core.me.id)
+    if broker is None or broker.epoch < lifecycle.broker_epoch:
+        yield "the broker has not replayed its own registration yet"
+    elif broker.epoch > lifecycle.broker_epoch:
+        yield "another process has registered as this broker"
+    elif broker.fenced:
+        yield "the broker is fenced"
+    silent_ms = core.seams.clock.now_ms() - lifecycle.heard_ms
+    timeout_ms = core.config["broker.session.timeout.ms"]
+    if lifecycle.state is State.RUNNING and silent_ms > timeout_ms:
+        yield (
+            f"no controller has answered a heartbeat for {silent_ms} ms "
+            f"(broker.session.timeout.ms is {timeout_ms}): it may be fenced"
+        )

@@ -1,0 +1,97 @@
+"""HTTP GET by path: how a node answers those who watch it.
+
+A handler is a coroutine from query parameters to a response, one task per request, cancelled when
+the client goes. At most MAX_OPEN requests are under way; the next is told to come back. A handler
+that fails is answered 500 and logged: what only watches must not stop what it watches, which is
+the one place where an unexpected exception does not end the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import parse_qsl
+
+from quorate.quorum.rpc.http import HttpResponse, refusal
+from quorate.quorum.seams import Link
+
+MAX_OPEN = 64
+MAX_PARAMETERS = 32
+JSON = "application/json"
+
+Query = Mapping[str, str]
+HttpHandler = Callable[[Query], Awaitable[HttpResponse]]
+
+logger = logging.getLogger("quorate.watch")
+
+
+class BadQuery(Exception):
+    """What the client asks for is not possible; the message names the parameter and the rule."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def json_response(value: object, status: int = 200) -> HttpResponse:
+    return HttpResponse(json.dumps(value).encode() + b"\n", JSON, status)
+
+
+class Endpoints:
+    def __init__(self, handlers: Mapping[str, HttpHandler]) -> None:
+        self.open = 0
+        self._handlers = handlers
+
+    def accept(self, link: Link) -> Exchange:
+        """The Accept of `Wire.HTTP`."""
+        return Exchange(self, link)
+
+    async def answer(self, target: str) -> HttpResponse:
+        path, _, query = target.partition("?")
+        handler = self._handlers.get(path)
+        if handler is None:
+            return refusal(404, f"no {path} here; there are {', '.join(self._handlers)}")
+        if self.open > MAX_OPEN:
+            return refusal(503, f"{MAX_OPEN} requests are under way; come back later")
+        try:
+            return await handler(parameters(query))
+        except BadQuery as error:
+            return refusal(error.status, str(error))
+        except Exception:
+            logger.exception("GET %s failed", path)
+            return refusal(500, "failed; the node's log says why")
+
+
+def parameters(query: str) -> Query:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError as error:
+        raise BadQuery(f"the query cannot be read: {error}") from None
+    return dict(pairs)
+
+
+class Exchange:
+    """The LinkHandler of one GET."""
+
+    def __init__(self, endpoints: Endpoints, link: Link) -> None:
+        self._endpoints = endpoints
+        self._link = link
+        self._task: asyncio.Task[None] | None = None
+        endpoints.open += 1
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._task is None:
+            target = bytes(frame).decode("utf-8", "replace")
+            self._task = asyncio.get_running_loop().create_task(self._answer(target))
+
+    def on_closed(self, error: Exception | None) -> None:
+        self._endpoints.open -= 1
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _answer(self, target: str) -> None:
+        response = await self._endpoints.answer(target)
+        self._link.send(response.encoded())
+        self._link.close()

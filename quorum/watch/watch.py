@@ -1,0 +1,74 @@
+"""What one node shows of itself to those who watch: /healthz, /readyz, /metrics, /v1/changes.
+
+Every node has one, behind the same port that nodes use; each of its roles adds its reasons for not
+being ready and its metrics. All is read from the node's objects when somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.watch.changes import Changes
+from quorate.quorum.watch.endpoints import Endpoints, Query, json_response
+
+if TYPE_CHECKING:
+    from quorate.quorum.node_core import NodeCore
+
+Reasons = Callable[[], Iterator[str]]
+
+
+class Watch:
+    def __init__(self, core: NodeCore) -> None:
+        self.not_ready: list[Reasons] = [lambda: metadata_reasons(core)]
+        self._core = core
+        changes = Changes(core.log, lambda: core.replica.raft.high_watermark)
+        core.followers.committed.append(changes.committed)
+        self._endpoints = Endpoints(
+            {
+                "/healthz": self._healthz,
+                "/readyz": self._readyz,
+                "/v1/changes": changes.get,
+            }
+        )
+        self.accept = self._endpoints.accept
+
+    async def _healthz(self, query: Query) -> HttpResponse:
+        """That it is answered says most of it: the process lives and its loop runs."""
+        clock = self._core.seams.clock
+        asked_ms = clock.now_ms()
+        await asyncio.sleep(0)
+        found = {**self._who(), "loop_ms": clock.now_ms() - asked_ms}
+        if self._core.failed:
+            return json_response({"status": "failed", **found}, 503)
+        return json_response({"status": "ok", **found})
+
+    async def _readyz(self, query: Query) -> HttpResponse:
+        reasons = [reason for reasons in self.not_ready for reason in reasons()]
+        found = {"ready": not reasons, **self._who(), "reasons": reasons}
+        return json_response(found, 503 if reasons else 200)
+
+    def _who(self) -> dict[str, object]:
+        core = self._core
+        return {
+            "node_id": core.me.id,
+            "roles": list(core.config.roles),
+            "cluster_id": core.cluster_id,
+        }
+
+
+def metadata_reasons(core: NodeCore) -> Iterator[str]:
+    """Every node: it must know the quorum's leader and have replayed what is committed."""
+    if core.failed:
+        yield "the node has failed"
+    if core.replica.raft.leader_id == NO_NODE:
+        yield "no leader of the metadata quorum is known"
+    high_watermark = core.replica.raft.high_watermark
+    if high_watermark <= core.log.start_offset:
+        yield "no metadata record is known to be committed yet"
+    behind = high_watermark - core.committed_image.position
+    if behind > 0:
+        yield f"{behind} committed metadata records are not replayed yet"

@@ -1,0 +1,199 @@
+"""/healthz, /readyz and /v1/changes of a real node, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopic, CreateTopicsRequest
+from quorate.quorum.watch import changes
+from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
+from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
+from tests.unit.watch.node import Node, get, made, running, until
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def create_topic(node: Node, name: str, partitions: int = 2) -> None:
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
+    answer = await node.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=1000))
+    assert [each.error_code for each in answer.topics] == [0]
+
+
+async def test_a_node_is_ready_on_both_ports_once_it_serves(tmp_path: Path) -> None:
+    async with made(tmp_path / "node") as node:
+        health = await get(node.node_address, "/healthz")
+        assert (health.status, health.json["status"]) == (200, "ok")
+        early = await node.get("/readyz")
+        assert early.status == 503
+        assert early.json["ready"] is False
+        assert "no leader of the metadata quorum is known" in early.json["reasons"]
+        assert "the broker is not registered yet" in early.json["reasons"]
+        node.core.start()
+        await until(lambda: node.broker.running)
+        for address in (node.node_address, node.controller_address):
+            ready = await get(address, "/readyz")
+            assert (ready.status, ready.json["reasons"]) == (200, [])
+            assert ready.json["roles"] == ["broker", "controller"]
+            assert ready.headers["Content-Type"] == "application/json"
+
+
+async def test_a_broker_that_may_be_fenced_is_not_ready(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        assert node.broker.lifecycle is not None
+        node.broker.lifecycle.heard_ms -= 60_001
+        answer = await node.get("/readyz")
+        assert answer.status == 503
+        assert "it may be fenced" in answer.json["reasons"][0]
+
+
+async def test_a_path_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    async with made(tmp_path / "node") as node:
+        answer = await node.get("/health")
+        assert answer.status == 404
+        assert b"/healthz, /readyz, " in answer.body
+
+
+async def test_changes_are_paged_and_tell_their_causes(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        await create_topic(node, "orders")
+        end = node.core.replica.raft.high_watermark
+        whole = await node.get("/v1/changes?from=0&limit=10000")
+        assert whole.status == 200
+        assert [each["offset"] for each in whole.lines][:end] == list(range(end))
+        first = whole.lines[0]
+        assert first["type"] == "LEADER_CHANGE"
+        assert first["record"]["leaderId"] == 1
+        created = [each for each in whole.lines if each["type"] == "PARTITION_RECORD"]
+        assert [each["cause"] for each in created] == ["topic-created"] * 2
+        assert created[0]["record"]["replicas"] == [1]
+        assert created[0]["epoch"] == 1
+        assert created[0]["timestamp_ms"] > 1_500_000_000_000
+
+        paged, offset = [], 0
+        while offset < end:
+            page = await node.get(f"/v1/changes?from={offset}&limit=3")
+            assert 0 < len(page.lines) <= 3
+            paged += page.lines
+            offset = int(page.headers[NEXT_OFFSET])
+            assert offset == paged[-1]["offset"] + 1
+        assert paged[:end] == whole.lines[:end]
+
+        only = await node.get("/v1/changes?types=TOPIC_RECORD,REGISTER_BROKER_RECORD")
+        assert [each["type"] for each in only.lines] == ["REGISTER_BROKER_RECORD", "TOPIC_RECORD"]
+        assert int(only.headers[NEXT_OFFSET]) >= end
+
+
+async def test_one_answer_reads_a_bounded_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "SLICE_BYTES", 1)
+    monkeypatch.setattr(changes, "MAX_READ_BYTES", 1)
+    async with running(tmp_path / "node") as node:
+        await create_topic(node, "orders", 20)
+        page = await node.get("/v1/changes?from=0&types=TOPIC_RECORD")
+        assert page.lines == []
+        assert 0 < int(page.headers[NEXT_OFFSET]) < node.core.replica.raft.high_watermark
+
+
+async def test_who_waits_hears_of_the_next_change(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        end = node.core.replica.raft.high_watermark
+        waiting = asyncio.create_task(node.get(f"/v1/changes?from={end}&wait_ms={MAX_WAIT_MS}"))
+        epoch = node.core.image.brokers[1].epoch
+        await node.ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
+        answer = await waiting
+        assert answer.lines[0]["offset"] == end
+        end = node.core.replica.raft.high_watermark
+        nothing = await node.get(f"/v1/changes?from={end}&wait_ms=1&types=TOPIC_RECORD")
+        assert (nothing.status, nothing.lines) == (200, [])
+
+
+WRONG = [
+    ("from=x", "from='x' is not a whole number from 0"),
+    ("from=-1", "from='-1' is not"),
+    ("from=" + "9" * 40, "is not a whole number"),
+    ("from=1000000", "above the high watermark"),
+    ("limit=0", f"limit='0' is not a whole number from 1 to {MAX_LIMIT}"),
+    (f"limit={MAX_LIMIT + 1}", "limit="),
+    (f"wait_ms={MAX_WAIT_MS + 1}", "wait_ms="),
+    ("types=TOPIC", "types: 'TOPIC' is no type of record"),
+    ("offset=3", "no parameter 'offset'"),
+    ("&".join(f"a{n}=" for n in range(100)), "the query cannot be read"),
+]
+
+
+async def test_what_is_asked_wrongly_is_said(tmp_path: Path) -> None:
+    async with made(tmp_path / "node") as node:
+        for query, said in WRONG:
+            answer = await node.get(f"/v1/changes?{query}")
+            assert (query, answer.status) == (query, 400)
+            assert said in answer.body.decode()
+
+
+async def test_what_only_a_snapshot_holds_is_gone(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        node.core.log.start_offset = 2
+        answer = await node.get("/v1/changes?from=1")
+        assert answer.status == 410
+        assert b"starts at 2" in answer.body
+        assert (await node.get("/v1/changes")).lines[0]["offset"] == 2
+
+
+class FakeLink:
+    """What an Exchange uses of a Link."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.done = asyncio.Event()
+
+    def send(self, *parts: bytes) -> None:
+        self.sent += parts
+
+    def close(self) -> None:
+        self.done.set()
+
+
+async def exchanged(endpoints: Endpoints, target: bytes) -> bytes:
+    link = FakeLink()
+    exchange = endpoints.accept(link)  # type: ignore[arg-type]
+    exchange.on_frame(memoryview(target))
+    await link.done.wait()
+    exchange.on_closed(None)
+    return link.sent[0]
+
+
+async def test_a_handler_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(query: Query) -> HttpResponse:
+        raise ZeroDivisionError
+
+    with caplog.at_level(logging.ERROR):
+        answer = await exchanged(Endpoints({"/x": broken}), b"/x?a=b")
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert "GET /x failed" in caplog.text
+
+
+async def test_no_more_requests_than_allowed_are_under_way() -> None:
+    async def slow(query: Query) -> HttpResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def fast(query: Query) -> HttpResponse:
+        raise BadQuery("gone", 410)
+
+    endpoints = Endpoints({"/slow": slow, "/fast": fast})
+    open_ = [endpoints.accept(FakeLink()) for _ in range(MAX_OPEN)]  # type: ignore[arg-type]
+    for each in open_:
+        each.on_frame(memoryview(b"/slow"))
+    assert (await exchanged(endpoints, b"/fast")).startswith(b"HTTP/1.1 503 ")
+    for each in open_:
+        each.on_closed(None)
+    assert endpoints.open == 0
+    assert (await exchanged(endpoints, b"/fast")).startswith(b"HTTP/1.1 410 ")
