@@ -22,6 +22,7 @@ class Lazy:
 
 COMMANDS = {
     "broker-api-versions": Lazy("broker_api_versions", "What each broker's port serves."),
+    "chaos": Lazy("chaos.command", "Rehearse a failure; the exit status is the verdict."),
     "cluster": Lazy("cluster", "The cluster's id; taking a broker's registration away."),
     "configs": Lazy("configs", "Describe and alter the configs of topics and brokers."),
     "console-consumer": Lazy("console_consumer", "Print the records of a topic."),
@@ -31,7 +32,7 @@ COMMANDS = {
     "demo": Lazy("demo.command", "Kill a leader and the controller under load; verify.", True),
     "down": Lazy("up", "Stop a cluster that `up` started."),
     "dump-log": Lazy("dump_log", "Print what is in log segments, snapshots and indexes."),
-    "features": Lazy("features", "Which features the cluster has, in which versions."),
+    "features": Lazy("feature_updates", "Feature levels: which there are; raise or lower them."),
     "get-offsets": Lazy("get_offsets", "Where partitions begin, end, or were at a time."),
     "history": Lazy("history", "What happened: Spark over the metadata log."),
     "leader-election": Lazy("leader_election", "Elect preferred leaders, or unclean ones."),

@@ -62,6 +62,11 @@ class Brokers:
         self._refreshing = asyncio.Lock()
         self._refreshed = 0
 
+    @property
+    def known(self) -> list[int]:
+        """Brokers that were alive by some answer."""
+        return sorted(self._addresses)
+
     def leader(self, partition: int) -> int:
         """-1: none."""
         known = self.leaders.get(partition)

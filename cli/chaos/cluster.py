@@ -76,6 +76,20 @@ class LocalCluster:
         admin.close()
         check(answer.topics[0].error_code, answer.topics[0].error_message)
 
+    def delete_topic(self, topic: str) -> None:
+        admin = self.admin()
+        answer = admin.change(
+            topics.DeleteTopicsRequest(
+                topics=(topics.DeleteTopicState(name=topic),),
+                topic_names=(topic,),
+                timeout_ms=admin.timeout_ms,
+            ),
+            topics.DeleteTopicsResponse,
+            lambda answer: [each.error_code for each in answer.responses],
+        )
+        admin.close()
+        check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
+
     def leaders(self, topic: str) -> dict[int, int]:
         admin = self.admin()
         (described,) = admin.metadata([topic]).topics

@@ -7,7 +7,7 @@ default and allowed value. `loader.py` reads files by them; `actions.py` carries
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 ROLES = ("leader", "controller", "victim")
@@ -187,6 +187,11 @@ class Scenario:
     workload: Workload
     expect: Expected
     variants: tuple[Variant, ...]
+
+    def with_partitions(self, partitions: int | None) -> Scenario:
+        if partitions is None:
+            return self
+        return replace(self, workload=replace(self.workload, partitions=partitions))
 
     @property
     def needs_faults(self) -> bool:

@@ -50,7 +50,9 @@ class Spell:
 
 
 @dataclass(slots=True)
-class _Open:
+class Open:
+    """A spell that lasts."""
+
     what: str
     start_ms: int
     cause: str
@@ -63,10 +65,16 @@ class Track:
     """Spells of many subjects: one ends where the next begins."""
 
     spells: list[Spell] = field(default_factory=list)
-    _open: dict[int, _Open] = field(default_factory=dict)
+    _open: dict[int, Open] = field(default_factory=dict)
 
-    def now(self, subject: int) -> _Open | None:
+    def now(self, subject: int) -> Open | None:
         return self._open.get(subject)
+
+    def open(self) -> dict[int, str]:
+        return {subject: each.what for subject, each in self._open.items()}
+
+    def open_spells(self) -> dict[int, Open]:
+        return dict(self._open)
 
     def begin(
         self,
@@ -79,7 +87,7 @@ class Track:
         epoch: int = -1,
     ) -> None:
         self.end(subject, ms)
-        self._open[subject] = _Open(what, ms, cause, leader, epoch)
+        self._open[subject] = Open(what, ms, cause, leader, epoch)
 
     def end(self, subject: int, ms: int) -> None:
         was = self._open.pop(subject, None)

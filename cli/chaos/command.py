@@ -1,0 +1,174 @@
+"""`quorate chaos`: the commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from quorate.cli.chaos.cluster import LocalCluster
+from quorate.cli.chaos.loader import ScenarioError, load, ready_made
+from quorate.cli.chaos.run import Plan, rehearse
+from quorate.cli.chaos.scenario import Scenario, Variant
+from quorate.cli.chaos.verdict import Result
+from quorate.cli.chaos.view import View, verdict_lines
+from quorate.cli.client.options import format_option
+from quorate.cli.cluster_dir import alive
+from quorate.cli.errors import Refused
+from quorate.cli.server import pair_of
+
+TERMINATED = 143
+
+
+@click.group()
+def chaos() -> None:
+    """Rehearse a failure on real processes, with a verdict."""
+
+
+@chaos.command("list")
+@format_option
+def list_(output: str) -> None:
+    """The scenarios that come with Quorate."""
+    scenarios = [load(name) for name in ready_made()]
+    if output == "json":
+        rows = [
+            {"name": each.name, "title": each.title, "variants": [v.name for v in each.variants]}
+            for each in scenarios
+        ]
+        click.echo(json.dumps(rows))
+        return
+    for each in scenarios:
+        click.echo(f"{each.name:<20}{each.title}")
+        if len(each.variants) > 1:
+            for variant in each.variants:
+                click.echo(f"{'':<20}  --variant {variant.name}: {variant.title}")
+
+
+@chaos.command()
+@click.argument("scenario")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A cluster of `quorate up` [--faults]; default: one of its own, removed afterwards.",
+)
+@click.option("--variant", help="Only this one; default: all, in turn.")
+@click.option(
+    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="For a cluster of its own."
+)
+@click.option("--partitions", type=click.IntRange(1, 2000), help="Instead of the scenario's.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
+@click.option("--keep", is_flag=True, help="Keep the directory of a cluster of its own.")
+@format_option
+def run(
+    scenario: str,
+    directory: Path | None,
+    variant: str | None,
+    overrides: tuple[str, ...],
+    partitions: int | None,
+    html: Path | None,
+    keep: bool,
+    output: str,
+) -> None:
+    """Hurt a cluster while clients write and read; is anything acknowledged lost?
+
+    SCENARIO is a name of `quorate chaos list`, or a .toml file. The exit status is the verdict: 0
+    good, 1 bad.
+    """
+    try:
+        loaded = load(scenario).with_partitions(partitions)
+    except ScenarioError as error:
+        raise Refused(str(error)) from None
+    if directory is not None and overrides:
+        raise click.UsageError("--override is for a cluster of its own, not with --dir")
+    signal.signal(signal.SIGTERM, terminated)
+    view = View(sys.stdout if output == "text" else None)
+    view.line(loaded.title if loaded.about == "-" else f"{loaded.title}. {loaded.about}")
+    played = chosen(loaded, variant)
+    if directory is not None:
+        result = on_existing(loaded, played, directory, view)
+    else:
+        result = on_its_own(loaded, played, overrides, keep, view)
+    if html is not None:
+        from quorate.cli.chaos.page import render
+
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(render(result), encoding="utf-8")
+    if output == "json":
+        click.echo(json.dumps(result.as_json()))
+    for line in verdict_lines(result):
+        view.line(line)
+    raise SystemExit(0 if result.good else 1)
+
+
+def terminated(*_: object) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
+def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
+    if name is None:
+        return scenario.variants
+    found = tuple(each for each in scenario.variants if each.name == name)
+    if not found:
+        known = ", ".join(each.name for each in scenario.variants)
+        raise click.UsageError(f"--variant: value {name!r} must be one of {known}")
+    return found
+
+
+def on_existing(
+    scenario: Scenario, variants: tuple[Variant, ...], directory: Path, view: View
+) -> Result:
+    cluster = LocalCluster(directory)
+    if not cluster.directory.file.exists():
+        raise Refused(f"{directory}: there is no cluster here (no cluster.json)")
+    nodes = (*cluster.entry["controllers"], *cluster.entry["brokers"])
+    down = [str(node["id"]) for node in nodes if not alive(node["pid"])]
+    if down:
+        raise Refused(f"{directory}: a rehearsal begins with all nodes up; down: {', '.join(down)}")
+    faults = all(cluster.directory.faults_socket(node["id"]).exists() for node in nodes)
+    if scenario.needs_faults and not faults:
+        raise Refused(
+            f"{directory}: {scenario.name} needs nodes whose faults can be ruled: start them by "
+            f"`quorate up --faults --dir {directory}`"
+        )
+    cluster = LocalCluster(directory, faults=faults)
+    topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
+    try:
+        return asyncio.run(rehearse(Plan(scenario, variants, topic), cluster, view))
+    finally:
+        cluster.delete_topic(topic)
+
+
+def on_its_own(
+    scenario: Scenario,
+    variants: tuple[Variant, ...],
+    overrides: tuple[str, ...],
+    keep: bool,
+    view: View,
+) -> Result:
+    root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
+    cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
+    shape = scenario.cluster
+    options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
+    config = {**shape.config, **dict(pair_of(each) for each in overrides)}
+    options += [f"--override={name}={value}" for name, value in config.items()]
+    try:
+        took_s = cluster.start(*options)
+        shown = f"{shape.controllers} controllers and {shape.brokers} brokers"
+        view.line(f"{'':>10}  {shown}, ready after {took_s:.1f} s")
+        plan = Plan(scenario, variants, "chaos")
+        return asyncio.run(rehearse(plan, cluster, view))
+    finally:
+        cluster.stop()
+        if keep:
+            click.echo(f"kept: {root}", err=True)
+        else:
+            shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,53 @@
+"""The rehearsal's end of the nodes' fault sockets (`quorum/faults/control.py`)."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from quorate.cli.cluster_dir import ClusterDir
+from quorate.cli.errors import Refused
+
+TIMEOUT_S = 5.0
+HEARTBEAT = "BrokerHeartbeatRequest"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSockets:
+    """Blocks for a moment; a node's loop answers at once."""
+
+    directory: ClusterDir
+
+    def drop(self, node_id: int, message: str) -> None:
+        self._ask(node_id, {"rules": {"drop": [message]}})
+
+    def hold(self, node_id: int, peers: list[int]) -> None:
+        self._ask(node_id, {"rules": {"hold": peers}})
+
+    def heal(self, node_id: int) -> None:
+        self._ask(node_id, {"rules": {}})
+
+    def last_heartbeat_ms(self, node_id: int) -> int:
+        """Wall time."""
+        sent: int = self._ask(node_id, {})["last_sent_ms"][HEARTBEAT]
+        return sent
+
+    def _ask(self, node_id: int, request: dict[str, Any]) -> dict[str, Any]:
+        path = self.directory.faults_socket(node_id)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+                link.settimeout(TIMEOUT_S)
+                link.connect(str(path))
+                link.sendall(json.dumps(request).encode() + b"\n")
+                with link.makefile("rb") as lines:
+                    answer: dict[str, Any] = json.loads(lines.readline())
+        except (OSError, ValueError) as error:
+            raise Refused(
+                f"{path}: node {node_id} does not answer ({error}); this step needs a cluster "
+                "started by `quorate up --faults`"
+            ) from None
+        if "error" in answer:
+            raise Refused(f"node {node_id}: {answer['error']}")
+        return answer

@@ -1,0 +1,271 @@
+"""A rehearsal's page: one file of HTML that needs nothing else, light or dark as the reader's
+system is.
+
+Style and script are those of `quorate history report`. Every lane lies on one axis of time: what
+was done to nodes, who led each partition, and when clients could not write to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from quorate.cli.chaos.page_lanes import Scale, lane
+from quorate.cli.chaos.timeline import ACTIVE, CUT, DEAD, FENCED, MUTED, SERVING, Event, Spell
+from quorate.cli.chaos.verdict import Outage, Result
+from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
+from quorate.quorum.metadata.causes import DOCS
+
+MAX_LANES = 1000
+DENSE_FROM_LANES = 40
+COLOURS = 10
+STATES = {
+    SERVING: "in service",
+    ACTIVE: "active controller",
+    FENCED: "fenced",
+    MUTED: "heartbeats lost",
+    CUT: "cut off from controllers",
+    DEAD: "down",
+}
+OVER = (MUTED, CUT)
+"""Drawn over what the cluster thinks of the node meanwhile."""
+
+OWN_STYLE = """
+:root { --good:#2f7d3b; --ok:#8cc295; --quiet:#b9bec5; --silent:#d99a1b; --silent2:#f3dca8;
+  --active:#2b6cb0; --down:#5b6068; }
+@media (prefers-color-scheme: dark) { :root { --good:#72c480; --ok:#3f7a4a; --quiet:#4a5058;
+  --silent:#e2ad45; --silent2:#5f4a1c; --active:#5b95d3; --down:#a3a9b2; } }
+.card.good b { color:var(--good); }
+.scale { position:relative; }
+.marks { position:absolute; left:var(--label); right:0; top:20px; bottom:0; pointer-events:none; }
+.marks b { position:absolute; top:0; bottom:0; width:1px; background:var(--soft); opacity:.45; }
+.marks b.fault { background:var(--lost); opacity:.75; }
+.marks b.fenced { background:var(--silent); opacity:.9; }
+.axis span { color:var(--soft); }
+.s-serving { background:var(--ok); } .s-active { background:var(--active); }
+.s-fenced { background:var(--quiet); } .s-dead { background:var(--down); z-index:2; }
+.track i.s-muted, .track i.s-cut { top:58%; z-index:2; border-left:0; background:
+  repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
+.s-serving, .s-fenced { color:var(--fg); } .s-dead { color:var(--panel); }
+.two .track { height:86%; background:none; }
+.two .track i { bottom:40%; }
+.two .track i.up, .two .track i.lost { top:66%; bottom:0; border-left:0; }
+.two .track i.up { background:var(--ok); z-index:0; }
+.dense .two .track i { border-left:0; }
+td.v { font-weight:600; color:var(--good); } tr.bad td.v { color:var(--lost); }
+.notes { max-width:60rem; }
+"""
+
+
+def render(result: Result) -> str:
+    scale = Scale(max(result.duration_ms, 1))
+    body = "".join(
+        (
+            _head(result),
+            _checks(result),
+            _nodes(result, scale),
+            _partitions(result, scale),
+            _availability(result),
+            _timeline(result.timeline),
+        )
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(result.title)}: {result.verdict}</title>"
+        f"<style>{STYLE}{OWN_STYLE}</style></head>"
+        f"<body>{body}<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _head(result: Result) -> str:
+    evidence, compared = result.evidence, result.evidence.compared
+    longest = max((each.duration_ms for each in evidence.outages), default=0)
+    waited = sum(1 for ms in result.unavailable_ms().values() if ms)
+    cards = (
+        ("verdict", result.verdict.upper(), "good" if result.good else "bad"),
+        ("records acknowledged", f"{compared.acknowledged:,}", ""),
+        ("lost", f"{compared.lost.count:,}", "bad" if compared.lost.count else "good"),
+        ("duplicated", f"{compared.doubled.count:,}", "bad" if compared.doubled.count else "good"),
+        ("longest wait of a writer", f"{longest:,} ms", ""),
+        (f"of {result.partitions:,} partitions waited", f"{waited:,}", ""),
+        *(
+            (
+                f"session of broker {each.node} after a heartbeat",
+                f"{each.after_ms:,} ms",
+                "",
+            )
+            for each in evidence.expiries
+        ),
+    )
+    shown = "".join(
+        f'<div class="card {css}"><b>{value}</b>{label}</div>' for label, value, css in cards
+    )
+    began = datetime.fromtimestamp(result.started_wall_ms / 1000, UTC)
+    about = "" if result.about == "-" else f"{escape(result.about)}<br>"
+    variants = ", ".join(map(escape, result.variants))
+    return (
+        f"<h1>{escape(result.title)}</h1><p class='soft notes'>{about}"
+        f"<code>quorate chaos run {escape(result.scenario)}</code> ({variants}), "
+        f"{began:%Y-%m-%d %H:%M:%S} UTC, {result.duration_ms / 1000:.1f} s</p>"
+        f"<div class=cards>{shown}</div>"
+    )
+
+
+def _checks(result: Result) -> str:
+    rows = [
+        f'<tr class="{"" if check.good else "bad"}"><td class=v>{"ok" if check.good else "BAD"}'
+        f"</td><td>{escape(check.name)}</td><td>{escape(check.text)}</td></tr>"
+        for check in result.checks
+    ]
+    return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'what was found'), rows)}"
+
+
+def _nodes(result: Result, scale: Scale) -> str:
+    by_node: dict[int, list[Spell]] = {}
+    for spell in result.nodes:
+        by_node.setdefault(spell.subject, []).append(spell)
+    controllers = {spell.subject for spell in result.nodes if spell.what == ACTIVE}
+    lanes = []
+    for node, spells in sorted(by_node.items()):
+        role = "broker" if any(each.what in (SERVING, FENCED) for each in spells) else "controller"
+        boxes = [_node_box(spell, scale) for spell in spells]
+        lanes.append(lane(f"{role} {node}", boxes))
+    used = {spell.what for spell in result.nodes} | ({ACTIVE} if controllers else set())
+    keys = "".join(
+        f'<span class=key><i class="s-{state}" {_hatched(state)}></i>{text}</span>'
+        for state, text in STATES.items()
+        if state in used
+    )
+    return (
+        f"<h2>Nodes</h2><div class=bar>{keys}</div><div class=chart><div class=scale>"
+        f"{scale.axis()}{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
+    )
+
+
+def _hatched(state: str) -> str:
+    colours = "var(--silent) 0 5px,var(--silent2) 5px 8px"
+    style = f'style="background:repeating-linear-gradient(45deg,{colours})"'
+    return style if state in OVER else ""
+
+
+def _node_box(spell: Spell, scale: Scale) -> str:
+    text = STATES[spell.what]
+    lasted = f"{spell.start_ms / 1000:.3f} s to {spell.end_ms / 1000:.3f} s"
+    title = f"node {spell.subject}: {text}\n{lasted}\n{DOCS.get(spell.cause) or spell.cause}"
+    label = "" if spell.what in OVER or spell.end_ms - spell.start_ms < scale.end_ms / 20 else text
+    return scale.box(spell.start_ms, spell.end_ms, f"s-{spell.what}", title, label)
+
+
+def _partitions(result: Result, scale: Scale) -> str:
+    leaders: dict[int, list[Spell]] = {}
+    for spell in result.evidence.leadership:
+        leaders.setdefault(spell.subject, []).append(spell)
+    outages: dict[int, list[Outage]] = {}
+    for outage in result.evidence.outages:
+        outages.setdefault(outage.partition, []).append(outage)
+    colours = _colours(result.evidence.leadership)
+    shown = range(min(result.partitions, MAX_LANES))
+    lanes = [
+        lane(
+            f"partition {partition}",
+            [
+                *(_leader_box(spell, scale, colours) for spell in leaders.get(partition, ())),
+                scale.box(0, scale.end_ms, "up", f"partition {partition}: writes are acknowledged"),
+                *(_outage_box(outage, scale) for outage in outages.get(partition, ())),
+            ],
+            "two",
+        )
+        for partition in shown
+    ]
+    dense = " dense" if len(lanes) > DENSE_FROM_LANES else ""
+    cut = f"<p class=soft>The first {MAX_LANES:,} are shown.</p>" * (result.partitions > MAX_LANES)
+    keys = "".join(
+        f'<span class=key><i class="{colour}"></i>led by broker {broker}</span>'
+        for broker, colour in colours.items()
+    )
+    return (
+        "<h2>Partitions: who led them, and when clients could not write</h2><div class=bar>"
+        '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
+        'data-filters="#lanes .lane[data-name]">'
+        "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
+        f'{keys}<span class=key><i class="s-serving"></i>clients write</span>'
+        '<span class=key><i class="lost"></i>no leader; or clients wait</span></div>'
+        f'{cut}<div class=chart><div class="scale{dense}" id=lanes>{scale.axis()}'
+        f"{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
+    )
+
+
+def _colours(leadership: Sequence[Spell]) -> dict[int, str]:
+    brokers = sorted({spell.leader for spell in leadership if spell.leader >= 0})
+    return {broker: f"b{index % COLOURS}" for index, broker in enumerate(brokers)}
+
+
+def _leader_box(spell: Spell, scale: Scale, colours: Mapping[int, str]) -> str:
+    who = f"broker {spell.leader}" if spell.leader >= 0 else "no leader"
+    title = (
+        f"partition {spell.subject}: {who}, leader epoch {spell.epoch}\n"
+        f"from {spell.start_ms / 1000:.3f} s for {spell.end_ms - spell.start_ms:,} ms\n"
+        f"{DOCS.get(spell.cause) or spell.cause}"
+    )
+    css = colours.get(spell.leader, "lost")
+    return scale.box(spell.start_ms, spell.end_ms, css, title)
+
+
+def _outage_box(outage: Outage, scale: Scale) -> str:
+    title = (
+        f"partition {outage.partition}: a write waited {outage.duration_ms:,} ms\n"
+        f"from {outage.start_ms / 1000:.3f} s"
+    )
+    return scale.box(outage.start_ms, outage.end_ms, "lost", title)
+
+
+def _availability(result: Result) -> str:
+    whole_ms = max(result.duration_ms, 1)
+    longest: dict[int, int] = {}
+    for outage in result.evidence.outages:
+        longest[outage.partition] = max(longest.get(outage.partition, 0), outage.duration_ms)
+    by_length = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
+    rows = []
+    for partition, ms in by_length[:MAX_LANES]:
+        share, at_once = min(100.0, 100 * ms / whole_ms), longest.get(partition, 0)
+        rows.append(
+            f"<tr><td class=n data-v={partition}>{partition}</td>"
+            f"<td class=n data-v={ms}>{ms:,} ms</td>"
+            f"<td class=n data-v={at_once}>{at_once:,} ms</td>"
+            f'<td data-v="{ms}"><span class=meter><i style="width:{share:.2f}%"></i></span>'
+            f"{100 - share:.2f} %</td></tr>"
+        )
+    heads = ("#partition", "#could not be written", "#at once", "available")
+    return f"<h2>Availability as clients saw it</h2>{_table('availability', heads, rows)}"
+
+
+def _timeline(timeline: Sequence[Event]) -> str:
+    return (
+        "<h2>Timeline</h2><div class=bar><input type=search placeholder='filter events' "
+        "aria-label='filter events' data-filters='#timeline tbody tr'></div>"
+        + _table("timeline", ("#s", "node", "what", "why"), list(_event_rows(timeline)))
+    )
+
+
+def _event_rows(timeline: Sequence[Event]) -> Iterator[str]:
+    for event in timeline:
+        node = "" if event.node is None else event.node
+        cause = f'<td title="{escape(DOCS.get(event.cause, ""))}">{escape(event.cause)}</td>'
+        css = "bad" if event.kind == "fault" else ""
+        yield (
+            f'<tr class="{css}"><td class=n data-v={event.ms}>{event.ms / 1000:.3f}</td>'
+            f"<td>{node}</td><td>{escape(event.what)}</td>{cause}</tr>"
+        )
+
+
+def _table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
+    shown = "".join(
+        f"<th class=n>{head[1:]}</th>" if head.startswith("#") else f"<th>{head}</th>"
+        for head in heads
+    )
+    return (
+        f"<div class=frame><table id={name}><thead><tr>{shown}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

@@ -1,0 +1,64 @@
+"""Lanes of a rehearsal's page: boxes placed by percent on one axis of time. Pure text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from quorate.cli.chaos.timeline import Event
+
+STEPS_MS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 300_000)
+MAX_TICKS = 12
+MARKED = ("fault", "fenced", "unfenced", "controller")
+"""Kinds of events that are drawn through all lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    end_ms: int
+
+    def percent(self, ms: int) -> float:
+        return min(max(ms * 100.0 / max(self.end_ms, 1), 0.0), 100.0)
+
+    def box(self, start_ms: int, end_ms: int, css: str, title: str, label: object = "") -> str:
+        left = self.percent(start_ms)
+        width = max(self.percent(end_ms) - left, 0.0)
+        return (
+            f'<i class="{css}" style="left:{left:.3f}%;width:{width:.3f}%" '
+            f'title="{escape(title)}">{escape(str(label))}</i>'
+        )
+
+    def axis(self) -> str:
+        step = next((each for each in STEPS_MS if self.end_ms / each <= MAX_TICKS), STEPS_MS[-1])
+        ticks = "".join(
+            f'<em style="left:{self.percent(at):.3f}%">{seconds(at)}</em>'
+            for at in range(0, self.end_ms + 1, step)
+        )
+        return f'<div class="lane axis"><span>seconds</span><div class=track>{ticks}</div></div>'
+
+    def marks(self, events: Iterable[Event]) -> str:
+        lines = "".join(
+            f'<b class="{event.kind}" style="left:{self.percent(event.ms):.3f}%" '
+            f'title="{escape(event_title(event))}"></b>'
+            for event in events
+            if event.kind in MARKED
+        )
+        return f"<div class=marks>{lines}</div>"
+
+
+def lane(name: str, boxes: Sequence[str], css: str = "", about: str = "") -> str:
+    return (
+        f'<div class="lane {css}" data-name="{escape(name)}"><span title="{escape(about or name)}">'
+        f"{escape(name)}</span><div class=track>{''.join(boxes)}</div></div>"
+    )
+
+
+def seconds(ms: int) -> str:
+    return f"{ms / 1000:g}"
+
+
+def event_title(event: Event) -> str:
+    node = "" if event.node is None else f"node {event.node} "
+    cause = f" ({event.cause})" if event.cause else ""
+    return f"{event.ms / 1000:.3f} s: {node}{event.what}{cause}"

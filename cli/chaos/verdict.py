@@ -1,0 +1,206 @@
+"""From what was found to a verdict. Pure.
+
+A rehearsal is good when every check is, and when it showed something: something was acknowledged,
+and whoever was silent was refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from quorate.cli.chaos.comparison import Faults, Verdict
+from quorate.cli.chaos.scenario import Expected
+from quorate.cli.chaos.timeline import Event, Spell
+
+GRACE_MS = 250
+"""Followers that have not heard of the new leader yet may still confirm the old one's records; the
+new leader then has them too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """How long a silent broker's session lasted after its last heartbeat."""
+
+    node: int
+    timeout_ms: int
+    last_heartbeat_ms: int
+    fenced_ms: int
+    cause: str
+
+    @property
+    def after_ms(self) -> int:
+        return self.fenced_ms - self.last_heartbeat_ms
+
+
+@dataclass(slots=True, kw_only=True)
+class Pinned:
+    """What a client saw that stayed with one broker."""
+
+    node: int
+    from_ms: int
+    until_ms: int = 0
+    acknowledged: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    successes: list[tuple[int, int]] = field(default_factory=list)
+    """(partition, when the batch was sent)."""
+    diverged: int = 0
+    """Records in its log that the new leaders did not have, when it was heard again."""
+
+    def late(self, leadership: Sequence[Spell]) -> list[tuple[int, int]]:
+        """Successes for what was sent when somebody else led."""
+        return [
+            (partition, ms)
+            for partition, ms in self.successes
+            for spell in leadership
+            if spell.subject == partition
+            and spell.start_ms + GRACE_MS < ms <= spell.end_ms
+            and spell.leader != self.node
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    partition: int
+    start_ms: int
+    end_ms: int
+
+    @property
+    def duration_ms(self) -> int:
+        return self.end_ms - self.start_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    good: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    compared: Verdict
+    sent: int
+    read_along: int
+    taken_back: int
+    different_replicas: Sequence[int]
+    failures: Sequence[str]
+    unmet: Sequence[str]
+    expiries: Sequence[Expiry]
+    pinned: Sequence[Pinned]
+    outages: Sequence[Outage]
+    leadership: Sequence[Spell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    scenario: str
+    title: str
+    about: str
+    variants: Sequence[str]
+    partitions: int
+    evidence: Evidence
+    checks: Sequence[Check]
+    timeline: Sequence[Event]
+    nodes: Sequence[Spell]
+    started_wall_ms: int
+    duration_ms: int
+
+    @property
+    def good(self) -> bool:
+        return all(check.good for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        return "good" if self.good else "bad"
+
+    def unavailable_ms(self) -> dict[int, int]:
+        found = dict.fromkeys(range(self.partitions), 0)
+        for outage in self.evidence.outages:
+            found[outage.partition] += outage.duration_ms
+        return found
+
+    def refused(self) -> dict[str, int]:
+        """What a client heard that stayed with a broker, by error."""
+        return dict(sorted(sum((each.refused for each in self.evidence.pinned), Counter()).items()))
+
+    def as_json(self) -> dict[str, Any]:
+        evidence, compared = self.evidence, self.evidence.compared
+        return {
+            "scenario": self.scenario,
+            "variants": list(self.variants),
+            "verdict": self.verdict,
+            "checks": [asdict(check) for check in self.checks],
+            "sent": evidence.sent,
+            "acknowledged": compared.acknowledged,
+            "read": compared.read,
+            "lost": compared.lost.count,
+            "duplicated": compared.doubled.count,
+            "out_of_order": compared.reordered.count,
+            "changed": compared.changed.count + compared.moved.count,
+            "refused": self.refused(),
+            "sessions": [{**asdict(each), "after_ms": each.after_ms} for each in evidence.expiries],
+            "truncated": sum(each.diverged for each in evidence.pinned),
+            "unavailable_ms": {str(key): ms for key, ms in self.unavailable_ms().items()},
+            "duration_ms": self.duration_ms,
+            "timeline": [
+                {"ms": each.ms, "what": each.what, "node": each.node, "cause": each.cause}
+                for each in self.timeline
+            ],
+        }
+
+
+def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    compared = evidence.compared
+    yield Check("steps", not evidence.unmet, "; ".join(evidence.unmet) or "every step was met")
+    something = compared.acknowledged > 0
+    text = f"{compared.acknowledged:,} records acknowledged, {compared.lost.count:,} lost"
+    yield Check("lost", something and not compared.lost.count, text + example(compared.lost))
+    for name, faults in (
+        ("duplicated", compared.doubled),
+        ("out of order", compared.reordered),
+        ("changed", compared.changed),
+        ("at another offset", compared.moved),
+    ):
+        yield Check(name, not faults.count, f"{faults.count:,} {name}{example(faults)}")
+    text = f"{evidence.read_along:,} records read meanwhile, {evidence.taken_back:,} taken back"
+    yield Check("taken back", not evidence.taken_back, text)
+    different = ", ".join(map(str, evidence.different_replicas))
+    text = f"replicas differ: partitions {different}" if different else "all replicas are equal"
+    yield Check("replicas", not different, text)
+    text = "; ".join(evidence.failures[:3]) or "producers met passing errors only"
+    yield Check("producers", not evidence.failures, text)
+    for expiry in evidence.expiries:
+        yield expired(expiry, expected.expiry_tolerance_ms)
+    for pinned in evidence.pinned:
+        yield refused(pinned, evidence.leadership)
+    longest = max((each.duration_ms for each in evidence.outages), default=0)
+    text = f"no partition waited longer than {longest:,} ms (allowed: "
+    good = longest <= expected.max_unavailable_ms
+    yield Check("availability", good, f"{text}{expected.max_unavailable_ms:,} ms)")
+
+
+def expired(expiry: Expiry, tolerance_ms: int) -> Check:
+    good = abs(expiry.after_ms - expiry.timeout_ms) <= tolerance_ms
+    text = (
+        f"broker {expiry.node} was fenced {expiry.after_ms:,} ms after its last heartbeat "
+        f"({expiry.cause}; broker.session.timeout.ms is {expiry.timeout_ms:,}, tolerance "
+        f"{tolerance_ms:,} ms)"
+    )
+    return Check("session", good, text)
+
+
+def refused(pinned: Pinned, leadership: Sequence[Spell]) -> Check:
+    late = pinned.late(leadership)
+    errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(pinned.refused.items()))
+    text = (
+        f"broker {pinned.node}, while it did not lead, acknowledged {len(late):,} batches of the "
+        f"client that stayed with it, and refused with {errors or 'nothing'}"
+    )
+    return Check("refused", not late and bool(pinned.refused), text)
+
+
+def example(faults: Faults) -> str:
+    return f": {faults.examples[0]}" if faults.examples else ""

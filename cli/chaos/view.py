@@ -1,0 +1,78 @@
+"""A rehearsal as it goes on, on a terminal: a line per event, and one line that is redrawn."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.timeline import Event
+from quorate.cli.chaos.verdict import Result
+
+STATUS_PERIOD_S = 0.2
+CLEAR_LINE = "\r\x1b[K"
+MAX_WAITING_SHOWN = 6
+WAITING_S = 0.2
+
+
+@dataclass(slots=True)
+class View:
+    """Events go to `out` (None: nowhere), the redrawn line to a terminal only."""
+
+    out: TextIO | None
+    terminal: TextIO = sys.stderr
+    _redrawn: bool = False
+    _last: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
+
+    def say(self, event: Event) -> None:
+        self.line(event_text(event))
+
+    def line(self, text: str) -> None:
+        if self.out is None:
+            return
+        self.clear()
+        print(text, file=self.out, flush=True)
+
+    def status(self, ms: int, ledger: Ledger) -> None:
+        if not self.terminal.isatty():
+            return
+        now_s = time.monotonic()
+        last_s, confirmed = self._last
+        rate = (ledger.confirmed - confirmed) / max(0.001, now_s - last_s)
+        self._last = now_s, ledger.confirmed
+        waiting = [
+            partition
+            for partition, at_s in sorted(ledger.confirmed_s.items())
+            if now_s - at_s > WAITING_S
+        ]
+        shown = ", ".join(map(str, waiting[:MAX_WAITING_SHOWN]))
+        more = ", ..." if len(waiting) > MAX_WAITING_SHOWN else ""
+        wait = f"; waiting: partitions {shown}{more}" if waiting else ""
+        text = f"{ms / 1000:8.1f} s  {ledger.confirmed:,} acknowledged, {rate:,.0f}/s{wait}"
+        print(f"{CLEAR_LINE}{text}", end="", file=self.terminal, flush=True)
+        self._redrawn = True
+
+    def clear(self) -> None:
+        if self._redrawn:
+            print(CLEAR_LINE, end="", file=self.terminal, flush=True)
+            self._redrawn = False
+
+
+def event_text(event: Event) -> str:
+    node = "" if event.node is None else f"node {event.node}"
+    cause = f" ({event.cause})" if event.cause else ""
+    return f"{event.ms / 1000:8.3f} s  {node:<8}{event.what}{cause}"
+
+
+def verdict_lines(result: Result) -> Iterator[str]:
+    for check in result.checks:
+        yield f"{'ok' if check.good else 'BAD':>10}  {check.text}"
+    longest = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
+    worst = [f"{partition}: {ms:,} ms" for partition, ms in longest[:MAX_WAITING_SHOWN] if ms]
+    if worst:
+        yield f"{'':>10}  unavailable in all, by partition: {', '.join(worst)}"
+    word = "GOOD: nothing acknowledged was lost" if result.good else "BAD"
+    yield f"   verdict  {word} ({result.scenario}, {result.duration_ms / 1000:.1f} s)"
