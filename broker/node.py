@@ -27,6 +27,7 @@ from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settin
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -34,7 +35,6 @@ from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
 

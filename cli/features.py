@@ -1,11 +1,13 @@
-"""`quorate features`: kafka-features' describe."""
+"""`quorate features`: kafka-features' describe; its changes are in `feature_updates.py`."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
+from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -20,54 +22,60 @@ LEVELS = (
 
 
 @click.group()
-def features() -> None:
-    """Which features the cluster has, in which versions."""
+@cluster_options(controllers=True)
+@click.pass_context
+def features(context: click.Context, /, **cluster: Any) -> None:
+    """Which features the cluster has, in which versions.
+
+    Where the cluster is may be said before the operation, as in Kafka, or after it."""
+    context.obj = cluster
+
+
+def given(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The options of an operation, over those of the group."""
+    outer = click.get_current_context().obj
+    return {name: outer[name] if value is None else value for name, value in cluster.items()}
 
 
 @features.command()
 @cluster_options(controllers=True)
 @format_option
-def describe(
-    bootstrap_server: str | None,
-    bootstrap_controller: str | None,
-    command_config: str | None,
-    timeout_s: float | None,
-    output: str,
-) -> None:
+def describe(output: str, **cluster: Any) -> None:
     """Supported and finalized versions."""
-    with connected(
-        bootstrap_server=bootstrap_server,
-        bootstrap_controller=bootstrap_controller,
-        command_config=command_config,
-        timeout_s=timeout_s,
-    ) as admin:
-        request = ApiVersionsRequest(
-            client_software_name="quorate-cli", client_software_version="1"
-        )
-        answer = admin.ask(request, ApiVersionsResponse)
-    finalized = {each.name: each.max_version_level for each in answer.finalized_features}
-    supported = sorted(answer.supported_features, key=lambda each: each.name)
+    with connected(**given(cluster)) as admin:
+        epoch, supported, finalized = feature_levels(admin)
     if output == "json":
         rows = [
             {
-                "feature": each.name,
-                "min": each.min_version,
-                "max": each.max_version,
-                "finalized": finalized.get(each.name, 0),
+                "feature": name,
+                "min": low,
+                "max": high,
+                "finalized": finalized.get(name, 0),
             }
-            for each in supported
+            for name, (low, high) in supported.items()
         ]
-        click.echo(json.dumps({"epoch": answer.finalized_features_epoch, "features": rows}))
+        click.echo(json.dumps({"epoch": epoch, "features": rows}))
         return
-    epoch = answer.finalized_features_epoch
-    for each in supported:
+    for name, (low, high) in supported.items():
         click.echo(
-            f"Feature: {each.name}"
-            f"\tSupportedMinVersion: {level_text(each.name, each.min_version)}"
-            f"\tSupportedMaxVersion: {level_text(each.name, each.max_version)}"
-            f"\tFinalizedVersionLevel: {level_text(each.name, finalized.get(each.name, 0))}"
+            f"Feature: {name}"
+            f"\tSupportedMinVersion: {level_text(name, low)}"
+            f"\tSupportedMaxVersion: {level_text(name, high)}"
+            f"\tFinalizedVersionLevel: {level_text(name, finalized.get(name, 0))}"
             f"\tEpoch: {epoch if epoch >= 0 else '-'}"
         )
+
+
+def feature_levels(admin: Admin) -> tuple[int, dict[str, tuple[int, int]], dict[str, int]]:
+    """The epoch, the supported lowest and highest levels, and the finalized ones, by name."""
+    request = ApiVersionsRequest(client_software_name="quorate-cli", client_software_version="1")
+    answer = admin.ask(request, ApiVersionsResponse)
+    supported = sorted(answer.supported_features, key=lambda each: each.name)
+    return (
+        answer.finalized_features_epoch,
+        {each.name: (each.min_version, each.max_version) for each in supported},
+        {each.name: each.max_version_level for each in answer.finalized_features},
+    )
 
 
 def level_text(feature: str, level: int) -> str:

@@ -11,17 +11,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.handshake import Peer
-from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
+from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Link, LinkHandler
@@ -44,6 +46,7 @@ RULED = (
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
     ApiKey.UNREGISTER_BROKER,
+    ApiKey.UPDATE_FEATURES,
 )
 # What the client is told, and what it tells a forwarding broker.
 REFUSALS = {
@@ -60,6 +63,7 @@ class ControllerPort:
         handlers: dict[int, Callable[[RequestContext, Any], None]] = {
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
+            ApiKey.SASL_HANDSHAKE: no_sasl,
         }
         for key in RULED:
             handlers[key] = self._direct

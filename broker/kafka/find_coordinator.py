@@ -1,5 +1,5 @@
 """FindCoordinator (10): the leader of the group's partition of __consumer_offsets, which is created
-when the first group is looked for; and SaslHandshake (17), which finds nothing."""
+when the first group is looked for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-)
-from quorate.quorum.rpc.kafka.schemas.sasl_handshake import (
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
@@ -84,10 +80,4 @@ def nowhere(key: str, error: ErrorCode, message: str | None = None) -> Coordinat
         port=-1,
         error_code=error,
         error_message=error.message if message is None else message,
-    )
-
-
-def no_mechanism(context: RequestContext, request: SaslHandshakeRequest) -> None:
-    context.respond(
-        SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=())
     )

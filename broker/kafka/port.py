@@ -9,9 +9,10 @@ from typing import Any
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.config_resources import ConfigResourcesHandler
 from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
 from quorate.broker.kafka.fetch import FetchHandler
-from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler, no_mechanism
+from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
 from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwarding_handler
 from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_members import GroupMembersHandler
@@ -24,10 +25,12 @@ from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.suspects import Suspects
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.rpc.kafka.api_versions import SUPPORTED_FEATURES, ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connections import Connections
+from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.seams import Clock
 
@@ -81,7 +84,8 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.DESCRIBE_LOG_DIRS: logs.describe_log_dirs,
         ApiKey.DESCRIBE_PRODUCERS: logs.describe_producers,
         ApiKey.DESCRIBE_CLIENT_QUOTAS: no_quotas,
-        ApiKey.SASL_HANDSHAKE: no_mechanism,
+        ApiKey.SASL_HANDSHAKE: no_sasl,
+        ApiKey.LIST_CONFIG_RESOURCES: ConfigResourcesHandler(image).handle,
         **group_handlers(services),
     }
     raw: dict[int, Callable[[RequestContext, memoryview], None]] = {

@@ -42,6 +42,7 @@ from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.controller.timetable import Task, Timetable
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
+from quorate.quorum.controller.update_features import update_features
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
@@ -61,6 +62,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteTopicsRequest,
 )
 from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.rpc.kafka.schemas.update_features import UpdateFeaturesRequest
 from quorate.quorum.seams import Random
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
@@ -77,6 +79,7 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,
     ListPartitionReassignmentsRequest: list_partition_reassignments,
     UnregisterBrokerRequest: unregister_broker,
+    UpdateFeaturesRequest: update_features,
 }
 
 

@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quorate.config.key import Value
+from quorate.quorum.metadata.image import METADATA_VERSION
+
+SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}
+"""3.3-IV3 to 4.1-IV1; whatever else Kafka has is not finalized before it works here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,4 +32,8 @@ class ControllerSettings:
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
     """This node's typed default of each topic key (`quorate.config.topic_keys.topic_defaults`)."""
     features: Mapping[str, int] = field(default_factory=lambda: {"metadata.version": 27})
-    """What the bootstrap records finalize, and the highest level that `supported` allows."""
+    """What the bootstrap records finalize."""
+    supported_features: Mapping[str, tuple[int, int]] = field(
+        default_factory=lambda: dict(SUPPORTED_FEATURES)
+    )
+    """This controller's lowest and highest level of each feature."""

@@ -21,8 +21,6 @@ from quorate.quorum.rpc.kafka.schemas.api_versions import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
-SUPPORTED_FEATURES = {"metadata.version": (7, 27)}
-"""3.3-IV3 to 4.1-IV1; whatever else Kafka has is not finalized before it works here."""
 NAMED_SINCE = 3
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -201,9 +201,11 @@ APIS: dict[int, Api] = {
         _api(ApiKey.OFFSET_DELETE, "group_offsets", (0, 0), NEVER_FLEXIBLE),
         _api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "client_quotas", (0, 1), 1),
         _api(ApiKey.DESCRIBE_QUORUM, "cluster", (0, 2), 0),
+        _api(ApiKey.UPDATE_FEATURES, "update_features", (0, 2), 0),
         _api(ApiKey.DESCRIBE_CLUSTER, "cluster", (0, 2), 0),
         _api(ApiKey.DESCRIBE_PRODUCERS, "describe_producers", (0, 0), 0),
         _api(ApiKey.UNREGISTER_BROKER, "unregister_broker", (0, 0), 0),
+        _api(ApiKey.LIST_CONFIG_RESOURCES, "list_config_resources", (0, 1), 0),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "cluster", (0, 0), 0),
     )
 }

@@ -15,6 +15,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     reassignments,
     topics,
     unregister_broker,
+    update_features,
 )
 from quorate.quorum.rpc.kafka.wire import Message
 
@@ -123,6 +124,10 @@ def _unregister_broker(request: Message, error: ErrorCode, text: str) -> Message
     return unregister_broker.UnregisterBrokerResponse(error_code=error, error_message=text)
 
 
+def _update_features(request: Message, error: ErrorCode, text: str) -> Message:
+    return update_features.UpdateFeaturesResponse(error_code=error, error_message=text)
+
+
 FAILURES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
@@ -134,4 +139,5 @@ FAILURES: dict[int, Failure] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
     ApiKey.UNREGISTER_BROKER: _unregister_broker,
+    ApiKey.UPDATE_FEATURES: _update_features,
 }

@@ -1,0 +1,120 @@
+"""UpdateFeatures: the cluster's feature levels, raised or lowered by an administrator (KIP-584,
+KIP-778).
+
+All or nothing. A level must be one that every broker and this controller support. It is lowered
+only when that is asked for, and metadata.version only past levels that did not change what the
+metadata log holds: nothing here rewrites the log, so an unsafe downgrade is refused as in Kafka.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.result import RequestRefused, Result
+from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+CHANGED_THE_LOG = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
+"""Levels of metadata.version that came with new records or fields (3.3-IV3 to 4.0-IV1)."""
+FAILED = "The update failed for all features since the following feature had an error: "
+
+
+class UpgradeType(enum.IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
+    records = []
+    for update in request.feature_updates:
+        try:
+            check(context, update)
+        except RequestRefused as refused:
+            return Result(
+                response=UpdateFeaturesResponse(
+                    error_code=refused.error, error_message=FAILED + refused.message
+                )
+            )
+        if update.max_version_level != context.image.features.get(update.feature, 0):
+            records.append(
+                FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+            )
+    response = UpdateFeaturesResponse(
+        results=tuple(
+            UpdatableFeatureResult(feature=each.feature) for each in request.feature_updates
+        )
+    )
+    return Result(() if request.validate_only else records, response)
+
+
+def check(context: Context, update: FeatureUpdateKey) -> None:
+    name, level = update.feature, update.max_version_level
+    allowed = {each.value for each in UpgradeType}
+    if update.upgrade_type not in allowed:
+        raise refused(name, level, "The controller does not support the given upgrade type.")
+    # Version 0 has a flag only; its upgrade type is the default.
+    kind = (
+        UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType(update.upgrade_type)
+    )
+    if level < 0:
+        raise refused(name, level, "A feature version cannot be less than 0.")
+    check_supported(context, name, level)
+    now = context.image.features.get(name, 0)
+    if level < now and kind is UpgradeType.UPGRADE:
+        raise refused(
+            name,
+            level,
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade.",
+        )
+    if level > now and kind is not UpgradeType.UPGRADE:
+        raise refused(name, level, "Can't downgrade to a newer version.")
+    if name == METADATA_VERSION and any(level < each <= now for each in CHANGED_THE_LOG):
+        raise RequestRefused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Invalid metadata.version {level}. "
+            + (
+                "Unsafe metadata downgrade is not supported in this version."
+                if kind is UpgradeType.UNSAFE_DOWNGRADE
+                else "Refusing to perform the requested downgrade because it might delete metadata "
+                "information."
+            ),
+        )
+
+
+def check_supported(context: Context, name: str, level: int) -> None:
+    supported = context.settings.supported_features.get(name)
+    if supported is None:
+        raise refused(name, level, f"Feature {name} not found.")
+    check_range(name, level, f"Local controller {context.settings.node_id}", *supported)
+    for broker_id in sorted(context.image.brokers):
+        ranges = context.image.brokers[broker_id].features
+        low, high = next(
+            (
+                (each.min_supported_version, each.max_supported_version)
+                for each in ranges
+                if each.name == name
+            ),
+            (0, 0),
+        )
+        check_range(name, level, f"Broker {broker_id}", low, high)
+
+
+def check_range(name: str, level: int, who: str, low: int, high: int) -> None:
+    if not low <= level <= high:
+        text = f"only supports versions {low}-{high}" if high else "does not support this feature."
+        raise refused(name, level, f"{who} {text}")
+
+
+def refused(name: str, level: int, why: str) -> RequestRefused:
+    text = f"Invalid update version {level} for feature {name}. {why}"
+    return RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, text)

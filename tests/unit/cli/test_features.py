@@ -1,0 +1,86 @@
+"""features upgrade, downgrade, disable: what is asked, what is printed, how it ends."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.main import main
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from tests.unit.cli.fake_kafka import fake_kafka
+
+NAME = "metadata.version"
+SAID_NO = UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message="No.")
+
+
+def run(
+    answer: UpdateFeaturesResponse, *arguments: str
+) -> tuple[Result, list[tuple[str, int, int]]]:
+    """The result, and the updates (feature, level, type) that the cluster was asked for."""
+    with fake_kafka({UpdateFeaturesRequest: lambda request: answer}) as server:
+        command = ["features", "--bootstrap-server", server.address, *arguments]
+        result = CliRunner().invoke(main, command)
+        updates = [
+            (each.feature, each.max_version_level, each.upgrade_type)
+            for request in server.requests
+            for each in request.feature_updates
+        ]
+    return result, updates
+
+
+DONE = {
+    ("upgrade", "--feature", f"{NAME}=27"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
+    ("upgrade", "--release-version", "4.1-IV1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
+    ("upgrade", "--feature", "f=3", "--dry-run"): (("f", 3, 1), "f can be upgraded to 3."),
+    ("downgrade", "--feature", "f=2"): (("f", 2, 2), "f was downgraded to 2."),
+    ("downgrade", "--metadata", "4.0-IV3"): ((NAME, 25, 2), f"{NAME} was downgraded to 25."),
+    ("downgrade", "--feature", "f=2", "--unsafe"): (("f", 2, 3), "f was downgraded to 2."),
+    ("disable", "--feature", "f"): (("f", 0, 2), "f was disabled."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), DONE.items(), ids=lambda each: str(each)[:50])
+def test_done(arguments: tuple[str, ...], expected: tuple[tuple[str, int, int], str]) -> None:
+    result, updates = run(UpdateFeaturesResponse(), *arguments)
+    assert (result.output, result.exit_code) == (expected[1] + "\n", 0)
+    assert updates == [expected[0]]
+
+
+def test_the_cluster_said_no() -> None:
+    result, _ = run(SAID_NO, "upgrade", "--feature", "f=3", "--feature", "e=1")
+    assert result.exit_code == 1
+    assert result.output.splitlines() == [
+        "Could not upgrade e to 1. No.",
+        "Could not upgrade f to 3. No.",
+        "Error: 2 out of 2 operation(s) failed.",
+    ]
+    result, _ = run(SAID_NO, "disable", "--feature", "f", "--dry-run")
+    assert result.output.splitlines()[0] == "Can not disable f. No."
+
+
+WRONG = {
+    ("upgrade",): "You must specify at least one feature to upgrade",
+    ("upgrade", "--feature", "f"): "equals sign not found",
+    ("upgrade", "--feature", "f=x"): "unable to parse x as a short",
+    ("downgrade", "--feature", "f=1", "--feature", "f=2"): "f was specified more than once",
+    ("upgrade", "--feature", "f=1", "--release-version", "4.1-IV1"): "with other feature flags",
+}
+
+
+@pytest.mark.parametrize(("arguments", "why"), WRONG.items(), ids=lambda each: str(each)[:50])
+def test_wrong_usage(arguments: tuple[str, ...], why: str) -> None:
+    result, updates = run(UpdateFeaturesResponse(), *arguments)
+    assert result.exit_code == 2
+    assert why in result.output
+    assert not updates
+
+
+def test_an_unknown_release() -> None:
+    result, updates = run(UpdateFeaturesResponse(), "upgrade", "--release-version", "9.9")
+    assert result.exit_code == 1
+    assert "Unknown metadata.version 9.9. Supported metadata.version are 3.3-IV3," in result.output
+    assert not updates
