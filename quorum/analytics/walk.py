@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from quorate.quorum.analytics.segments import (
-    Slice,
-    log_slices,
-    metadata_dir,
-    read_batches,
-    snapshot_slices,
-)
+from quorate.quorum.analytics.segments import Slice, history_slices, metadata_dir, read_batches
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
@@ -62,7 +56,7 @@ def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> It
 
 
 def _all(directory: Path) -> Iterator[Logged]:
-    for piece in (*snapshot_slices(directory, only_base=True), *log_slices(directory)):
+    for piece in history_slices(directory):
         yield from _of_slice(piece)
 
 
@@ -71,6 +65,8 @@ def _of_slice(piece: Slice) -> Iterator[Logged]:
     for header, data, position in read_batches(piece):
         read = control_message if header.is_control else metadata_message
         for record in records_of(data, position, header):
+            if snapshot is None and record.offset < piece.first_offset:
+                continue  # the snapshot before says it
             message, _ = read(record)
             yield Logged(
                 record.offset if snapshot is None else snapshot.end_offset - 1,

@@ -70,6 +70,22 @@ def replay(
     return draft.finish(last, timestamp_ms)
 
 
+def partition_of(record: PartitionRecord) -> Partition:
+    return Partition(
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        removing=record.removing_replicas,
+        adding=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        elr=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+    )
+
+
 def merge(old: Partition, change: PartitionChangeRecord) -> Partition:
     """Every change raises the partition epoch; naming a leader, even the same, the leader epoch."""
     named = change.leader != NO_LEADER_CHANGE
@@ -113,19 +129,7 @@ def _partition(draft: Draft, record: PartitionRecord) -> None:
         record.leader_epoch < old.leader_epoch or record.partition_epoch < old.partition_epoch
     ):
         raise ReplayError(f"its epochs are lower than those of {old}")
-    partitions.changed[record.partition_id] = Partition(
-        replicas=record.replicas,
-        isr=record.isr,
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        removing=record.removing_replicas,
-        adding=record.adding_replicas,
-        leader_recovery_state=record.leader_recovery_state,
-        directories=record.directories,
-        elr=record.eligible_leader_replicas or (),
-        last_known_elr=record.last_known_elr or (),
-    )
+    partitions.changed[record.partition_id] = partition_of(record)
 
 
 def _partition_change(draft: Draft, record: PartitionChangeRecord) -> None:

@@ -1,0 +1,199 @@
+"""What a log that names no causes still proves about them: Apache Kafka's, read with its rules.
+
+Kafka's controller writes what belongs together in one batch: a broker is fenced and its leaderships
+move at once. And only few things can make a change of a given shape. What is not certain is not
+said: None. A batch as large as Kafka lets one grow may be a part of something, and proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from quorate.quorum.metadata.image import Partition
+from quorate.quorum.metadata.records import (
+    NO_LEADER,
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+MAX_CERTAIN_RECORDS = 1_000
+
+
+@dataclass(slots=True)
+class Together:
+    """What else one batch says: ids of brokers, and of topics."""
+
+    fenced: set[int] = field(default_factory=set)
+    leaving: set[int] = field(default_factory=set)
+    unregistered: set[int] = field(default_factory=set)
+    registered: set[int] = field(default_factory=set)
+    unfenced: set[int] = field(default_factory=set)
+    created: set[bytes] = field(default_factory=set)
+    whole: bool = True
+
+    @classmethod
+    def of(cls, messages: Iterable[object]) -> Together:
+        said = cls()
+        count = 0
+        for count, message in enumerate(messages, 1):  # noqa: B007  # the last one is the count
+            said._add(message)
+        said.whole = count < MAX_CERTAIN_RECORDS
+        return said
+
+    def _add(self, message: object) -> None:
+        match message:
+            case BrokerRegistrationChangeRecord(broker_id=broker):
+                if message.fenced == 1:
+                    self.fenced.add(broker)
+                if message.fenced == -1:
+                    self.unfenced.add(broker)
+                if message.in_controlled_shutdown == 1:
+                    self.leaving.add(broker)
+            case FenceBrokerRecord(id=broker):
+                self.fenced.add(broker)
+            case UnfenceBrokerRecord(id=broker):
+                self.unfenced.add(broker)
+            case UnregisterBrokerRecord(broker_id=broker):
+                self.unregistered.add(broker)
+            case RegisterBrokerRecord(broker_id=broker):
+                self.registered.add(broker)
+            case TopicRecord(topic_id=topic_id):
+                self.created.add(topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    old: Partition
+    new: Partition
+    together: Together
+
+    @property
+    def lost(self) -> set[int]:
+        """Who left the ISR or leadership."""
+        lost = set(self.old.isr) - set(self.new.isr)
+        return lost | ({self.old.leader} - {self.new.leader, NO_LEADER})
+
+    @property
+    def joined(self) -> set[int]:
+        return set(self.new.isr) - set(self.old.isr)
+
+    @property
+    def target(self) -> set[int]:
+        return set(self.new.replicas) - set(self.new.removing)
+
+
+def why(step: Step) -> str | None:
+    """One sentence, or None: the log leaves it open."""
+    if not step.together.whole:
+        return None
+    return next((said for rule in RULES if (said := rule(step)) is not None), None)
+
+
+def why_created(topic_id: bytes, together: Together) -> str:
+    if topic_id in together.created:
+        return "The partition was created with its topic."
+    return "The number of partitions of the topic was raised."
+
+
+def _reassigned(step: Step) -> str | None:
+    old, new = step.old, step.new
+    if new.reassigning and (
+        not old.reassigning or step.target != set(old.replicas) - set(old.removing)
+    ):
+        return "A reassignment began."
+    if old.reassigning and not new.reassigning:
+        if set(new.replicas) == set(old.replicas) - set(old.removing):
+            return "The reassignment was complete: all new replicas were in the ISR."
+        if set(new.replicas) == set(old.replicas) - set(old.adding):
+            return "The reassignment was cancelled."
+    return None
+
+
+def _unclean(step: Step) -> str | None:
+    old, leader = step.old, step.new.leader
+    if leader in (NO_LEADER, old.leader) or leader in old.isr or leader in old.elr:
+        return None
+    return f"Broker {leader} was elected uncleanly, from outside of the ISR: data may be lost."
+
+
+def _broker_went(step: Step) -> str | None:
+    together = step.together
+    for brokers, what in (
+        (together.unregistered, "was unregistered"),
+        (together.leaving, "began to shut down in order"),
+        (together.fenced, "was fenced"),
+        (together.registered, "registered again after an unclean shutdown"),
+    ):
+        gone = sorted((step.lost | set(step.old.elr) - set(step.new.elr)) & brokers)
+        if gone:
+            return f"In the same step {broker_names(gone)} {what}."
+    return None
+
+
+def _broker_came(step: Step) -> str | None:
+    leader = step.new.leader
+    if step.old.leader == NO_LEADER and leader in step.together.unfenced:
+        return f"In the same step broker {leader} was unfenced, so it could lead again."
+    return None
+
+
+def _preferred(step: Step) -> str | None:
+    old, new = step.old, step.new
+    moved = new.leader not in (old.leader, NO_LEADER) and old.leader in new.isr
+    if moved and new.leader == new.preferred_leader and old.replicas == new.replicas:
+        return "The preferred leader was elected."
+    return None
+
+
+def _caught_up(step: Step) -> str | None:
+    if step.joined and not step.lost and step.old.replicas == step.new.replicas:
+        return f"The leader reported that {broker_names(sorted(step.joined))} had caught up."
+    return None
+
+
+def _fell_behind(step: Step) -> str | None:
+    quiet = step.old.leader == step.new.leader != NO_LEADER and not step.joined
+    if quiet and step.lost and step.old.replicas == step.new.replicas:
+        return f"The leader reported that {broker_names(sorted(step.lost))} had fallen behind."
+    return None
+
+
+def _recovered(step: Step) -> str | None:
+    if step.old.leader_recovery_state and not step.new.leader_recovery_state:
+        return "The leader that was elected uncleanly finished its recovery."
+    return None
+
+
+def _directories(step: Step) -> str | None:
+    if step.old.directories != step.new.directories and step.old.isr == step.new.isr:
+        return "A broker placed its replica in a log directory."
+    return None
+
+
+RULES: tuple[Callable[[Step], str | None], ...] = (
+    _reassigned,
+    _unclean,
+    _broker_went,
+    _broker_came,
+    _preferred,
+    _recovered,
+    _caught_up,
+    _fell_behind,
+    _directories,
+)
+"""The first that applies explains the change."""
+
+
+def broker_names(brokers: Iterable[int]) -> str:
+    """broker 4; brokers 4 and 5; brokers 4, 5 and 6."""
+    return f"broker{'s' if len(named := list(brokers)) > 1 else ''} {listed(named)}"
+
+
+def listed(numbers: Iterable[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
