@@ -15,10 +15,13 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.seams import Clock
+from quorate.quorum.seams import Clock, Timer
 
 SLICE_BYTES = 256 * 1024
 """Replayed in one loop iteration at most; a longer backlog leaves the loop in between."""
+
+BEHIND_MS = 20
+"""How far the image of who does not act on it may be behind what is committed."""
 
 Follow = Callable[[MetadataImage, ImageDelta], None]
 
@@ -34,6 +37,7 @@ class CommittedImage:
         self._loader = Loader(MetadataImage())
         self._high_watermark = 0
         self._scheduled = False
+        self._timer: Timer | None = None
         self._closed = False
 
     @property
@@ -49,10 +53,16 @@ class CommittedImage:
     def in_transaction(self) -> bool:
         return self._loader.in_transaction
 
-    def committed(self, high_watermark: int) -> None:
+    def committed(self, high_watermark: int, *, at_once: bool = True) -> None:
+        """A standby controller needs the image when it is elected, not with every commit: replaying
+        the commits of some time together costs a fraction."""
         self._high_watermark = max(high_watermark, self._high_watermark)
-        if not self._scheduled:
+        if self._scheduled:
+            return
+        if at_once:
             self._replay()
+        elif self._timer is None:
+            self._timer = self._clock.call_later(BEHIND_MS, self._replay)
 
     def between_batches(self) -> MetadataImage | None:
         """The image, unless it ends inside of a batch (a metadata transaction is open)."""
@@ -72,9 +82,16 @@ class CommittedImage:
 
     def close(self) -> None:
         self._closed = True
+        self._forget_timer()
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _replay(self) -> None:
         self._scheduled = False
+        self._forget_timer()
         if self._closed or self.position >= self._high_watermark:
             return
         try:

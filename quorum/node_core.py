@@ -23,7 +23,7 @@ from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.metadata_replica import MetadataReplica
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.quorum_links import QuorumLinks
-from quorate.quorum.raft.effects import RoleChanged
+from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -231,7 +231,8 @@ class NodeCore:
     def on_committed(self, high_watermark: int) -> None:
         for each in self.followers.committed:
             each(high_watermark)
-        self.committed_image.committed(high_watermark)
+        acts_on_it = self.config.is_broker or self.replica.raft.role is Role.LEADER
+        self.committed_image.committed(high_watermark, at_once=acts_on_it)
 
     def on_loaded(self, contents: SnapshotContents) -> None:
         self.committed_image.load(contents.image)

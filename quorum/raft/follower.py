@@ -69,6 +69,8 @@ def on_fetch_response(
         core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
         _retry(core, fetching)
         return
+    if core.is_voter and core.durable_offset < core.log.end_offset:
+        core.flush()  # before anybody acts on what is committed: the leader waits for it
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
 
 
