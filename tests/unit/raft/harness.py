@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
-from quorate.quorum.ids import ZERO_UUID, ReplicaKey, Uuid
+from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
@@ -62,6 +62,7 @@ class Node:
     incoming: dict[int, tuple[int, int]] = field(default_factory=dict)  # token -> (source, token)
     incarnation: int = 0
     high_watermark: int = 0
+    installing: EpochOffset | None = None
     roles: list[effects.RoleChanged] = field(default_factory=list)
     seen: list[Effect] = field(default_factory=list)
 
@@ -126,7 +127,7 @@ class Cluster:
         node = self.nodes[node_id]
         node.raft = None
         node.log.crash()
-        node.saving = None
+        node.saving = node.installing = None
         for store in (node.outbox, node.flushes, node.waiting, node.incoming):
             store.clear()
         node.incarnation += 1
@@ -260,6 +261,16 @@ class Cluster:
         node.core.election_saved(node.saved)
         self.collect(node)
 
+    def install(self, node_id: int) -> None:
+        """The received snapshot is checked; one that begins with "damaged" is not whole."""
+        node = self.nodes[node_id]
+        assert node.installing is not None
+        snapshot, node.installing = node.installing, None
+        data = node.snapshots.parts[snapshot]
+        size_bytes = -1 if data.startswith(b"damaged") else len(data)
+        node.core.snapshot_checked(self.now_ms, snapshot, size_bytes)
+        self.collect(node)
+
     def flush(self, node_id: int) -> None:
         """The oldest flush that was asked for ends."""
         node = self.nodes[node_id]
@@ -297,6 +308,10 @@ class Cluster:
                 node.high_watermark = high_watermark
             case effects.RoleChanged():
                 node.roles.append(effect)
+            case effects.Install(snapshot):
+                node.installing = snapshot
+            case effects.Loaded():
+                node.flushes.clear()
             case effects.Truncated(offset):
                 node.flushes = deque(each for each in node.flushes if each.offset <= offset)
 
@@ -318,6 +333,9 @@ class Cluster:
             node = self.nodes[node_id]
             if node.saving is not None:
                 self.save(node_id)
+                return True
+            if node.installing is not None:
+                self.install(node_id)
                 return True
             if node.flushes:
                 self.flush(node_id)
@@ -360,6 +378,14 @@ class Cluster:
         while self.now_ms < end_ms:
             self.pass_time(end_ms)
             self.settle()
+
+    def until(self, holds: Callable[[], bool], within_ms: int = 20_000) -> None:
+        """Step by step, to the first moment at which it holds."""
+        end_ms = self.now_ms + within_ms
+        while not holds():
+            assert self.now_ms < end_ms, f"not within {within_ms} ms"
+            if not self.one_step():
+                self.pass_time(end_ms)
 
     def elect(self, node_id: int = 1) -> int:
         """Let `node_id` campaign before the others and win."""

@@ -1,0 +1,253 @@
+"""Log and snapshots as one: when snapshots are taken, what goes with them, power cuts at every disk
+call, and directories in which the two do not fit together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.archive import ArchiveRefused
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.snapshots import snapshot_name, snapshot_of
+from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
+from quorate.quorum.raft.voter_history import QuorumVoters
+from tests.sim.disk import PowerCut, SimDisk
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.nodes.metadata_disk import (
+    ARCHIVE,
+    DIRECTORY,
+    OFTEN,
+    SETTINGS,
+    MetadataDisk,
+    image_at,
+)
+
+
+def new_disk(seed: int = 0) -> SimDisk:
+    disk = SimDisk(random.Random(seed))
+    disk.make_dirs(DIRECTORY)
+    return disk
+
+
+def opened(**changes: object) -> MetadataDisk:
+    node = MetadataDisk(new_disk(), **changes)  # type: ignore[arg-type]
+    node.open()
+    return node
+
+
+def run(clock: FakeClock, milliseconds: int = 3000) -> None:
+    for _ in range(milliseconds // 50):
+        clock.advance(50)
+
+
+# -- when ----------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_due_after_so_many_bytes() -> None:
+    node = opened()
+    _, clock = node.generator()
+    node.append(2)
+    run(clock)
+    assert node.storage.snapshots.latest is None
+    node.append(5)
+    run(clock)
+    assert node.latest() == EpochOffset(1, 7)
+    run(clock)
+    assert list(node.storage.snapshots) == [EpochOffset(1, 7)], "nothing new since"
+
+
+def test_a_snapshot_is_due_after_some_time_but_only_of_something_new() -> None:
+    node = opened(snapshots=replace(OFTEN, bytes_between=1 << 30, interval_ms=10_000))
+    _, clock = node.generator()
+    node.append(1)
+    run(clock, 9_000)
+    assert node.storage.snapshots.latest is None
+    run(clock, 3_000)
+    assert node.latest() == EpochOffset(1, 1)
+    run(clock, 30_000)
+    assert list(node.storage.snapshots) == [EpochOffset(1, 1)]
+
+
+def test_its_time_is_the_logs_and_not_this_nodes_clock() -> None:
+    """The active controller's image carries the moment of its ruling, others' that of the batch."""
+    node = opened()
+    node.append(7)
+    generator, clock = node.generator()
+    image = node.image
+    generator._image = lambda: replace(image(), last_timestamp_ms=5)
+    run(clock)
+    snapshot = node.latest()
+    found = read_snapshot(snapshot, node.storage.snapshots.chunks(snapshot)).image
+    assert found == image_at(7, node.epochs)
+
+
+def test_no_snapshot_ends_inside_of_a_batch() -> None:
+    node = opened()
+    node.append(7)
+    generator, clock = node.generator()
+    generator._image = lambda: None
+    run(clock)
+    assert node.storage.snapshots.latest is None
+
+
+# -- what goes -----------------------------------------------------------------------------------
+
+
+def test_retention_lets_go_of_the_oldest_and_of_the_log_below_the_next() -> None:
+    node = opened()
+    _, clock = node.generator()
+    for _ in range(8):
+        node.append(6)
+        run(clock)
+    earliest, latest = node.storage.snapshots.earliest, node.latest()
+    assert earliest is not None and 6 < earliest.offset <= latest.offset == 48
+    assert node.storage.log.start_offset == earliest.offset
+    bases = [int(name[:20]) for name in node.names() if name.endswith(".log")]
+    assert min(bases) > 0, "whole segments below the earliest snapshot are gone"
+    node.storage.close()
+    again = MetadataDisk(node.disk, epochs=node.epochs, flushed=node.flushed)
+    again.open()
+    assert again.storage.log.start_offset == earliest.offset
+    again.check()
+
+
+def test_what_retention_lets_go_of_can_be_kept_in_an_archive() -> None:
+    node = opened(settings=replace(SETTINGS, archive_directory=ARCHIVE))
+    _, clock = node.generator()
+    for _ in range(8):
+        node.append(6)
+        run(clock)
+    archived = node.names(ARCHIVE)
+    here = node.names()
+    bases = sorted(int(each[:20]) for each in [*archived, *here] if each.endswith(".log"))
+    assert bases[0] == 0 and len(set(bases)) == len(bases)
+    assert any(snapshot_of(each) for each in archived)
+    assert not set(archived) & set(here)
+
+
+def test_an_archive_that_cannot_take_files_is_refused_at_the_start() -> None:
+    disk = new_disk()
+
+    def before(operation: str, path: str) -> None:
+        if operation == "rename" and ARCHIVE in path:
+            raise OSError(18, "Invalid cross-device link")
+
+    node = MetadataDisk(disk, settings=replace(SETTINGS, archive_directory="/elsewhere/x"))
+    disk.before = lambda operation, path: (
+        before(operation, ARCHIVE) if operation == "rename" else None
+    )
+    with pytest.raises(ArchiveRefused, match="same file system"):
+        node.open()
+
+
+# -- power cuts ----------------------------------------------------------------------------------
+
+
+def history(node: MetadataDisk) -> None:
+    """Some epochs, snapshots and cuts of the log's head."""
+    _, clock = node.generator()
+    for epoch in (1, 2, 3):
+        node.append(8, epoch)
+        run(clock, 2200)
+
+
+def received(node: MetadataDisk) -> None:
+    """A snapshot from the leader replaces a log that is too short."""
+    node.append(5)
+    snapshot = EpochOffset(2, 40)
+    for offset in range(5, 40):
+        node.epochs[offset] = 2
+    content = b"".join(write_snapshot(image_at(40, node.epochs), QuorumVoters()))
+    files = node.storage.snapshots
+    for start in range(files.part_bytes(snapshot), len(content), 100):
+        files.write_part(snapshot, start, content[start : start + 100])
+    files.added(snapshot, files.freeze(snapshot))
+    node.storage.log.reset_to(40, 2)
+    node.storage.log.flush()
+    node.flushed = 40
+
+
+@pytest.mark.parametrize("script", [history, received])
+def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) -> None:
+    whole = opened()
+    before = whole.disk.calls
+    script(whole)
+    for die_at in range(before + 1, whole.disk.calls + 1):
+        node = opened()
+        node.disk.die_at = die_at
+        with pytest.raises(PowerCut):
+            script(node)
+        assert node.failures == [] or isinstance(node.failures[0], PowerCut)
+        after = MetadataDisk(node.disk.crash(), epochs=node.epochs, flushed=node.flushed)
+        after.open()
+        after.check()
+        after.append(1, 4)
+        after.check()
+
+
+# -- what does not fit together ------------------------------------------------------------------
+
+
+def with_snapshots() -> MetadataDisk:
+    node = opened(snapshots=replace(OFTEN, retention_bytes=-1))
+    _, clock = node.generator()
+    for _ in range(2):
+        node.append(8)
+        run(clock)
+    node.storage.close()
+    return node
+
+
+def reopened(node: MetadataDisk) -> MetadataDisk:
+    again = MetadataDisk(node.disk, epochs=node.epochs, flushed=node.flushed)
+    again.open()
+    return again
+
+
+def test_a_damaged_snapshot_is_set_aside_when_the_log_says_the_same() -> None:
+    node = with_snapshots()
+    latest = node.latest()
+    node.disk.flip(f"{DIRECTORY}/{snapshot_name(latest)}", 90)
+    again = reopened(node)
+    again.check()
+    assert again.latest() == EpochOffset(1, 8)
+    assert snapshot_name(latest) + ".damaged" in again.names()
+
+
+def test_a_damaged_snapshot_without_the_log_below_it_is_refused() -> None:
+    node = opened()
+    received(node)
+    node.append(3, 2)
+    node.storage.close()
+    node.disk.flip(f"{DIRECTORY}/{snapshot_name(EpochOffset(2, 40))}", 90)
+    before = node.names()
+    with pytest.raises(CorruptLog, match="00000000000000000040-0000000002"):
+        reopened(node)
+    assert node.names() == before
+
+
+def test_a_gap_between_snapshot_and_log_is_refused() -> None:
+    node = opened()
+    received(node)
+    node.append(3, 2)
+    node.storage.close()
+    node.disk.remove(f"{DIRECTORY}/{snapshot_name(EpochOffset(2, 40))}")
+    with pytest.raises(CorruptLog, match="no snapshot says what was before"):
+        reopened(node)
+
+
+def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
+    node = opened()
+    node.append(5)
+    snapshot = EpochOffset(2, 40)
+    files = node.storage.snapshots
+    assert files.part_bytes(snapshot) == 0
+    files.write_part(snapshot, 0, b"x" * 10)
+    node.storage.close()
+    again = reopened(node)
+    assert again.storage.snapshots.latest is None
+    assert again.storage.snapshots.part_bytes(snapshot) == 10
