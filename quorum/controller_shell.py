@@ -112,6 +112,7 @@ class ControllerShell:
         self._log = log
         self._committed_image = committed_image
         self._carry_out = carry_out
+        self.operations = self.turned_away = 0
         self._requests: deque[tuple[object, Answer]] = deque()
         self._waiting: deque[_Waiting] = deque()
         self._images: deque[MetadataImage] = deque()
@@ -129,6 +130,7 @@ class ControllerShell:
     def submit(self, request: object, answer: Answer) -> None:
         """Rule on `request` in this loop iteration, after what was submitted before it."""
         if not self.active or len(self._requests) >= MAX_QUEUED:
+            self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return
         self._requests.append((request, answer))
@@ -203,6 +205,7 @@ class ControllerShell:
 
     def _rule(self, rule: Rule, answer: Answer) -> None:
         """Its records join the batch; its answer waits for them and for all before them."""
+        self.operations += 1
         result = rule(self._clock.now_ms(), self._next_offset)
         values = [encode_record(record) for record in result.records]
         if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:

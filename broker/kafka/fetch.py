@@ -53,6 +53,7 @@ class FetchHandler:
         session_id: int,
         results: Sequence[FetchedPartition],
     ) -> None:
+        self._count(results)
         leaders = [each.leader for each in results if each.leader is not None]
         endpoints = self.topics.endpoints(leaders) if leaders else ()
         context.respond_raw(
@@ -60,6 +61,16 @@ class FetchHandler:
                 context.version, results, error=error, session_id=session_id, endpoints=endpoints
             )
         )
+
+    def _count(self, results: Sequence[FetchedPartition]) -> None:
+        registry = self.replicas.registry
+        for result in results:
+            hosted = registry.find(result.topic, result.topic_id, result.partition)
+            traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
+            traffic.fetch_requests += 1
+            traffic.bytes_out += len(result.records)
+            if result.error:
+                traffic.failed_fetch_requests += 1
 
     def _refuse(self, context: RequestContext, error: ErrorCode) -> None:
         if context.version < TOP_LEVEL_ERROR_SINCE:

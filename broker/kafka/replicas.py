@@ -10,6 +10,7 @@ from typing import Protocol
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.sessions import Respond
+from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -22,6 +23,8 @@ from quorate.quorum.rpc.kafka.hot import (
 
 
 class PartitionRegistry(Protocol):
+    traffic: Traffic
+
     def __iter__(self) -> Iterator[Hosted]: ...
 
     def find(self, topic: str, topic_id: Uuid, partition_id: int) -> Hosted | None: ...

@@ -20,6 +20,7 @@ from quorate.quorum.controller.messages import (
     IsrChangeResult,
 )
 from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
@@ -44,6 +45,7 @@ class AlterPartitionSender:
         self._controller = controller
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
+        self.shrinks = self.expands = self.failures = 0
         self._proposals: dict[Key, tuple[IsrChange, Done]] = {}
         self._in_flight: list[IsrChange] = []
         self._scheduled = False
@@ -65,6 +67,14 @@ class AlterPartitionSender:
     def close(self) -> None:
         self._closed = True
         self._proposals.clear()
+
+    def _count(self, change: IsrChange, result: IsrChangeResult) -> None:
+        if result.error != ErrorCode.NONE:
+            self.failures += 1
+        elif change.cause == Cause.ISR_EXPAND:
+            self.expands += 1
+        else:
+            self.shrinks += 1
 
     def _schedule(self, delay_ms: int) -> None:
         if self._scheduled or self._in_flight or self._closed:
@@ -102,6 +112,7 @@ class AlterPartitionSender:
         for result in response.results:
             proposal = self._proposals.pop((result.topic_id, result.partition_id), None)
             if proposal is not None:
+                self._count(proposal[0], result)
                 proposal[1](result)
         # A partition that the controller left out stays proposed and is sent again.
         unanswered = any((each.topic_id, each.partition_id) in self._proposals for each in sent)

@@ -55,7 +55,10 @@ class Appends:
         results: list[ProducedPartition] = []
         waits: list[tuple[int, Hosted, int]] = []
         for index, each in enumerate(appends):
-            results.append(self._append(each, acks, internal, waits, index))
+            result = self._append(each, acks, internal, waits, index)
+            if result.error:
+                self._count_failure(each)
+            results.append(result)
         delayed: DelayedAppend | None = None
         for index, hosted, required_offset in waits:
             error = hosted.partition.acks_all_error(required_offset)
@@ -105,7 +108,11 @@ class Appends:
         except OSError as error:
             self._on_disk_failure(error)
             return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        traffic = hosted.traffic
+        traffic.produce_requests += 1
         if hosted.log.end_offset != end_offset:
+            traffic.messages_in += hosted.log.end_offset - end_offset
+            traffic.bytes_in += len(data)
             hosted.appended(len(data))
         hosted.settle()
         if acks == ACKS_ALL:
@@ -119,6 +126,12 @@ class Appends:
             appended.append_time_ms,
             hosted.log.start_offset,
         )
+
+    def _count_failure(self, each: ProducePartition) -> None:
+        hosted = self._registry.find(each.topic, each.topic_id, each.partition)
+        traffic = self._registry.traffic.elsewhere if hosted is None else hosted.traffic
+        traffic.produce_requests += 1
+        traffic.failed_produce_requests += 1
 
 
 def failed(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.broker.replication.follower import Followed, Next
@@ -86,6 +86,9 @@ class Fetcher:
 
     def followed(self) -> list[Hosted]:
         return [each.hosted for each in self._followed.values()]
+
+    def lags(self) -> Iterator[tuple[Hosted, int]]:
+        return ((each.hosted, each.lag) for each in self._followed.values())
 
     # --- what to fetch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from quorate.broker.replication.fetcher import Fetcher, Follower
 from quorate.broker.replication.hosted import Hosted, Key
@@ -55,6 +55,11 @@ class Fetchers:
             return
         fetcher = self._fetchers[leader_id]
         fetcher.unfollow(key)
+
+    def lags(self) -> Iterator[tuple[Hosted, int]]:
+        """Every partition that is followed, and how many records it is behind."""
+        for fetcher in self._fetchers.values():
+            yield from fetcher.lags()
 
     def metadata_applied(self) -> None:
         """Idle fetchers go; a broker at another address gets a new one; backoffs end."""

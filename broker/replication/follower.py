@@ -44,11 +44,17 @@ _EXPECTED = (
 class Followed:
     """One partition followed in one leader epoch."""
 
-    __slots__ = ("hosted", "leader_epoch")
+    __slots__ = ("hosted", "leader_epoch", "leader_high_watermark")
 
     def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
         self.hosted = hosted
         self.leader_epoch = leader_epoch
+        self.leader_high_watermark = 0
+
+    @property
+    def lag(self) -> int:
+        """Behind what the leader last said is committed."""
+        return max(0, self.leader_high_watermark - self.hosted.log.end_offset)
 
     def request(self, key: Key, max_bytes: int) -> FetchPartition:
         log = self.hosted.log
@@ -83,12 +89,16 @@ class Followed:
         try:
             if len(result.records):
                 partition.append_as_follower(result.records, wall_ms=wall_ms)
+                hosted.traffic.replication_bytes_in += len(result.records)
+                if hosted.adding:
+                    hosted.traffic.reassignment_bytes_in += len(result.records)
         except CorruptBatch as error:
             logger.warning("%r: fetched records are damaged: %s", hosted, error)
             return Next.BACK_OFF
         except BrokenChain as error:
             logger.error("%r is not fetched any more: %s", hosted, error)
             return Next.STOP
+        self.leader_high_watermark = result.high_watermark
         partition.leader_high_watermark(result.high_watermark)
         start = hosted.log.start_offset
         if result.log_start_offset > start:

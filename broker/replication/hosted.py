@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from quorate.broker.partition.partition import Partition
+from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
@@ -59,11 +60,13 @@ class Hosted:
         "_seen_high_watermark",
         "_sequence",
         "_uncommitted",
+        "adding",
         "gone",
         "key",
         "log",
         "partition",
         "topic",
+        "traffic",
         "watchers",
     )
 
@@ -75,6 +78,8 @@ class Hosted:
         self.partition = partition
         self.log = log
         self.watchers: dict[Watcher, None] = {}
+        self.traffic = TopicTraffic()
+        self.adding = False  # by a reassignment
         self.gone = False
         self._clock = clock
         self._propose = propose

@@ -168,6 +168,7 @@ class MetadataApplier:
 
     def _take_role(self, hosted: Hosted, value: images.Partition) -> None:
         partition = hosted.partition
+        hosted.adding = self._broker_id in value.adding
         if value.leader == self._broker_id:
             self._fetchers.unfollow(hosted.key)
             if partition.make_leader(value, self._clock.now_ms()):

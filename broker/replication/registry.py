@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -14,6 +15,7 @@ class Registry:
     def __init__(self) -> None:
         self.image = MetadataImage()
         """Acted upon, but for partitions that are still being opened in the background."""
+        self.traffic = Traffic()
         self._by_key: dict[Key, Hosted] = {}
         self._by_name: dict[tuple[str, int], Hosted] = {}
 
@@ -24,6 +26,7 @@ class Registry:
         return len(self._by_key)
 
     def add(self, hosted: Hosted) -> None:
+        hosted.traffic = self.traffic.of(hosted.topic)
         self._by_key[hosted.key] = hosted
         self._by_name[hosted.topic, hosted.key[1]] = hosted
 

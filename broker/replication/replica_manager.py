@@ -88,6 +88,7 @@ class ReplicaManager:
             broker_id,
             on_failure,
         )
+        self.lags = self._fetchers.lags
         self.append = self._appends.append
         self.delete_records = self._deletions.delete_records
         self.fetch = self._fetches.fetch

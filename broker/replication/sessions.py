@@ -306,6 +306,8 @@ class ReplicaSession:
                 if len(records) > left_bytes and left_bytes < self._max_bytes:
                     break
                 left_bytes -= len(records)
+                hosted.traffic.fetch_requests += 1
+                hosted.traffic.replication_bytes_out += len(records)
                 result = fetched(wanted, hosted, records)
             partitions.append(result)
             del self._readable[key]

@@ -94,6 +94,11 @@ class Controller:
             hints=Hints(enabled=settings.hints, listener=settings.inter_broker_listener),
         )
         self._active = False
+        self.expired_sessions = 0
+
+    @property
+    def index(self) -> PartitionIndex:
+        return self._context.index
 
     @property
     def image(self) -> MetadataImage:
@@ -104,7 +109,9 @@ class Controller:
     def loaded(self, image: MetadataImage) -> Result:
         """Another image altogether: a snapshot, or the committed one after a lost leadership."""
         self._context.image = image
+        seen = self._context.index.unclean_elections
         self._context.index = PartitionIndex.of(image)
+        self._context.index.unclean_elections = seen
         self._context.hints.keep_only(image.brokers)
         return Result(effects=self._follow_all(image))
 
@@ -187,6 +194,7 @@ class Controller:
         self._at(now_ms, self._context.next_offset)
         stale = self._context.sessions.first_stale(now_ms)
         if stale is not None:
+            self.expired_sessions += 1
             return self._fence(stale, Cause.SESSION_EXPIRED)
         hold = self._context.hints.next_hold()
         if hold is not None and hold[0] <= now_ms:

@@ -37,6 +37,8 @@ class PartitionIndex:
         self.leaderless: Keys = {}
         self.imbalanced: Keys = {}
         self.reassigning: Keys = {}
+        self.unclean_elections = 0
+        """Seen since the beginning: leaders from outside of the ISR and the ELR before."""
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
@@ -96,6 +98,8 @@ class PartitionIndex:
             self.leaderless[key] = None
         else:
             self.led_by[new.leader][key] = None
+            if old is not None and new.leader != old.leader:
+                self.unclean_elections += new.leader not in (*old.isr, *old.elr)
         if new.leader != new.preferred_leader:
             self.imbalanced[key] = None
         if new.reassigning:

@@ -120,11 +120,16 @@ class RequestContext:
         self.connection.answered()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Route:
+    """Who handles an API, and how often and for how long it was used."""
+
     api: Api
     handle: Handler | RawHandler
     raw: bool
+    requests: int = 0
+    answers: int = 0
+    total_ms: int = 0
 
 
 class KafkaServer:
@@ -239,7 +244,11 @@ class Connection:
         self.used_ms = self.clock.now_ms()
         queue = self._queue
         while queue and (parts := queue[0].parts) is not None:
-            self._in_flight_bytes -= queue.popleft().request_bytes
+            context = queue.popleft()
+            route = self.server.routes[context.api_key]
+            route.answers += 1
+            route.total_ms += self.used_ms - context.received_ms
+            self._in_flight_bytes -= context.request_bytes
             if parts and not self._refused:
                 self.link.send(*parts)
         self.bound()
@@ -258,6 +267,7 @@ class Connection:
         if not api.serves(version):
             self._unsupported(api, version, correlation_id)
             return
+        route.requests += 1
         context = RequestContext(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
         self.used_ms = context.received_ms
