@@ -14,7 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from quorate.quorum.faults.rules import Peer, Rules, named
 from quorate.quorum.seams import Address
@@ -43,7 +43,7 @@ class Faults:
         self._on_failure = on_failure
         self._subjects: dict[Subject, None] = {}
         self._held: deque[Callback] = deque()
-        self._closing: list[asyncio.Task[None]] = []
+        self._closing: list[asyncio.Future[Any]] = []
 
     # --- the rules
 
@@ -103,10 +103,10 @@ class Faults:
         self._subjects.clear()
 
     async def gone(self) -> None:
-        """After `crash`: until its ports are free."""
-        closing, self._closing = self._closing, []
-        for task in closing:
-            await task
+        """After `crash`: until its ports are free, its sockets closed and its tasks ended."""
+        while self._closing:
+            closing, self._closing = self._closing, []
+            await asyncio.wait(closing)
 
     # --- for what is wrapped
 
@@ -116,8 +116,9 @@ class Faults:
     def forget(self, subject: Subject) -> None:
         self._subjects.pop(subject, None)
 
-    def closing(self, task: asyncio.Task[None]) -> None:
-        self._closing.append(task)
+    def closing(self, end: asyncio.Future[Any]) -> None:
+        """Something of a crashed node that takes some iterations of the loop to be gone."""
+        self._closing.append(end)
 
     def run(self, callback: Callback) -> None:
         """Now, unless the node stands still; then in order once it goes on."""

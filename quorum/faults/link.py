@@ -92,6 +92,7 @@ class FaultLink:
         self._handler: LinkHandler | None = None
         self._ended = False
         self._error: Exception | None = None
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reads = True  # as the node wants it
         self._unread: deque[memoryview] = deque()  # came through while it did not
         self._in = Line(self._held, self._delay_ms)
@@ -149,6 +150,7 @@ class FaultLink:
         self._in.put(partial(self._faults.run, partial(self._take, frame)))
 
     def on_closed(self, error: Exception | None) -> None:
+        self._gone.set_result(None)
         if self._ended:
             self._faults.forget(self)
         else:
@@ -171,6 +173,8 @@ class FaultLink:
         self._in.clear()
         self._out.clear()
         self._inner.abort()
+        if not self._gone.done():
+            self._faults.closing(self._gone)
 
     def _cut(self) -> bool:
         return self._faults.cuts(self._peer_id, self._nature.peer_address)

@@ -86,6 +86,7 @@ class FaultTransport:
     def crash(self) -> None:
         for task in list(self._connecting):
             task.cancel()
+            self._faults.closing(task)
 
     async def _passable(self, node_id: int | None, address: Address) -> None:
         while True:

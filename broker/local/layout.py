@@ -1,0 +1,146 @@
+"""What a local cluster is made of: ids, ports, directories and settings of its nodes.
+
+Ids are those of `quorate up`: controllers first. Ports stay the cluster's while it exists, also
+while a node is down: each is held by a socket that is bound and never listens, beside which the
+node's own may listen.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import SystemRandom
+
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.meta_properties import read_meta
+from quorate.quorum.seams import Address
+from quorate.quorum.storage_format import format_directory
+
+HOST = "127.0.0.1"
+MAX_NODES = 100
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    controllers: int = 1
+    brokers: int = 1
+    config: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("controllers", "brokers"):
+            count = getattr(self, name)
+            if not 1 <= count <= MAX_NODES:
+                raise ValueError(f"{name}: value {count} must be from 1 to {MAX_NODES}")
+
+    @property
+    def controller_ids(self) -> range:
+        return range(1, self.controllers + 1)
+
+    @property
+    def broker_ids(self) -> range:
+        return range(self.controllers + 1, self.controllers + self.brokers + 1)
+
+
+class Ports:
+    """Free ports of this machine, kept until `release`."""
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+
+    def reserve(self) -> Address:
+        keeper = socket.socket()
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind((HOST, 0))
+        self._sockets.append(keeper)
+        return Address(HOST, keeper.getsockname()[1])
+
+    def release(self) -> None:
+        for keeper in self._sockets:
+            keeper.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    configs: Mapping[int, NodeConfig]
+    clients: Mapping[int, Address]  # where clients reach each broker
+    node_ports: Mapping[Address, int]  # which node has which node-to-node port
+    controllers: Mapping[int, Address]
+
+
+def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
+    """The settings of every node below `root`; formats what is not formatted yet."""
+    refuse_other_shape(shape, root)
+    controllers = {node_id: ports.reserve() for node_id in shape.controller_ids}
+    clients = {node_id: ports.reserve() for node_id in shape.broker_ids}
+    replication = {node_id: ports.reserve() for node_id in shape.broker_ids}
+    voters = ",".join(f"{node_id}@{address}" for node_id, address in controllers.items())
+    listeners = {node_id: f"CONTROLLER://{address}" for node_id, address in controllers.items()} | {
+        node_id: f"PLAINTEXT://{clients[node_id]},REPLICATION://{replication[node_id]}"
+        for node_id in shape.broker_ids
+    }
+    replicas = min(3, shape.brokers)
+    common = {
+        "controller.quorum.voters": voters,
+        "controller.listener.names": "CONTROLLER",
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(max(1, replicas - 1)),
+        "offsets.topic.replication.factor": str(replicas),
+        **{name: as_text(value) for name, value in shape.config.items()},
+    }
+    configs = {
+        node_id: load(
+            None,
+            environment={},
+            overrides={
+                **common,
+                "process.roles": "controller" if node_id in controllers else "broker",
+                "node.id": str(node_id),
+                "listeners": listeners[node_id],
+                "log.dirs": f"{root}/{node_id}",
+            },
+            hostname=HOST,
+        )
+        for node_id in (*shape.controller_ids, *shape.broker_ids)
+    }
+    format_nodes(list(configs.values()))
+    node_ports = {address: node_id for node_id, address in (controllers | replication).items()}
+    return Layout(configs, clients, node_ports, controllers)
+
+
+def as_text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def refuse_other_shape(shape: Shape, root: str) -> None:
+    held = sorted(int(name) for name in os.listdir(root) if name.isdigit())
+    wanted = [*shape.controller_ids, *shape.broker_ids]
+    if held and held != wanted:
+        raise ValueError(
+            f"{root} holds a cluster of the nodes {held}, not {wanted}: ask for that one, or "
+            "choose another directory"
+        )
+
+
+def format_nodes(configs: Sequence[NodeConfig]) -> None:
+    disk, chance = OsDisk(), SystemRandom()
+    metas = [read_meta(disk, config.log_dir) for config in configs]
+    known = next((meta.cluster_id for meta in metas if meta is not None), None)
+    cluster_id = known or uuid_to_text(random_uuid(chance))
+    for config, meta in zip(configs, metas, strict=True):
+        if meta is None:
+            format_directory(
+                disk,
+                config,
+                cluster_id=cluster_id,
+                directory_id=random_uuid(chance),
+                wall_ms=time.time_ns() // 1_000_000,
+            )
+    disk.close()

@@ -1,0 +1,100 @@
+"""How a local cluster is asked for, and entered: on the running loop, or on a loop in a thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from types import TracebackType
+
+from quorate.broker.local.cluster import Cluster
+from quorate.broker.local.layout import Shape, Value
+from quorate.broker.local.threaded import LoopThread, ThreadedCluster
+
+logger = logging.getLogger("quorate.local")
+
+
+class LocalCluster:
+    """A cluster of real nodes in this process, ready when it is entered:
+
+        with LocalCluster(brokers=3) as cluster: ...
+        async with LocalCluster(brokers=3) as cluster: ...
+
+    `with` runs it on an event loop in a thread of its own, so any client may be used, blocking ones
+    too. `async with` runs it on the current loop, and its methods are coroutines; a blocking client
+    would then wait for a cluster that it keeps from running.
+
+    `config` are Kafka's properties, for all nodes. `dir` keeps the data (and is stopped in order at
+    the end); without it, the cluster lives in a temporary directory that is removed."""
+
+    def __init__(
+        self,
+        controllers: int = 1,
+        brokers: int = 1,
+        config: Mapping[str, Value] | None = None,
+        dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.shape = Shape(controllers, brokers, dict(config or {}))
+        self._dir = None if dir is None else os.path.abspath(dir)
+        self._root = ""
+        self._cluster: Cluster | None = None
+        self._thread: LoopThread | None = None
+
+    async def __aenter__(self) -> Cluster:
+        if self._cluster is not None:
+            raise RuntimeError("this cluster is entered already: make another LocalCluster")
+        self._root = self._dir or tempfile.mkdtemp(prefix="quorate-")
+        os.makedirs(self._root, exist_ok=True)
+        try:
+            self._cluster = Cluster(self.shape, self._root)
+            await self._cluster.start()
+        except BaseException:
+            await self._close(orderly=False)
+            raise
+        return self._cluster
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        failure = await self._close(orderly=self._dir is not None)
+        if failure is not None and error is None:
+            raise failure
+        if failure is not None and failure is not error:
+            logger.error("%s", failure)
+
+    def __enter__(self) -> ThreadedCluster:
+        self._thread = LoopThread()
+        try:
+            cluster = self._thread.call(self.__aenter__())
+        except BaseException:
+            self._thread.close()
+            raise
+        self._thread.on_unhandled(lambda error: cluster.failed(None, error))
+        return ThreadedCluster(cluster, self._thread)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._thread is not None
+        try:
+            self._thread.call(self.__aexit__(kind, error, traceback))
+        finally:
+            self._thread.close()
+
+    async def _close(self, *, orderly: bool) -> BaseException | None:
+        cluster, self._cluster = self._cluster, None
+        try:
+            if cluster is not None:
+                await cluster.close(orderly=orderly)
+        finally:
+            if self._dir is None:
+                shutil.rmtree(self._root, ignore_errors=True)
+        return None if cluster is None else cluster.failure

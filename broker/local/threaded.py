@@ -1,0 +1,142 @@
+"""A local cluster on an event loop in a thread, for callers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar, cast
+
+from quorate.broker.local.cluster import TIMEOUT_S, Cluster, Nodes
+from quorate.broker.local.layout import Value
+from quorate.quorum.metadata.image import MetadataImage
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    def __init__(self) -> None:
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(started,), name="quorate-cluster", daemon=True
+        )
+        self._thread.start()
+        self._loop = started.result()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def on_unhandled(self, tell: Callable[[BaseException], None]) -> None:
+        """What nobody caught is a failure too."""
+
+        def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            error = context.get("exception")
+            if error is None:
+                loop.default_exception_handler(context)
+            else:
+                tell(error)
+
+        self._loop.call_soon_threadsafe(self._loop.set_exception_handler, handle)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        async def until_stopped() -> None:
+            started.set_result(asyncio.get_running_loop())
+            await self._stop.wait()
+
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(until_stopped())
+
+
+class ThreadedCluster:
+    """The methods of Cluster, each done when it returns."""
+
+    def __init__(self, cluster: Cluster, thread: LoopThread) -> None:
+        self._cluster = cluster
+        self._call = thread.call
+
+    @property
+    def bootstrap(self) -> str:
+        return self._cluster.bootstrap
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        return self._cluster.bootstrap_controllers
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return self._cluster.broker_ids
+
+    @property
+    def controller_ids(self) -> list[int]:
+        return self._cluster.controller_ids
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._cluster.image
+
+    def kill_broker(self, broker_id: int) -> None:
+        self._call(self._cluster.kill_broker(broker_id))
+
+    def kill_controller(self, controller_id: int | None = None) -> int:
+        return self._call(self._cluster.kill_controller(controller_id))
+
+    def stop(self, node_id: int) -> None:
+        self._call(self._cluster.stop(node_id))
+
+    def restart(self, node_id: int) -> None:
+        self._call(self._cluster.restart(node_id))
+
+    def pause(self, node_id: int) -> None:
+        self._call(self._cluster.pause(node_id))
+
+    def resume(self, node_id: int) -> None:
+        self._call(self._cluster.resume(node_id))
+
+    def partition(self, a: Nodes, b: Nodes, *, silent: bool = False) -> None:
+        self._call(self._cluster.partition(a, b, silent=silent))
+
+    def heal(self) -> None:
+        self._call(self._cluster.heal())
+
+    def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._call(self._cluster.wait_ready(timeout_s))
+
+    def wait_in_sync(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._call(self._cluster.wait_in_sync(topic, timeout_s))
+
+    def wait_fenced(self, broker_id: int, timeout_s: float = TIMEOUT_S) -> None:
+        self._call(self._cluster.wait_fenced(broker_id, timeout_s))
+
+    def controller_id(self, timeout_s: float = TIMEOUT_S) -> int:
+        return self._call(self._cluster.controller_id(timeout_s))
+
+    def leader(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> int:
+        return self._call(self._cluster.leader(topic, partition, timeout_s))
+
+    def isr(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> list[int]:
+        return self._call(self._cluster.isr(topic, partition, timeout_s))
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, Value] | None = None,
+    ) -> None:
+        self._call(self._cluster.create_topic(name, partitions, replication_factor, config))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return asyncio.new_event_loop
+    return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)

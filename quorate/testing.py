@@ -1,0 +1,25 @@
+"""A Quorate cluster for tests, in the process that tests. See `LocalCluster`."""
+
+from __future__ import annotations
+
+from quorate.broker.local.cluster import Cluster
+from quorate.broker.local.errors import (
+    LocalClusterError,
+    NodeFailed,
+    NotInTime,
+    TopicRefused,
+    WrongState,
+)
+from quorate.broker.local.local_cluster import LocalCluster
+from quorate.broker.local.threaded import ThreadedCluster
+
+__all__ = [
+    "Cluster",
+    "LocalCluster",
+    "LocalClusterError",
+    "NodeFailed",
+    "NotInTime",
+    "ThreadedCluster",
+    "TopicRefused",
+    "WrongState",
+]
