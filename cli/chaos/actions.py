@@ -41,10 +41,7 @@ async def start(stage: Stage, values: Values) -> None:
 
 
 async def stop(stage: Stage, values: Values) -> None:
-    await _stop(stage, stage.node_named(values["node"]), values["within_ms"])
-
-
-async def _stop(stage: Stage, node: int, within_ms: int) -> None:
+    node, within_ms = stage.node_named(values["node"]), values["within_ms"]
     stage.note("is told to stop", node, "SIGTERM", "fault")
     if not await asyncio.to_thread(stage.cluster.terminate, node, within_ms / 1000):
         raise Unmet(f"not within {within_ms:,} ms: node {node} stops in order")
@@ -52,29 +49,33 @@ async def _stop(stage: Stage, node: int, within_ms: int) -> None:
     stage.note("is down", node)
 
 
+async def wait_caught_up(stage: Stage, values: Values) -> None:
+    """What the others have now, and what was written to the log since."""
+    node = stage.node_named(values["node"])
+    others = [each for each in stage.controllers if each != node]
+    end = await asyncio.to_thread(
+        lambda: max((log_end(stage.log_dir(each))[1] for each in others), default=-1)
+    )
+    tail = MetadataTail(stage.log_dir(node))
+
+    def caught_up() -> bool:
+        tail.skip_to_end()
+        return tail.offset > end
+
+    took_ms = await stage.until(
+        caught_up, values["within_ms"], f"node {node} has the metadata log that others have"
+    )
+    stage.note(f"has the metadata log of the others after {took_ms:,} ms", node)
+
+
 async def roll(stage: Stage, values: Values) -> None:
     """The active controller is the last of its kind."""
     brokers = values["nodes"] == "brokers"
     nodes = stage.broker_ids if brokers else stage.controllers
     for node in sorted(nodes, key=lambda node: (node == stage.story.active, node)):
-        await _stop(stage, node, values["within_ms"])
-        end = await asyncio.to_thread(_committed_end, stage, node)
-        await start(stage, {"node": node})
-        what = f"node {node} is back and all is in sync"
-        tail = MetadataTail(stage.log_dir(node))
-
-        def back(tail: MetadataTail = tail, end: int = end) -> bool:
-            tail.skip_to_end()
-            return tail.offset > end and stage.in_sync()
-
-        took_ms = await stage.until(back, values["within_ms"], what)
-        stage.note(f"all is in sync after {took_ms:,} ms", node)
-
-
-def _committed_end(stage: Stage, but: int) -> int:
-    """What a node that comes back must have more of: others went on, or will (NoOp records)."""
-    others = [node for node in stage.controllers if node != but]
-    return max((log_end(stage.log_dir(node))[1] for node in others), default=-1)
+        one = {"node": node, "within_ms": values["within_ms"]}
+        for action in (stop, start, wait_caught_up, wait_in_sync):
+            await action(stage, one)
 
 
 async def mute_heartbeats(stage: Stage, values: Values) -> None:
@@ -92,16 +93,16 @@ async def cut_controllers(stage: Stage, values: Values) -> None:
 
 
 async def heal(stage: Stage, values: Values) -> None:
-    if stage.pinned:
-        stage.pinned[-1].diverged = await asyncio.to_thread(_diverged, stage, stage.pinned[-1].node)
-        if count := stage.pinned[-1].diverged:
-            what = f"holds {count:,} records that the new leaders do not have"
-            stage.note(what, stage.pinned[-1].node)
     for node, was in stage.hurt.open().items():
-        if was in (MUTED, CUT):
-            stage.faults.heal(node)
-            stage.hurt.end(node, stage.watch.now_ms())
-            stage.note("the fault ends", node)
+        if was not in (MUTED, CUT):
+            continue
+        for pinned in stage.pinned[-1:]:
+            pinned.diverged = await asyncio.to_thread(_diverged, stage, pinned.node)
+            what = f"holds {pinned.diverged:,} records that the new leaders do not have"
+            stage.note(what, pinned.node)
+        stage.faults.heal(node)
+        stage.hurt.end(node, stage.watch.now_ms())
+        stage.note("the fault ends", node)
 
 
 def _diverged(stage: Stage, node: int) -> int:
@@ -214,6 +215,7 @@ ACTIONS: dict[str, Action] = {
     "unpin-writer": unpin_writer,
     "wait": wait,
     "wait-fenced": wait_fenced,
+    "wait-caught-up": wait_caught_up,
     "wait-written": wait_written,
     "wait-in-sync": wait_in_sync,
     "write-metadata": write_metadata,

@@ -12,7 +12,17 @@ from datetime import UTC, datetime
 from html import escape
 
 from quorate.cli.chaos.page_lanes import Scale, lane
-from quorate.cli.chaos.timeline import ACTIVE, CUT, DEAD, FENCED, MUTED, SERVING, Event, Spell
+from quorate.cli.chaos.timeline import (
+    ACTIVE,
+    CUT,
+    DEAD,
+    FENCED,
+    MUTED,
+    SERVING,
+    STANDBY,
+    Event,
+    Spell,
+)
 from quorate.cli.chaos.verdict import Outage, Result
 from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
@@ -22,6 +32,7 @@ DENSE_FROM_LANES = 40
 COLOURS = 10
 STATES = {
     SERVING: "in service",
+    STANDBY: "voter",
     ACTIVE: "active controller",
     FENCED: "fenced",
     MUTED: "heartbeats lost",
@@ -45,9 +56,13 @@ OWN_STYLE = """
 .axis span { color:var(--soft); }
 .s-serving { background:var(--ok); } .s-active { background:var(--active); }
 .s-fenced { background:var(--quiet); } .s-dead { background:var(--down); z-index:2; }
-.track i.s-muted, .track i.s-cut { top:58%; z-index:2; border-left:0; background:
+.tall.lane { height:28px; }
+.track i.s-muted, .track i.s-cut { top:72%; z-index:2; border-left:0; background:
   repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
-.s-serving, .s-fenced { color:var(--fg); } .s-dead { color:var(--panel); }
+.s-standby { background:var(--track); }
+.track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
+.track i.s-dead { color:var(--panel); }
+#availability { width:auto; min-width:36rem; }
 .two .track { height:86%; background:none; }
 .two .track i { bottom:40%; }
 .two .track i.up, .two .track i.lost { top:66%; bottom:0; border-left:0; }
@@ -126,13 +141,12 @@ def _nodes(result: Result, scale: Scale) -> str:
     by_node: dict[int, list[Spell]] = {}
     for spell in result.nodes:
         by_node.setdefault(spell.subject, []).append(spell)
-    controllers = {spell.subject for spell in result.nodes if spell.what == ACTIVE}
     lanes = []
     for node, spells in sorted(by_node.items()):
         role = "broker" if any(each.what in (SERVING, FENCED) for each in spells) else "controller"
         boxes = [_node_box(spell, scale) for spell in spells]
-        lanes.append(lane(f"{role} {node}", boxes))
-    used = {spell.what for spell in result.nodes} | ({ACTIVE} if controllers else set())
+        lanes.append(lane(f"{role} {node}", boxes, "tall"))
+    used = {spell.what for spell in result.nodes}
     keys = "".join(
         f'<span class=key><i class="s-{state}" {_hatched(state)}></i>{text}</span>'
         for state, text in STATES.items()

@@ -53,7 +53,6 @@ class Plan:
 
 async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
     async with staged(plan, cluster, view) as stage:
-        since = stage.tails[0].offset
         try:
             await play(stage, plan, view)
             await settle(stage)
@@ -62,7 +61,7 @@ async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
         await stage.writer.stop(FLUSH_S)
         await in_sync_again(stage)
         await stage.reader.stop()
-        return await judged(stage, plan, since)
+        return await judged(stage, plan)
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +82,7 @@ async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator
     tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
     for tail in tails:
         tail.skip_to_end()
-    tails.sort(key=lambda tail: tail.offset)
+    since = min(tail.offset for tail in tails)
     await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
     brokers = make_brokers()
     await brokers.refresh()
@@ -111,6 +110,7 @@ async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator
         story=Story(brokers.topic_id, watch.start_wall_ms),
         session_timeout_ms=session_timeout_ms(cluster),
         say=view.say,
+        since=since,
         serving=frozenset(brokers.known),
         first_active=active,
     )
@@ -199,11 +199,11 @@ async def in_sync_again(stage: Stage) -> None:
         stage.unmet.append(str(unmet))
 
 
-async def judged(stage: Stage, plan: Plan, since: int) -> Result:
+async def judged(stage: Stage, plan: Plan) -> Result:
     end_ms = stage.watch.now_ms()
     compared, final = await asyncio.to_thread(read_back, stage)
     different = await different_replicas(stage)
-    events, story = stage.final_story(since)
+    events, story = stage.final_story()
     deeds = [event for event in stage.timeline if event.kind in ("step", "fault")]
     timeline = sorted(
         [*(event for event in deeds if event.what != "registers"), *events],

@@ -126,6 +126,10 @@ STEPS: Mapping[str, tuple[str, Table]] = {
         "Until the broker is fenced, and leads nothing.",
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
+    "wait-caught-up": (
+        "Until the node has the metadata log that the others have.",
+        {"node": NODE, "within_ms": WITHIN_MS},
+    ),
     "wait-written": ("Until every partition took a write.", {"within_ms": WITHIN_MS}),
     "wait-in-sync": ("Until every ISR is whole.", {"within_ms": WITHIN_MS}),
     "write-metadata": (

@@ -17,7 +17,7 @@ from quorate.cli.chaos.ledger import Ledger
 from quorate.cli.chaos.metadata_tail import Logged, MetadataTail, log_end
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario
-from quorate.cli.chaos.timeline import SERVING, Event, Spell, Story, Track
+from quorate.cli.chaos.timeline import SERVING, STANDBY, Event, Spell, Story, Track
 from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter, Writer
 
@@ -59,13 +59,16 @@ class Stage:
     tails: list[MetadataTail]
     story: Story
     session_timeout_ms: int
+    since: int
+    """Where the metadata log ended before the topic was created."""
+    serving: frozenset[int]
+    """Brokers that served when it began."""
+    first_active: int
     say: Callable[[Event], None]
     timeline: list[Event] = field(default_factory=list)
     hurt: Track = field(default_factory=Track)
     """Nodes that are dead, muted or cut off."""
     victim: int | None = None
-    serving: frozenset[int] = frozenset()
-    """Brokers that served when it began."""
     pinned_writer: PinnedWriter | None = None
     pinned: list[Pinned] = field(default_factory=list)
     expiries: list[Expiry] = field(default_factory=list)
@@ -138,20 +141,19 @@ class Stage:
             await asyncio.sleep(POLL_S)
         return round((time.monotonic() - begin_s) * 1000)
 
-    def final_story(self, since: int) -> tuple[list[Event], Story]:
+    def final_story(self) -> tuple[list[Event], Story]:
         """Told again from the longest log: what was live may have shown what was replaced."""
         nodes = [*self.controllers, *self.broker_ids]
         longest = max((self.log_dir(node) for node in nodes), key=log_end)
         told = Story(self.story.topic_id, self.watch.start_wall_ms)
         told.begin(self.serving, self.first_active)
-        records: list[Logged] = list(MetadataTail(longest, since).read())
+        records: list[Logged] = list(MetadataTail(longest, self.since).read())
         return list(told.tell(records)), told
-
-    first_active: int = -1
 
     def spells(self, story: Story, end_ms: int) -> tuple[Spell, ...]:
         """Of nodes: what the log says, and over it what was done to them."""
         return (
+            *(Spell(node, STANDBY, 0, end_ms) for node in self.controllers),
             *story.brokers.close(end_ms),
             *story.controllers.close(end_ms),
             *self.hurt.close(end_ms),

@@ -22,7 +22,7 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.raft.control import LeaderChangeMessage
 
-SERVING, FENCED, ACTIVE = "serving", "fenced", "active"
+SERVING, FENCED, STANDBY, ACTIVE = "serving", "fenced", "standby", "active"
 DEAD, MUTED, CUT = "dead", "muted", "cut"
 
 

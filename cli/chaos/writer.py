@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from quorate.cli.chaos.brokers import FAILURES, Brokers
 from quorate.cli.chaos.ledger import PINNED, ROAMING, Ledger
-from quorate.cli.chaos.outage import GAP_S, Gap
+from quorate.cli.chaos.outage import Gap
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -28,8 +28,10 @@ from quorate.quorum.rpc.kafka.schemas.produce import (
 
 ACKS_ALL = -1
 RETRY_S = 0.02
-MAX_BATCHES_PER_S = 400
+MAX_BATCHES_PER_S = 250
 MIN_INTERVAL_S = 0.03
+OUTAGE_S = 0.25
+"""Shorter waits are latency, of a busy machine too."""
 ANSWER_SLACK_MS = 1000
 """A broker answers REQUEST_TIMED_OUT by itself; the connection is given up that much later."""
 FATAL = frozenset(
@@ -104,7 +106,7 @@ class Writer:
 
     def _waited(self, partition: int, since_s: float) -> None:
         now_s = time.monotonic()
-        if self.client == ROAMING and now_s - since_s > GAP_S:
+        if self.client == ROAMING and now_s - since_s > OUTAGE_S:
             self.ledger.outages.append(Gap(partition, since_s, now_s))
 
     async def _until_acknowledged(self, partition: int, numbers: Sequence[int]) -> bool:
