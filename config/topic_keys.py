@@ -269,7 +269,7 @@ TOPIC_KEYS = table(
 def topic_key(name: str) -> Key:
     key = TOPIC_KEYS.get(name)
     if key is None:
-        raise ConfigError(f"{name}: there is no such topic config")
+        raise ConfigError(f"Unknown topic config name: {name}")
     return key
 
 

@@ -227,6 +227,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         session_timeout_ms=config["broker.session.timeout.ms"],
         default_replication_factor=config["default.replication.factor"],
         default_partitions=config["num.partitions"],
+        topic_deletion=config["delete.topic.enable"],
         auto_leader_rebalance=config["auto.leader.rebalance.enable"],
         imbalance_check_interval_ms=config["leader.imbalance.check.interval.seconds"] * 1000,
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],

@@ -219,7 +219,7 @@ class Shard:
     def delete_offsets(
         self,
         request: schemas.OffsetDeleteRequest,
-        refuse: Callable[[str], ErrorCode],
+        refuse: Callable[[str, int], ErrorCode],
     ) -> schemas.OffsetDeleteResponse:
         """Raises KafkaError for the whole request."""
         group = self.groups.get(request.group_id)
@@ -231,16 +231,17 @@ class Shard:
         records = []
         topics = []
         for topic in request.topics:
-            error = refuse(topic.name)
-            if not error and group.subscribes_to(topic.name):
-                error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            indexes = [each.partition_index for each in topic.partitions]
-            if not error:
-                records += [
-                    tombstone(group.id, topic.name, each)
-                    for each in indexes
-                    if (topic.name, each) in held
-                ]
+            subscribed = group.subscribes_to(topic.name)
+            errors = {
+                each.partition_index: refuse(topic.name, each.partition_index)
+                or (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE)
+                for each in topic.partitions
+            }
+            records += [
+                tombstone(group.id, topic.name, each)
+                for each, error in errors.items()
+                if not error and (topic.name, each) in held
+            ]
             topics.append(
                 schemas.OffsetDeleteResponseTopic(
                     name=topic.name,
@@ -248,7 +249,7 @@ class Shard:
                         schemas.OffsetDeleteResponsePartition(
                             partition_index=each, error_code=error
                         )
-                        for each in indexes
+                        for each, error in errors.items()
                     ),
                 )
             )

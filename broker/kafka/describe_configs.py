@@ -15,6 +15,7 @@ from quorate.config.key import Key, Update
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
+from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.configs import (
@@ -58,7 +59,7 @@ class DescribeConfigsHandler:
         except KafkaError as error:
             return DescribeConfigsResult(
                 error_code=error.code,
-                error_message=str(error),
+                error_message=error.message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 configs=(),
@@ -82,6 +83,9 @@ class DescribeConfigsHandler:
     ) -> tuple[dict[str, Key], Callable[[Key], list[Value]]]:
         image, name = self.image(), resource.resource_name
         if resource.resource_type == TOPIC_RESOURCE:
+            problem = what_is_wrong(name)
+            if problem is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             if image.topic(name) is None:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"

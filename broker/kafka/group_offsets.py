@@ -13,7 +13,7 @@ from functools import partial
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.gathering import Gathering
-from quorate.broker.kafka.group_requests import ask
+from quorate.broker.kafka.group_requests import ask, check_group_id
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -125,14 +125,19 @@ class GroupOffsetsHandler:
     def delete(self, context: RequestContext, request: schemas.OffsetDeleteRequest) -> None:
         image = self.image()
 
-        def refuse(topic: str) -> ErrorCode:
-            known = image.topic(topic) is not None
+        def refuse(name: str, partition_id: int) -> ErrorCode:
+            topic = image.topic(name)
+            known = topic is not None and partition_id in topic.partitions
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+        def delete(shard: Shard) -> schemas.OffsetDeleteResponse:
+            check_group_id(request.group_id)
+            return shard.delete_offsets(request, refuse)
 
         ask(
             self.coordinator,
             request.group_id,
-            lambda shard: shard.delete_offsets(request, refuse),
+            delete,
             context.respond,
             lambda error: schemas.OffsetDeleteResponse(
                 error_code=error, throttle_time_ms=0, topics=()

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.broker.kafka.metadata import INTERNAL_TOPICS
+from quorate.broker.kafka.quota_filters import check_filter
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -106,15 +108,18 @@ class LogsHandler:
         )
 
     def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
+        """Of any replica, also of a follower's, as in Kafka."""
         registry = self.replicas.registry
+        problem = what_is_wrong(topic)
         hosted = registry.find(topic, ZERO_UUID, partition_id)
-        if hosted is None:
+        if problem is not None or hosted is None:
             error = registry.why_missing(topic, ZERO_UUID, partition_id)
-        else:
-            error = hosted.partition.leader_error()
-        if hosted is None or error:
+            if problem is not None:
+                error = ErrorCode.INVALID_TOPIC_EXCEPTION
             return PartitionResponse(
-                partition_index=partition_id, error_code=error, error_message=error.message
+                partition_index=partition_id,
+                error_code=error,
+                error_message=problem or error.message,
             )
         return PartitionResponse(
             partition_index=partition_id,
@@ -154,4 +159,13 @@ def deletion_response(
 
 
 def no_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:
-    context.respond(DescribeClientQuotasResponse(entries=()))
+    try:
+        check_filter(request)
+    except KafkaError as error:
+        context.respond(
+            DescribeClientQuotasResponse(
+                error_code=error.code, error_message=error.message, entries=None
+            )
+        )
+    else:
+        context.respond(DescribeClientQuotasResponse(entries=()))

@@ -73,7 +73,7 @@ class Groups:
         return sorted(found, key=lambda each: each.group_id)
 
     def describe(self, group: str) -> group_admin.DescribedGroup:
-        answer = self._of(
+        answer = self.ask(
             group,
             group_admin.DescribeGroupsRequest(groups=(group,)),
             group_admin.DescribeGroupsResponse,
@@ -88,7 +88,7 @@ class Groups:
             topics=None,
             groups=(group_offsets.OffsetFetchRequestGroup(group_id=group, topics=None),),
         )
-        answer = self._of(
+        answer = self.ask(
             group,
             request,
             group_offsets.OffsetFetchResponse,
@@ -128,7 +128,7 @@ class Groups:
         def errors(answer: group_offsets.OffsetCommitResponse) -> list[int]:
             return [each.error_code for topic in answer.topics for each in topic.partitions]
 
-        answer = self._of(group, request, group_offsets.OffsetCommitResponse, errors)
+        answer = self.ask(group, request, group_offsets.OffsetCommitResponse, errors)
         for code in errors(answer):
             check(code, None, f"group {group}")
 
@@ -138,7 +138,7 @@ class Groups:
         return {each.name: each.topic_id for each in topics if each.name is not None}
 
     def delete(self, group: str) -> ErrorCode:
-        answer = self._of(
+        answer = self.ask(
             group,
             group_admin.DeleteGroupsRequest(groups_names=(group,)),
             group_admin.DeleteGroupsResponse,
@@ -146,13 +146,14 @@ class Groups:
         )
         return ErrorCode.of(answer.results[0].error_code)
 
-    def _of(
+    def ask(
         self,
         group: str,
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]],
     ) -> R:
+        """The group's coordinator, looked for again when it moved."""
         return self._asked_until(lambda: self.coordinator(group)[0], request, response, errors)
 
     def _asked_until(

@@ -15,6 +15,7 @@ from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.controller.topic_configs import check_topic_configs
+from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
@@ -29,6 +30,9 @@ def invalid_request(message: str) -> RequestRefused:
 def check_topic(context: Context, name: str) -> None:
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
+    problem = what_is_wrong(name)
+    if problem is not None:
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name not in context.image.topic_ids:
         raise RequestRefused(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
@@ -40,7 +44,7 @@ def check_node(context: Context, name: str) -> None:
     if not name:
         return
     if not name.isascii() or not name.isdigit():
-        raise invalid_request(f"Unable to parse broker name '{name}' as a base 10 number.")
+        raise invalid_request(f"Node id must be an integer, but it is: {name}")
     if int(name) not in context.image.brokers and int(name) not in context.image.controllers:
         raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
@@ -91,8 +95,5 @@ KINDS: dict[int, ConfigResourceKind] = {
 def kind_of(resource_type: int) -> ConfigResourceKind:
     kind = KINDS.get(resource_type)
     if kind is None:
-        raise invalid_request(
-            f"Configs of resource type {resource_type} cannot be altered here, only those of "
-            f"topics ({TOPIC_RESOURCE}) and brokers ({BROKER_RESOURCE})."
-        )
+        raise invalid_request(f"Unknown resource type {resource_type}")
     return kind

@@ -77,7 +77,7 @@ def alter_all(
     for resource in resources:
         try:
             if times[resource.resource_type, resource.resource_name] > 1:
-                raise invalid_request("Duplicate resource.")
+                raise invalid_request("Each resource must appear at most once.")
             made = alter_one(context, resource, values_of)
             check_room(len(records) + len(made))
         except TooManyRecords as refused:
@@ -94,6 +94,7 @@ def alter_one(
     context: Context, resource: Resource, values_of: ValuesOf[Resource]
 ) -> list[MetadataRecord]:
     resource_type, name = resource.resource_type, resource.resource_name
+    check_keys(resource)
     kind = kind_of(resource_type)
     kind.check_name(context, name)
     current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS))
@@ -104,6 +105,12 @@ def alter_one(
         for key, value in values.items()
         if kind.always_written or value != current.get(key)
     ]
+
+
+def check_keys(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> None:
+    names = [config.name for config in resource.configs]
+    if len(set(names)) < len(names):
+        raise invalid_request("Error due to duplicate config keys")
 
 
 def replacing_values(
@@ -128,8 +135,6 @@ def incremental_values(
         operation = OPERATIONS.get(code)
         if operation is None:
             raise invalid_request(f"Unknown operation type {code}.")
-        if name in values:
-            raise invalid_request(f"Error due to duplicate config keys: {name}")
         if config.value is None and code != DELETE:
             raise invalid_request(f"Null value not supported for : {name}")
         values[name] = operation(kind, name, current.get(name), config.value or "")

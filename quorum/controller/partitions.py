@@ -33,18 +33,20 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
+    twice = RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += (failed(name, twice) for name, count in times.items() if count > 1)
     try:
         for asked in request.topics:
+            if times[asked.name] > 1:
+                continue
             try:
-                if times[asked.name] > 1:
-                    raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 records += grow(context, asked, len(records))
             except RequestRefused as refused:
                 results.append(failed(asked.name, refused))
             else:
                 results.append(CreatePartitionsTopicResult(name=asked.name, error_code=0))
     except TooManyRecords as refused:
-        all_failed = tuple(failed(topic.name, refused) for topic in request.topics)
+        all_failed = tuple(failed(name, refused) for name in times)
         return Result(response=CreatePartitionsResponse(results=all_failed))
     response = CreatePartitionsResponse(results=tuple(results))
     return Result(() if request.validate_only else records, response)

@@ -20,6 +20,7 @@ class ControllerSettings:
     session_timeout_ms: int = 9000
     default_replication_factor: int = 1
     default_partitions: int = 1
+    topic_deletion: bool = True
     auto_leader_rebalance: bool = True
     imbalance_check_interval_ms: int = 300_000
     unclean_election_interval_ms: int = 300_000

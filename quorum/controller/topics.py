@@ -58,8 +58,10 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     times = Counter(topic.name for topic in request.topics)
     try:
         for topic in request.topics:
+            if times[topic.name] > 1:
+                continue
             try:
-                check_creatable(context, topic.name, times[topic.name])
+                check_creatable(context, topic.name)
                 made = create_topic(context, topic, len(records))
             except RequestRefused as refused:
                 results.append(failed(topic.name, refused))
@@ -67,15 +69,15 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
                 records += made.records
                 results.append(created(context, topic.name, made))
     except TooManyRecords as refused:
-        all_failed = tuple(failed(topic.name, refused) for topic in request.topics)
+        all_failed = tuple(failed(name, refused) for name in times)
         return Result(response=CreateTopicsResponse(topics=all_failed))
+    twice = RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += (failed(name, twice) for name, count in times.items() if count > 1)
     response = CreateTopicsResponse(topics=tuple(results))
     return Result(() if request.validate_only else records, response)
 
 
-def check_creatable(context: Context, name: str, times: int) -> None:
-    if times > 1:
-        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+def check_creatable(context: Context, name: str) -> None:
     if name == METADATA_TOPIC:
         raise RequestRefused(
             ErrorCode.INVALID_REQUEST,
@@ -175,40 +177,56 @@ def failed(name: str, refused: ControllerError) -> CreatableTopicResult:
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
-    """By name or by id; the older versions have names only."""
+    """By name or by id; the older versions have names only. What is named twice is not deleted, and
+    answered once."""
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
-    if len(asked) > MAX_RECORDS_PER_USER_OP:
-        return Result(response=DeleteTopicsResponse(responses=tuple(map(not_deleted, asked))))
-    removed: dict[Uuid, MetadataRecord] = {}
+    whole = why_none_is_deleted(context, len(asked))
+    if whole is not None:
+        none = tuple(not_deleted(state, whole) for state in asked)
+        return Result(response=DeleteTopicsResponse(responses=none))
+    removed: list[Uuid] = []
     responses = []
-    for state in asked:
-        topic_id, name, error, message = state.topic_id, state.name, ErrorCode.NONE, None
+    times = Counter(asked)
+    for state, count in times.items():
         try:
-            topic = topic_to_delete(context, state)
-            topic_id, name = topic.id, topic.name
-            if topic_id in removed:
-                raise RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic.")
-            removed[topic_id] = RemoveTopicRecord(topic_id=topic_id)
+            topic = topic_to_delete(context, state, count)
+            if DeleteTopicState(topic_id=topic.id) in times and state.name is not None:
+                raise RequestRefused(
+                    ErrorCode.INVALID_REQUEST,
+                    "The provided topic name maps to an ID that was already supplied.",
+                )
         except RequestRefused as refused:
-            error, message = refused.error, refused.message
-        responses.append(
-            DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=error, error_message=message
-            )
+            responses.append(not_deleted(state, refused))
+            continue
+        if DeleteTopicState(name=topic.name) in times and state.name is None:
+            continue  # answered under its name
+        removed.append(topic.id)
+        responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
+    records = tuple(RemoveTopicRecord(topic_id=topic_id) for topic_id in removed)
+    return Result(records, DeleteTopicsResponse(responses=tuple(responses)))
+
+
+def why_none_is_deleted(context: Context, count: int) -> RequestRefused | None:
+    if not context.settings.topic_deletion:
+        return RequestRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    if count > MAX_RECORDS_PER_USER_OP:
+        return RequestRefused(
+            ErrorCode.POLICY_VIOLATION,
+            f"At most {MAX_RECORDS_PER_USER_OP} topics can be deleted at once.",
         )
-    return Result(tuple(removed.values()), DeleteTopicsResponse(responses=tuple(responses)))
+    return None
 
 
-def not_deleted(state: DeleteTopicState) -> DeletableTopicResult:
+def not_deleted(state: DeleteTopicState, refused: RequestRefused) -> DeletableTopicResult:
     return DeletableTopicResult(
         name=state.name,
         topic_id=state.topic_id,
-        error_code=ErrorCode.POLICY_VIOLATION,
-        error_message=f"At most {MAX_RECORDS_PER_USER_OP} topics can be deleted at once.",
+        error_code=refused.error,
+        error_message=refused.message,
     )
 
 
-def topic_to_delete(context: Context, state: DeleteTopicState) -> Topic:
+def topic_to_delete(context: Context, state: DeleteTopicState, times: int) -> Topic:
     image, by_id = context.image, state.topic_id != ZERO_UUID
     if by_id and state.name is not None:
         raise RequestRefused(
@@ -216,6 +234,9 @@ def topic_to_delete(context: Context, state: DeleteTopicState) -> Topic:
         )
     if not by_id and state.name is None:
         raise RequestRefused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if times > 1:
+        what = "id" if by_id else "name"
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
     topic = image.topics.get(state.topic_id) if by_id else image.topic(state.name or "")
     if topic is None and by_id:
         raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")

@@ -197,8 +197,8 @@ def test_a_topics_own_configs_win() -> None:
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        ({"nope": "1"}, "nope: there is no such topic config"),
-        ({"remote.storage.enable": "true"}, "remote.storage.enable: there is no such"),
+        ({"nope": "1"}, "Unknown topic config name: nope"),
+        ({"remote.storage.enable": "true"}, "Unknown topic config name: remote.storage.enable"),
         ({"retention.ms": "-2"}, "retention.ms: value '-2' must be at least -1"),
         ({"cleanup.policy": "zap"}, "cleanup.policy: value 'zap' must be one of compact, delete"),
         (

@@ -267,7 +267,7 @@ class World:
             ),
         )
         try:
-            response = self.shard.delete_offsets(request, lambda name: ErrorCode.NONE)
+            response = self.shard.delete_offsets(request, lambda _topic, _partition: ErrorCode.NONE)
         except KafkaError as error:
             return error.code
         return ErrorCode.of(response.topics[0].partitions[0].error_code)

@@ -1,0 +1,330 @@
+"""One story, told by the command line tools: each run with what stands on standard output.
+
+The same runs are played by Apache Kafka's tools on Apache Kafka (capture.py, which writes
+tools.txt), by ours on ours, by ours on Apache Kafka and by Apache Kafka's on ours.
+
+`@server` and `@controller` stand for the bootstrap options, `@files` for a directory with FILES,
+`@data` for the directory of the nodes' files. What no two clusters share (ports, directories, topic
+ids, and where a run says so its numbers) is masked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.clients.cluster import wait_for
+from tests.golden.nodes import TwoNodes
+from tests.kafka.tools import Ended
+
+Runner = Callable[..., Ended]
+Mask = Callable[[list[str]], list[str]]
+
+
+def numbers(lines: list[str]) -> list[str]:
+    """They move between two calls, and with them the width of a column."""
+    return [re.sub(r"\d+ +\t|-?\d+", "N", line) for line in lines]
+
+
+def in_order(lines: list[str]) -> list[str]:
+    """Kafka's tool prints topics in the order of their hashes."""
+    return sorted(lines)
+
+
+def spaced(lines: list[str]) -> list[str]:
+    """Columns are as wide as a member's id, which nobody chose; a table stands between empty
+    lines or not."""
+    words = [re.sub(r"-[0-9a-f-]{36}", "-UUID", " ".join(line.split())) for line in lines]
+    return [each for each in words if each]
+
+
+def sizes(lines: list[str]) -> list[str]:
+    """Of log directories: batches are cut by time, and a directory's name is a node's own."""
+    masked = [re.sub(r'"size":\d+', '"size":N', line) for line in lines]
+    return [re.sub(r'"logDir":"[^"]*"', '"logDir":"D"', line) for line in masked]
+
+
+def proposal(lines: list[str]) -> list[str]:
+    """The plan after the heading is the planner's own; it names the same partitions."""
+    return [*lines[:-1], re.sub(r'"replicas":\[[\d,]*\]', '"replicas":[..]', lines[-1])]
+
+
+def columns(lines: list[str]) -> list[str]:
+    """Of features: their names and columns; which levels there are is each program's own."""
+    return [re.sub(r"(Version[A-Za-z]*|Epoch): [^\t]+", r"\1: V", line) for line in lines]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    line: str
+    stdin: str = ""
+    masks: Sequence[Mask] = ()
+    until: str = ""
+    """Asked again until this is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    line: str
+    code: int
+    lines: list[str]
+
+
+def run(line: str, *masks: Mask, stdin: str = "", until: str = "") -> Run:
+    return Run(line=line, stdin=stdin, masks=masks, until=until)
+
+
+def partitions(*wanted: tuple[str, int, Sequence[int]]) -> str:
+    entries = [{"topic": t, "partition": n, "replicas": list(r)} for t, n, r in wanted]
+    return json.dumps({"version": 1, "partitions": entries})
+
+
+FILES = {
+    "move.json": partitions(("kept", 0, [1])),
+    "widen.json": partitions(("kept", 0, [1, 2])),
+    "absent.json": partitions(("absent", 0, [1])),
+    "unknown-broker.json": partitions(("kept", 0, [9])),
+    "topics.json": '{"version": 1, "topics": [{"topic": "kept"}, {"topic": "orders"}]}',
+    "broken.json": '{"version": 1,\n "partitions": [}',
+    "elect.json": '{"partitions": [{"topic": "kept", "partition": 0}]}',
+    "shorten.json": json.dumps(
+        {"version": 1, "partitions": [{"topic": "kept", "partition": 0, "offset": 4}]}
+    ),
+    "offsets.csv": "kept,0,2\n",
+}
+LINES = "".join(f"k{number}\tv{number}\n" for number in range(10))
+GROUP = "consumer-groups @server --group readers"
+RESET = f"{GROUP} --reset-offsets --topic kept"
+MOVE = "reassign-partitions @server --reassignment-json-file @files/move.json"
+
+TOPICS = (
+    run("topics @server --create --topic orders --replica-assignment 1:2,2:1"),
+    run("topics @server --create --topic kept --replica-assignment 2 --config retention.ms=360000"),
+    run("topics @server --create --topic dotted.name --replica-assignment 1"),
+    run("topics @server --create --topic orders --partitions 2"),
+    run("topics @server --create --if-not-exists --topic orders --partitions 2"),
+    run("topics @server --create --topic 'bad name'"),
+    run("topics @server --create --topic many --replication-factor 3"),
+    run("topics @server --create --topic none --partitions 0"),
+    run("topics @server --list"),
+    run("topics @server --describe", in_order),
+    run("topics @server --describe --topic orders"),
+    run("topics @server --describe --under-replicated-partitions"),
+    run("topics @server --describe --unavailable-partitions"),
+    run("topics @server --describe --under-min-isr-partitions"),
+    run("topics @server --describe --at-min-isr-partitions", in_order),
+    run("topics @server --describe --topics-with-overrides"),
+    run("topics @server --alter --topic orders --partitions 3 --replica-assignment 1:2,2:1,1:2"),
+    run("topics @server --alter --topic orders --partitions 2"),
+    run("topics @server --describe --topic orders"),
+    run("topics @server --describe --topic absent"),
+    run("topics @server --delete --topic absent"),
+    run("topics @server --delete --if-exists --topic absent"),
+    run("topics @server --delete --topic dotted.name"),
+    run("topics @server --list --topic 'or.*'"),
+)
+CONFIGS = (
+    run("configs @server --describe --topic kept"),
+    run("configs @server --alter --topic kept --add-config cleanup.policy=[compact,delete]"),
+    run(
+        "configs @server --alter --entity-type topics --entity-name kept --add-config segment.ms=9"
+    ),
+    run("configs @server --describe --topic kept"),
+    run("configs @server --describe --all --topic kept"),
+    run("configs @server --alter --topic kept --delete-config cleanup.policy,segment.ms"),
+    run("configs @server --describe --topic kept"),
+    run("configs @server --alter --topic kept --delete-config no.such.key"),
+    run("configs @server --alter --topic kept --add-config retention.ms=soon"),
+    run("configs @server --alter --topic kept --add-config no.such.key=1"),
+    run("configs @server --alter --topic absent --add-config retention.ms=1"),
+    run("configs @server --describe --topic absent"),
+    run("configs @server --alter --broker 1 --add-config log.retention.ms=86400000"),
+    run("configs @server --describe --broker 1"),
+    run("configs @server --alter --broker-defaults --add-config log.retention.ms=96400000"),
+    run("configs @server --describe --broker 1"),
+    run("configs @server --describe --entity-type brokers"),
+    run("configs @server --alter --broker 1 --delete-config log.retention.ms"),
+    run("configs @server --alter --broker-defaults --delete-config log.retention.ms"),
+    run("configs @server --describe --entity-type brokers --entity-default"),
+)
+KEYED = "--topic kept --property parse.key=true"
+READ = "console-consumer @server --topic kept --timeout-ms 20000"
+GROUP_READ = f"{READ} --group readers --from-beginning"
+RECORDS = (
+    run(f"console-producer @server {KEYED}", stdin=LINES),
+    run(
+        f"{READ} --partition 0 --offset earliest --max-messages 10"
+        " --property print.key=true --property print.offset=true --property print.partition=true"
+    ),
+    run(f"{GROUP_READ} --max-messages 6"),
+    run(f"{GROUP_READ} --max-messages 4"),
+    run("get-offsets @server --topic kept"),
+    run("get-offsets @server --topic-partitions 'kep.*:0-1,orders:1'"),
+    run("get-offsets @server --topic kept --time earliest"),
+    run("get-offsets @server --topic kept --time max-timestamp"),
+    run("get-offsets @server --topic absent"),
+)
+GROUPS = (
+    run("consumer-groups @server --list"),
+    run("consumer-groups @server --list --state", spaced),
+    run(f"{GROUP} --describe", spaced),
+    run(f"{GROUP} --describe --members", spaced),
+    run(f"{GROUP} --describe --members --verbose", spaced),
+    run(f"{GROUP} --describe --state", spaced),
+    run("consumer-groups @server --describe --group absent", spaced),
+    run("consumer-groups @server --describe --all-groups", spaced),
+    run(f"{RESET} --to-offset 3 --dry-run", spaced),
+    run(f"{RESET} --to-offset 3", spaced),
+    run(f"{RESET} --to-offset 99 --dry-run", spaced),
+    run(f"{RESET} --to-earliest --execute", spaced),
+    run(f"{RESET} --shift-by 5 --execute", spaced),
+    run(f"{RESET} --to-current --dry-run", spaced),
+    run(f"{RESET} --to-datetime 2000-01-01T00:00:00.000 --dry-run", spaced),
+    run(f"{RESET} --to-datetime 2099-01-01T00:00:00Z --dry-run", spaced),
+    run(f"{RESET} --to-datetime yesterday --dry-run"),
+    run(f"{RESET} --by-duration P1D --dry-run", spaced),
+    run(f"{RESET} --by-duration tomorrow --dry-run"),
+    run(f"{RESET} --to-latest --export --dry-run"),
+    run(f"{GROUP} --reset-offsets --from-file @files/offsets.csv --execute", spaced),
+    run(f"{GROUP} --describe --offsets", spaced),
+    run(f"{GROUP} --reset-offsets --all-topics --to-latest --execute", spaced),
+    run(f"{GROUP} --delete-offsets --topic orders", spaced),
+    run(f"{GROUP} --delete-offsets --topic kept:0", spaced),
+    run(f"{GROUP} --delete-offsets --topic absent", spaced),
+    run("consumer-groups @server --delete-offsets --group absent --topic kept", spaced),
+    run(f"{GROUP} --describe", spaced),
+    run("consumer-groups @server --delete --group absent"),
+    run(f"{GROUP} --delete"),
+    run("consumer-groups @server --list"),
+)
+PARTITIONS = (
+    run("reassign-partitions @server --list"),
+    run(
+        "reassign-partitions @server --generate --topics-to-move-json-file @files/topics.json"
+        " --broker-list 1,2",
+        proposal,
+    ),
+    run(f"{MOVE} --verify"),
+    run(f"{MOVE} --execute"),
+    run(f"{MOVE} --verify", until="is completed"),
+    run(f"{MOVE} --cancel"),
+    run("reassign-partitions @server --list"),
+    run("reassign-partitions @server --execute --reassignment-json-file @files/absent.json"),
+    run("reassign-partitions @server --execute --reassignment-json-file @files/broken.json"),
+    run(
+        "reassign-partitions @server --execute --reassignment-json-file @files/unknown-broker.json"
+    ),
+    run("reassign-partitions @server --execute --reassignment-json-file @files/widen.json"),
+    run(
+        "reassign-partitions @server --verify --preserve-throttles"
+        " --reassignment-json-file @files/widen.json",
+        until="is completed",
+    ),
+    run("topics @server --describe --topic kept", until="Isr: 1,2"),
+    run("leader-election @server --election-type preferred --topic kept --partition 0"),
+    run("leader-election @server --election-type preferred --path-to-json-file @files/elect.json"),
+    run("leader-election @server --election-type preferred --all-topic-partitions"),
+    run("leader-election @server --election-type preferred --topic absent --partition 0"),
+    run("leader-election @server --election-type unclean --topic kept --partition 0"),
+    run("delete-records @server --offset-json-file @files/shorten.json"),
+    run("delete-records @server --offset-json-file @files/broken.json"),
+    run("get-offsets @server --topic kept --time earliest"),
+    run("log-dirs @server --describe --topic-list kept --broker-list 1", sizes),
+    run("log-dirs @server --describe --topic-list kept", sizes),
+    run("log-dirs @server --describe --broker-list 9"),
+)
+CLUSTER = (
+    run("metadata-quorum @server describe --status", numbers),
+    run("metadata-quorum @controller describe --status", numbers),
+    run("metadata-quorum @server describe --replication", numbers),
+    run("metadata-quorum @controller describe --replication", numbers),
+    run("cluster cluster-id @server"),
+    run("cluster unregister @server --id 9"),
+    run("features @server describe", columns),
+    run("storage info -c @data/node-2.properties"),
+    run("storage format -t 4L6g3nShT-eMCtK--X86sw -c @data/node-2.properties"),
+    run("storage format -t 4L6g3nShT-eMCtK--X86sw -c @data/node-2.properties --ignore-formatted"),
+    run("storage format -t DvLiU0vZT6SI_YQQCLxuMg -c @data/node-2.properties --ignore-formatted"),
+)
+RUNS = (*TOPICS, *CONFIGS, *RECORDS, *GROUPS, *PARTITIONS, *CLUSTER)
+
+
+def played(runs: Iterable[Run], nodes: TwoNodes, runner: Runner) -> list[Played]:
+    files = nodes.root / "files"
+    files.mkdir()
+    for name, text in FILES.items():
+        (files / name).write_text(text)
+    names: dict[str, str] = {}
+    return [play(each, nodes, runner, names) for each in runs]
+
+
+def play(wanted: Run, nodes: TwoNodes, runner: Runner, names: dict[str, str]) -> Played:
+    tool, *arguments = list(words(wanted.line, nodes))
+
+    def said() -> Ended | None:
+        done = runner(tool, *arguments, stdin=wanted.stdin)
+        return done if wanted.until in "\n".join(done.lines) else None
+
+    done = wait_for(said, f"{wanted.line}: {wanted.until}", 60.0) if wanted.until else said()
+    assert done is not None
+    lines = masked(done.lines, nodes, names)
+    if done.code:  # the rest is a stack trace
+        lines = lines[:1]
+    else:
+        for mask in wanted.masks:
+            lines = mask(lines)
+    return Played(wanted.line, done.code, lines)
+
+
+def words(line: str, nodes: TwoNodes) -> Iterator[str]:
+    for word in shlex.split(line):
+        if word == "@server":
+            yield from ("--bootstrap-server", nodes.bootstrap)
+        elif word == "@controller":
+            yield from ("--bootstrap-controller", nodes.bootstrap_controllers)
+        else:
+            files = str(nodes.root / "files")
+            yield word.replace("@files", files).replace("@data", str(nodes.root))
+
+
+TOPIC_ID = re.compile(r"(?<=TopicId: )[\w-]{22}")
+
+
+def masked(lines: list[str], nodes: TwoNodes, names: dict[str, str]) -> list[str]:
+    """`names` are of ids that were met before, so that the same one has the same name."""
+
+    def name(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"ID{len(names) + 1}")
+
+    known = {
+        str(nodes.root): "@data",
+        **{str(port): f"PORT-{who}" for who, port in nodes.ports.items()},
+    }
+    text = "\n".join(lines)
+    for value, shown in known.items():
+        text = text.replace(value, shown)
+    return TOPIC_ID.sub(name, text).splitlines()
+
+
+def written(found: Iterable[Played]) -> str:
+    return "".join(
+        "".join(f"{line}\n" for line in (f"$ {each.line}", *each.lines, f"= {each.code}", ""))
+        for each in found
+    )
+
+
+def read(text: str) -> list[Played]:
+    found: list[Played] = []
+    line = ""
+    lines: list[str] = []
+    for each in text.splitlines():
+        if each.startswith("$ "):
+            line, lines = each[2:], []
+        elif each.startswith("= "):
+            found.append(Played(line, int(each[2:]), lines))
+        else:
+            lines.append(each)
+    return found
