@@ -57,6 +57,10 @@ class Ledger:
             self.acknowledged[number] = offset
         self.confirmed += len(numbers)
 
+    def first_writes(self) -> bool:
+        """Every partition took one."""
+        return len(self.confirmed_s) == self.partitions
+
     def value(self, number: int) -> bytes:
         return (b"%d " % number * (self.record_bytes // 2 + 1))[: self.record_bytes]
 

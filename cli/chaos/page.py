@@ -66,7 +66,7 @@ OWN_STYLE = """
 .two .track { height:86%; background:none; }
 .two .track i { bottom:40%; }
 .two .track i.up, .two .track i.lost { top:66%; bottom:0; border-left:0; }
-.two .track i.up { background:var(--ok); z-index:0; }
+.two .track i.up { z-index:0; } i.up { background:var(--line); }
 .dense .two .track i { border-left:0; }
 td.v { font-weight:600; color:var(--good); } tr.bad td.v { color:var(--lost); }
 .notes { max-width:60rem; }
@@ -204,7 +204,7 @@ def _partitions(result: Result, scale: Scale) -> str:
         '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
         'data-filters="#lanes .lane[data-name]">'
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
-        f'{keys}<span class=key><i class="s-serving"></i>clients write</span>'
+        f'{keys}<span class=key><i class="up"></i>clients write</span>'
         '<span class=key><i class="lost"></i>no leader; or clients wait</span></div>'
         f'{cut}<div class=chart><div class="scale{dense}" id=lanes>{scale.axis()}'
         f"{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"

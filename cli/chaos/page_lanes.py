@@ -10,6 +10,7 @@ from quorate.cli.chaos.timeline import Event
 
 STEPS_MS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 300_000)
 MAX_TICKS = 12
+LAST_TICK_PERCENT = 97.0  # its text would be cut off
 MARKED = ("fault", "fenced", "unfenced", "controller")
 """Kinds of events that are drawn through all lanes."""
 
@@ -34,6 +35,7 @@ class Scale:
         ticks = "".join(
             f'<em style="left:{self.percent(at):.3f}%">{seconds(at)}</em>'
             for at in range(0, self.end_ms + 1, step)
+            if self.percent(at) <= LAST_TICK_PERCENT
         )
         return f'<div class="lane axis"><span>seconds</span><div class=track>{ticks}</div></div>'
 

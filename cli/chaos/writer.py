@@ -95,6 +95,7 @@ class Writer:
             self._waited(partition, since_s)
 
     async def _lane(self, partition: int) -> None:
+        await asyncio.sleep(self.pace.interval_s * partition / self.ledger.partitions)
         while not self._stopping:
             numbers = self.ledger.take(self.client, partition, self.pace.records)
             since_s = self._waiting[partition] = time.monotonic()
