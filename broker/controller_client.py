@@ -46,9 +46,12 @@ class _Request:
 
 
 class ControllerClient:
-    def __init__(self, clock: Clock, links: ControllerLinks) -> None:
+    def __init__(
+        self, clock: Clock, links: ControllerLinks, on_sent: Callable[[], None] = lambda: None
+    ) -> None:
         self._clock = clock
         self._links = links
+        self._on_sent = on_sent
         self._leader_id = NO_NODE
         self._waiting: deque[_Request] = deque()
         self._forwarded: dict[_Request, int] = {}  # in flight, in order -> controller asked
@@ -100,6 +103,7 @@ class ControllerClient:
             self._forwarded[request] = leader_id
         timeout_ms = max(1, request.deadline_ms - self._clock.now_ms())
         channel.request(request.message, timeout_ms, lambda answer: self._answered(request, answer))
+        self._on_sent()
         return True
 
     def _answered(self, request: _Request, answer: Any) -> None:

@@ -30,7 +30,7 @@ from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
@@ -47,7 +47,7 @@ class BrokerNode:
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
-        self.client = ControllerClient(seams.clock, core.links)
+        self.client = ControllerClient(seams.clock, core.links, core.replica.hurry)
         self.isr_sender = AlterPartitionSender(
             seams.clock, self.client, config.node_id, self._broker_epoch
         )
@@ -179,7 +179,7 @@ class BrokerNode:
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
             self.suspects.image_changed(delta)
-            if delta.configs:
+            if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
                 self._reconfigure(image)
         if self.lifecycle is None:
             return

@@ -125,6 +125,12 @@ class MetadataReplica:
         self._advance()
         return offset
 
+    def hurry(self) -> None:
+        """Something was asked for here whose commit is awaited: be there when it comes."""
+        if self.raft.rests:
+            self.raft.hurry(self._clock.now_ms())
+            self._advance()
+
     def resign(self) -> None:
         self.raft.resign(self._clock.now_ms())
         self._advance()

@@ -1,7 +1,9 @@
 """Following: fetch, append, truncate what diverges, and learn what is committed (KIP-595).
 
 A fetch offset is an acknowledgement, so a voter fetches only once all it has is durable. An
-observer acknowledges nothing and fetches again at once.
+observer acknowledges nothing. After records it rests for a moment, so that under a stream of
+commits it costs the leader an answer for many rather than for each; who waits for a commit of his
+own ends the rest.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from quorate.quorum.raft.transitions import learn
 from quorate.quorum.raft.vote import campaign
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
+OBSERVER_REST_MS = 5
 NEVER = (1 << 63) - 1
 """The high watermark in the fetch of a replica that does not want to be woken by commits."""
 
@@ -71,6 +74,8 @@ def on_fetch_response(
         return
     if core.is_voter and core.durable_offset < core.log.end_offset:
         core.flush()  # before anybody acts on what is committed: the leader waits for it
+    if response.records and not core.is_voter:
+        fetching.retry_ms = core.now_ms + OBSERVER_REST_MS
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
 
 
@@ -174,6 +179,18 @@ def _succession_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
         if core.is_me(candidate):
             return (limit_ms >> len(preferred) - 1) << position - 1 if position else 0
     return limit_ms
+
+
+def rests(core: Core) -> bool:
+    state = core.state
+    if not isinstance(state, Follower):
+        return False
+    return state.fetching.token is None and not state.fetching.failed and not core.is_voter
+
+
+def end_rest(core: Core) -> None:
+    if isinstance(core.state, Follower) and rests(core):
+        core.state.fetching.retry_ms = core.now_ms
 
 
 def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:

@@ -176,6 +176,16 @@ class Raft:
             follower.leader_refuses(core, voter_id)
             self._step()
 
+    @property
+    def rests(self) -> bool:
+        """An observer that waits before it fetches again: `hurry` ends that."""
+        return follower.rests(self._core)
+
+    def hurry(self, now_ms: int) -> None:
+        self._core.now_ms = now_ms
+        follower.end_rest(self._core)
+        self._step()
+
     def resign(self, now_ms: int) -> None:
         """An orderly stop: a leader hands over first. `Resigned` is emitted when it is done."""
         core = self._core

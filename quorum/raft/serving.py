@@ -134,6 +134,8 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
     log = core.log
     if offset == 0 and last_fetched_epoch == 0:
         return None
+    if last_fetched_epoch == log.last_epoch and offset <= log.end_offset:
+        return None  # as nearly always
     end = log.epochs.end_offset_for(last_fetched_epoch) or core.log_end()
     if end.epoch == last_fetched_epoch and offset <= end.offset:
         return None

@@ -10,6 +10,7 @@ from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import BatchTooLarge, InvariantViolation, NotLeader
+from quorate.quorum.raft.follower import OBSERVER_REST_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -88,8 +89,45 @@ def test_one_commit_costs_one_fetch_per_replica() -> None:
     )
     cluster.append(1, b"a")
     cluster.settle()
-    assert sorted(fetches) == [2, 3, 101, 102]
+    assert sorted(fetches) == [2, 3]
     assert cluster.nodes[101].high_watermark == cluster.nodes[102].high_watermark == 2
+    cluster.run(OBSERVER_REST_MS)
+    assert sorted(fetches) == [2, 3, 101, 102]
+
+
+def test_commits_while_an_observer_rests_cost_it_one_fetch() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.run(1000)
+    fetches: list[int] = []
+    cluster.on_effect = lambda node, effect: (
+        fetches.append(node.me.id)
+        if isinstance(effect, effects.Send) and isinstance(effect.request, FetchRequest)
+        else None
+    )
+    for value in (b"a", b"b", b"c", b"d"):
+        cluster.append(1, value)
+        cluster.settle()
+    assert cluster.nodes[101].high_watermark == 2
+    cluster.run(OBSERVER_REST_MS)
+    assert fetches.count(101) == 1
+    assert cluster.nodes[101].high_watermark == 5
+
+
+def test_who_waits_for_a_commit_of_his_own_ends_the_rest() -> None:
+    cluster = Cluster(voters=3, observers=1)
+    cluster.elect(1)
+    cluster.run(1000)
+    cluster.append(1, b"a")
+    cluster.settle()
+    observer = cluster.core(101)
+    rested = observer.rests
+    observer.hurry(cluster.now_ms)
+    cluster.collect(cluster.nodes[101])
+    assert (rested, observer.rests) == (True, False)
+    cluster.append(1, b"b")
+    cluster.settle()
+    assert cluster.nodes[101].high_watermark == 3
 
 
 def test_an_observer_never_holds_what_is_not_committed() -> None:
