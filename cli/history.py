@@ -1,26 +1,37 @@
-"""`quorate history`: what happened, from the metadata log, in Spark."""
+"""`quorate history`: what happened, from the metadata log. `at` and `explain` need no Spark."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.client.options import format_option
-from quorate.cli.errors import Refused
+from quorate.cli.history_source import directory_argument, history_in
+from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
 
-METADATA_DIRECTORY = "__cluster_metadata-0"
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXPORTS = ("parquet", "json", "csv")
 
 
 @click.group()
 def history() -> None:
-    """What happened: leaderships, ISR changes, sessions, unavailability, and why."""
+    """What happened: leaderships, ISR changes, sessions, unavailability, and why.
+
+    DIR is a node's data directory (Quorate's or Apache Kafka's), the directory of a cluster of
+    `quorate up`, a metadata log by itself, or a .tar.gz or .zip of one of these. The logs of
+    running nodes may be read.
+    """
 
 
 @history.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@directory_argument
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -29,22 +40,15 @@ def history() -> None:
     help="The page.",
 )
 @click.option(
-    "--parquet", type=click.Path(file_okay=False, path_type=Path), help="Tables go there, too."
+    "--parquet", type=click.Path(file_okay=False, path_type=Path), help="Its tables go there, too."
 )
 @format_option
 def report(directory: Path, out: Path, parquet: Path | None, output: str) -> None:
-    """Write one self-contained page of what the metadata log in DIRECTORY says.
-
-    DIRECTORY is a metadata log, a node's data directory (Quorate's or Apache Kafka's), or the
-    directory of a cluster of `quorate up`. The logs of a running node may be read.
-    """
+    """Write one self-contained page of what the metadata log in DIR says."""
     from quorate.quorum.analytics.report import report as write_report
 
-    source = longest_log(directory)
-    try:
+    with history_in(directory) as source:
         summary = write_report(source, out, parquet)
-    except (OSError, ValueError) as error:
-        raise Refused(str(error)) from None
     if output == "json":
         click.echo(json.dumps(asdict(summary)))
         return
@@ -52,17 +56,121 @@ def report(directory: Path, out: Path, parquet: Path | None, output: str) -> Non
         click.echo(line)
 
 
-def longest_log(directory: Path) -> Path:
-    """Of a local cluster, the node directory that holds the most; else `directory` itself."""
-    if not (directory / "cluster.json").exists():
-        return directory
-    entry = json.loads((directory / "cluster.json").read_text())
-    nodes = [Path(node["log_dir"]) for node in (*entry["controllers"], *entry["brokers"])]
-    held = [node for node in nodes if (node / METADATA_DIRECTORY).is_dir()]
-    if not held:
-        raise Refused(f"{directory}: no node of this cluster has a metadata log yet")
-    return max(held, key=log_bytes)
+@history.command()
+@click.argument("query")
+@directory_argument
+@format_option
+def sql(query: str, directory: Path, output: str) -> None:
+    """Ask the tables of DIR in Spark SQL: records, topics, partitions, leadership, isr, elr,
+    sessions, availability, reassignments, configs, quorum, causes.
+
+    `DESCRIBE TABLE leadership` shows a table's columns.
+    """
+    from pyspark.errors import AnalysisException
+
+    from quorate.quorum.analytics.errors import damage_said_plainly
+    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.tables import views
+
+    with history_in(directory) as source, local_session("quorate history sql") as spark:
+        try:
+            views(spark, source, used_by=query)
+            with damage_said_plainly():
+                result = spark.sql(query)
+                names = result.columns
+                rows = [row.asDict(recursive=True) for row in result.collect()]
+        except AnalysisException as error:
+            raise click.UsageError(str(error).splitlines()[0]) from None
+    if output == "json":
+        click.echo(json.dumps(rows, default=str))
+        return
+    for line in table_lines(names, rows):
+        click.echo(line)
 
 
-def log_bytes(node: Path) -> int:
-    return sum(each.stat().st_size for each in (node / METADATA_DIRECTORY).glob("*.log"))
+@history.command()
+@directory_argument
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="A directory per table goes there; one that is there is replaced.",
+)
+@click.option("--table", "wanted", multiple=True, help="Only this table; may be repeated.")
+@click.option("--format", "kind", type=click.Choice(EXPORTS), default="parquet", show_default=True)
+def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> None:
+    """Write the tables of DIR as files. In CSV, lists are JSON."""
+    from quorate.quorum.analytics.errors import damage_said_plainly
+    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.tables import TABLES, read_tables
+
+    unknown = [name for name in wanted if name not in TABLES]
+    if unknown:
+        raise click.UsageError(f"no table {unknown[0]!r}: there are {', '.join(TABLES)}")
+    with (
+        history_in(directory) as source,
+        local_session("quorate history export") as spark,
+        damage_said_plainly(),
+    ):
+        for name, table in read_tables(spark, source, only=wanted).items():
+            path = out / name
+            write(table, path, kind)
+            click.echo(str(path))
+
+
+def write(table: DataFrame, path: Path, kind: str) -> None:
+    from quorate.quorum.analytics.tables import flat
+
+    whole = (flat(table) if kind == "csv" else table).coalesce(1).write.mode("overwrite")
+    whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(str(path))
+
+
+def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """ISO 8601 (UTC where it names no zone), or ms since 1970."""
+    if value is None or value.isdigit():
+        return None if value is None else int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        text = f"{value!r} is neither like 2026-01-31T23:59:59 nor ms since 1970"
+        raise click.BadParameter(text) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
+
+
+@history.command()
+@directory_argument
+@click.option("--offset", type=click.IntRange(min=0), help="After the record at this offset.")
+@click.option("--time", "time_ms", callback=moment_ms, help="ISO 8601 (UTC), or ms since 1970.")
+@format_option
+def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
+    """The whole cluster as it was at an offset or time of its metadata log."""
+    from quorate.quorum.analytics.moment import as_json, moment
+
+    if offset is not None and time_ms is not None:
+        raise click.UsageError("only one of --offset and --time can be given")
+    with history_in(directory) as source:
+        state = as_json(moment(source, offset=offset, time_ms=time_ms))
+    if output == "json":
+        click.echo(json.dumps(state))
+        return
+    for line in moment_lines(state):
+        click.echo(line)
+
+
+@history.command()
+@directory_argument
+@click.option("--topic", required=True)
+@click.option("--partition", type=click.IntRange(min=0), help="All of the topic's without it.")
+@format_option
+def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
+    """Tell the story of a partition: what happened to it, when and why."""
+    from quorate.quorum.analytics.story import explain as tell
+
+    with history_in(directory) as source:
+        stories = tell(source, topic, partition)
+    if output == "json":
+        click.echo(json.dumps(story_json(stories)))
+        return
+    for line in story_lines(stories):
+        click.echo(line)

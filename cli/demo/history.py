@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from quorate.cli.history import longest_log
+from quorate.cli.history_source import longest_log
 
 SHOWN = 40
 

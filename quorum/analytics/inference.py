@@ -111,6 +111,8 @@ def _reassigned(step: Step) -> str | None:
             return "The reassignment was complete: all new replicas were in the ISR."
         if set(new.replicas) == set(old.replicas) - set(old.adding):
             return "The reassignment was cancelled."
+    if not old.reassigning and old.replicas != new.replicas:
+        return "Its replicas were reassigned at once: nothing had to be copied."
     return None
 
 

@@ -7,14 +7,16 @@ does not say: Apache Kafka's never does. A function's docstring lists its column
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.segments import metadata_dir
-from quorate.quorum.analytics.source import NAME, MetadataLogSource
+from quorate.quorum.analytics.source import NAME, PUSHDOWN, MetadataLogSource
 from quorate.quorum.analytics.tables.causes import causes
 from quorate.quorum.analytics.tables.configs import configs
 from quorate.quorum.analytics.tables.isr import elr, isr
@@ -54,21 +56,37 @@ def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) 
     """The rows of the data source that are the whole known history. `json` fills `record`."""
     metadata_dir(str(directory))  # says what is wrong before Spark does
     spark.dataSource.register(MetadataLogSource)
-    source = spark.read.format(NAME).option("include", "base").option("json", str(json).lower())
-    return source.load(str(directory))
+    spark.conf.set(PUSHDOWN, "true")
+    options = {"include": "base", "json": str(json).lower(), "pushdown": "true"}
+    return spark.read.format(NAME).options(**options).load(str(directory))
 
 
-def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFrame]:
-    """All of them, lazily: nothing is read before one of them is asked. The decoded log is cached
-    in memory and on disk, so that a live log is one and the same in all but `records`."""
+def read_tables(
+    spark: SparkSession, directory: Path | str, *, only: Collection[str] = ()
+) -> dict[str, DataFrame]:
+    """All of them (or `only` some), lazily: nothing is read before one of them is asked. The
+    decoded log is cached, so that a live log is one and the same in all but `records`."""
+    wanted = [name for name in TABLES if not only or name in only]
     effective = records(read_log(spark, directory).cache())
-    made = {name: table.make(effective) for name, table in TABLES.items() if name != "records"}
-    return {"records": records(read_log(spark, directory, json=True)), **made}
+    return {
+        name: records(read_log(spark, directory, json=True))
+        if name == "records"
+        else TABLES[name].make(effective)
+        for name in wanted
+    }
 
 
-def views(spark: SparkSession, directory: Path | str) -> list[str]:
-    """Register every table as a temporary view of `spark`, under its own name."""
-    made = read_tables(spark, directory)
+def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> list[str]:
+    """Register every table as a temporary view of `spark`, under its own name. Planning them all
+    takes a while: `used_by` is a query that will do with those it names."""
+    named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
+    made = read_tables(spark, directory, only=named)
     for name, table in made.items():
         table.createOrReplaceTempView(name)
     return list(made)
+
+
+def flat(table: DataFrame) -> DataFrame:
+    """For formats without lists: those as JSON."""
+    nested = [name for name, kind in table.dtypes if kind.startswith(("array", "struct", "map"))]
+    return table.withColumns({name: f.to_json(name) for name in nested}) if nested else table

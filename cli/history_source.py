@@ -1,0 +1,101 @@
+"""Where a history is: a node's directory, a local cluster's, Kafka's, or an archive of one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from quorate.cli.errors import Refused
+from quorate.quorum.analytics.errors import AnalyticsError
+from quorate.quorum.analytics.segments import (
+    PARTITION_DIR,
+    log_slices,
+    metadata_dir,
+    read_batches,
+)
+
+directory_argument = click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path)
+)
+ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_unpack_formats()))
+
+
+@contextmanager
+def history_in(given: Path) -> Iterator[Path]:
+    """The directory with the metadata log that DIR stands for; mistakes are told in one line."""
+    try:
+        if given.is_dir():
+            yield longest_log(given)
+            return
+        if not given.name.endswith(ARCHIVES):
+            known = ", ".join(ARCHIVES)
+            raise Refused(f"{given} is neither a directory nor an archive ({known})")
+        with TemporaryDirectory(prefix="quorate-history-") as unpacked:
+            if given.suffix == ".zip":  # which cannot lead out of the directory
+                shutil.unpack_archive(given, unpacked)
+            else:
+                shutil.unpack_archive(given, unpacked, filter="data")
+            yield longest_log(_root(Path(unpacked)))
+    except (OSError, AnalyticsError, shutil.ReadError) as error:
+        raise Refused(str(error)) from None
+
+
+def _root(unpacked: Path) -> Path:
+    """An archive may hold the directory or what is in it."""
+    for found in sorted(unpacked.rglob("cluster.json")):
+        return found.parent
+    for found in sorted(unpacked.rglob("*.log")):
+        if found.stem.isdigit() and found.parent.name in (PARTITION_DIR, unpacked.name):
+            return found.parent
+    return unpacked
+
+
+def longest_log(directory: Path) -> Path:
+    """Of a local cluster, the node directory that holds the most of what is committed; else
+    `directory` itself."""
+    file = directory / "cluster.json"
+    if not file.exists():
+        return directory
+    entry = json.loads(file.read_text())
+    controllers = [_place(directory, node["log_dir"]) for node in entry["controllers"]]
+    brokers = [_place(directory, node["log_dir"]) for node in entry["brokers"]]
+    voters = _longest_first(controllers)
+    majority = len(controllers) // 2 + 1
+    if len(voters) >= majority:
+        # What so many have is committed, and nothing that is committed is beyond it.
+        return voters[majority - 1]
+    others = _longest_first([*voters, *brokers])
+    if not others:
+        raise Refused(f"{directory}: no node of this cluster has a metadata log yet")
+    return others[0]
+
+
+def _place(root: Path, log_dir: str) -> Path:
+    """Where it was written, or at the same place below a directory that was moved."""
+    written = Path(log_dir)
+    if written.is_dir():
+        return written
+    parts = written.parts
+    below = parts[parts.index("nodes") :] if "nodes" in parts else parts[-1:]
+    return root.joinpath(*below)
+
+
+def _longest_first(nodes: list[Path]) -> list[Path]:
+    held = [node for node in nodes if (node / PARTITION_DIR).is_dir()]
+    return sorted(held, key=log_end, reverse=True)
+
+
+def log_end(node: Path) -> tuple[int, int]:
+    """(epoch, offset) of a log's last batch: the epoch comes first (Raft 5.4.1)."""
+    end = (-1, -1)
+    for piece in log_slices(metadata_dir(str(node)))[-1:]:
+        for header, _, _ in read_batches(piece):
+            end = (header.leader_epoch, header.last_offset)
+    return end

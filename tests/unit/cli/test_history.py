@@ -1,0 +1,219 @@
+"""`quorate history` without Spark: a moment, a story, and where a history is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.errors import Refused
+from quorate.cli.history_source import history_in, longest_log
+from quorate.cli.main import main
+from quorate.quorum.analytics.moment import moment
+from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import Loader
+from tests.unit.analytics.logs import START_MS, STEP_MS, batches, snapshot_of, write_segment
+from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, HISTORY
+
+WHOLE = b"".join(batches())
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["history", *map(str, arguments)])
+
+
+def said(*arguments: str | Path) -> Any:
+    result = run(*arguments, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def replayed(end_offset: int) -> MetadataImage:
+    """Record by record, up to and including `end_offset`."""
+    loader = Loader(MetadataImage())
+    for batch in metadata_batches(WHOLE):
+        for index, record in enumerate(batch.records):
+            offset = batch.base_offset + index
+            if offset <= end_offset:
+                last = type(batch.last)(batch.last.epoch, offset)
+                loader.position = offset
+                loader.feed([MetadataBatch(offset, last, batch.timestamp_ms, [record])])
+    return loader.image
+
+
+def test_every_moment_is_what_replay_says(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, WHOLE)
+    for offset in range(40):
+        seen, expected = moment(tmp_path, offset=offset).image, replayed(offset)
+        assert seen.brokers == expected.brokers, offset
+        assert seen.topics == expected.topics, offset
+        assert seen.configs == expected.configs, offset
+
+
+def test_the_end_of_a_real_kafkas_history_is_what_its_clients_saw() -> None:
+    state = said("at", C1, "--offset", str(BEFORE_SHUTDOWN))
+    seen = {
+        topic["name"]: [
+            {name: partition[name] for name in ("partition", "leader", "isr", "replicas")}
+            for partition in topic["partitions"]
+        ]
+        for topic in state["topics"]
+    }
+    assert seen == HISTORY["final"]
+    assert state["quorum"] == {"leader": 1, "epoch": 1, "voters": [1, 2, 3]}
+
+
+def test_a_moment_in_text(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, WHOLE)
+    at_ms = START_MS + 7 * STEP_MS
+    assert run("at", tmp_path, "--time", str(at_ms)).stdout.splitlines() == [
+        "offset 20, 2027-01-15 08:00:07.000 UTC",
+        "quorum: leader 1, epoch 1, voters 1",
+        "features: none",
+        "broker 1: active, epoch 11",
+        "broker 2: fenced, epoch 12",
+        "broker 3: active, epoch 13",
+        "topic a (QUFBQUFBQUFBQUFBQUFBQQ), 2 partitions",
+        "  partition 0: leader 1, leader epoch 0, replicas 1,2,3, isr 1,3",
+        "  partition 1: leader 1, leader epoch 1, replicas 1,2,3, isr 1",
+        "config of broker (default): min.insync.replicas=2",
+    ]
+    same = run("at", tmp_path, "--time", "2027-01-15T08:00:07.000").stdout
+    assert same == run("at", tmp_path, "--time", "2027-01-15T10:00:07.000+02:00").stdout
+    assert same.startswith("offset 20,")
+
+
+def test_moments_that_are_not_there(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, WHOLE)
+    for arguments, code, text in (
+        (("--offset", "999"), 1, "the log ends at offset 41, before 999"),
+        (("--time", "5"), 1, "the history begins later: at offset 0, 2027-01-15 08:00:00.000 UTC"),
+        (("--time", "noon"), 2, "'noon' is neither like"),
+        (("--time", "5", "--offset", "1"), 2, "only one of --offset and --time"),
+    ):
+        result = run("at", tmp_path, *arguments)
+        assert result.exit_code == code and text in result.output, result.output
+
+
+def test_a_story_with_causes(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, WHOLE)
+    told = run("explain", tmp_path, "--topic", "a", "--partition", "1").stdout
+    assert told == Path(__file__).with_name("explained.txt").read_text()
+
+
+def test_a_real_kafkas_story_has_no_causes_but_what_is_certain() -> None:
+    for topic in HISTORY["final"]:
+        for partition in said("explain", C1, "--topic", topic)["partitions"]:
+            assert all(event["cause"] is None for event in partition["events"])
+            assert all(event["inferred"] for event in partition["events"])
+            assert partition["events"][0]["why"] in (
+                "The partition was created with its topic.",
+                "The number of partitions of the topic was raised.",
+            )
+    lines = run("explain", C1, "--topic", "topic-0", "--partition", "0").stdout
+    assert "    Inferred: In the same step broker 4 began to shut down in order." in lines
+    assert "    Inferred: The leader reported that broker 4 had caught up." in lines
+
+
+def test_a_story_that_is_not_there(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, WHOLE)
+    for name in ("never", "b-9"):  # one that was aborted, one that nobody wrote
+        result = run("explain", tmp_path, "--topic", name)
+        assert result.exit_code == 1 and f"knows no {name}" in result.output
+
+
+def test_a_history_without_its_beginning(tmp_path: Path) -> None:
+    made = batches()
+    loader = Loader(MetadataImage())
+    loader.feed(metadata_batches(b"".join(made[:8])))
+    end_offset = loader.image.last.offset + 1
+    path = write_segment(tmp_path, end_offset, b"".join(made[8:]))
+    refused = run("at", tmp_path)
+    assert refused.exit_code == 1 and "the snapshot that it stands on is missing" in refused.output
+    name = f"{end_offset:020d}-0000000001.checkpoint"
+    path.with_name(name).write_bytes(snapshot_of(loader.image))
+    whole = moment(tmp_path)
+    assert whole.image.topics == replayed(1000).topics
+    events = said("explain", tmp_path, "--topic", "a", "--partition", "0")["partitions"][0][
+        "events"
+    ]
+    assert events[0]["why"] == "Its history before is gone: the log begins with a snapshot."
+    assert [event["cause"] for event in events[1:]] == [
+        "connection-lost", "isr-expand", "unclean-restart", None,
+    ]  # fmt: skip
+
+
+# --------------------------------------------------------------------------- where a history is
+
+
+def a_cluster(root: Path, *lengths: int) -> Path:
+    """Controllers whose logs hold that many batches, and a broker with everything."""
+    nodes = [
+        {"id": number, "log_dir": str(root / "nodes" / str(number) / "data")}
+        for number in range(1, len(lengths) + 2)
+    ]
+    for node, length in zip(nodes, (*lengths, len(batches())), strict=True):
+        if length:
+            write_segment(Path(str(node["log_dir"])), 0, b"".join(batches()[:length]))
+    entry = {"controllers": nodes[:-1], "brokers": nodes[-1:]}
+    (root / "cluster.json").write_text(json.dumps(entry))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("lengths", "node"),
+    [
+        ((9, 5, 7), "3"),  # two of three have seven batches: they are committed
+        ((5, 5, 9), "1"),
+        ((15, 14, 3), "2"),
+        ((9, 0, 7), "3"),
+        ((4,), "1"),
+        ((0, 0, 9), "4"),  # too few voters to tell: what there is
+        ((0, 0, 0), "4"),
+    ],
+)
+def test_of_a_cluster_what_a_majority_has(
+    tmp_path: Path, lengths: tuple[int, ...], node: str
+) -> None:
+    found = longest_log(a_cluster(tmp_path, *lengths))
+    assert found.parent.name == node
+
+
+def test_a_cluster_without_a_log(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text('{"controllers": [], "brokers": []}')
+    with pytest.raises(Refused, match="no node of this cluster has a metadata log yet"):
+        longest_log(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["gztar", "zip"])
+@pytest.mark.parametrize("whole", [True, False], ids=["with-its-folder", "what-is-in-it"])
+def test_an_archive_of_a_cluster_that_is_gone(tmp_path: Path, kind: str, whole: bool) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    a_cluster(root, 9, 5, 7)
+    base = {"root_dir": tmp_path, "base_dir": "data"} if whole else {"root_dir": root}
+    archive = shutil.make_archive(str(tmp_path / "a"), kind, **base)
+    shutil.rmtree(root)
+    with history_in(Path(archive)) as source:
+        assert source.parent.name == "3"
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_an_archive_of_a_log(tmp_path: Path, deep: bool) -> None:
+    root = tmp_path / "node"
+    log = write_segment(root, 0, WHOLE).parent
+    archive = shutil.make_archive(str(tmp_path / "a"), "tar", root if deep else log)
+    assert said("at", archive)["offset"] == 39
+
+
+def test_what_is_no_history(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text("")
+    for given, text in ((file, "is neither a directory nor an archive"), (tmp_path, "no metadata")):
+        result = run("at", given)
+        assert result.exit_code == 1 and text in result.output, result.output
