@@ -3,19 +3,25 @@
     spark.read.format("quorate.metadata").load("/var/lib/quorate/1")
 
 Options: `include` ("snapshots": also the rows of every snapshot; "base": of the one at which a log
-begins whose older segments are gone), `json` ("false" leaves `record` empty and is faster),
-`sliceBytes` (how much of a segment one task reads). Tasks decode; the driver only lists files.
+begins whose older segments are gone), `json` ("false" leaves `record` empty and is much faster),
+`sliceBytes` (how much of a segment one task reads at most), `pushdown` ("true": conditions on
+`offset` and `type` save the reading of what they exclude; Spark refuses it unless
+spark.sql.python.filterPushdown.enabled is true). Spark does not tell a source which columns a query
+uses: `.schema("offset bigint, type string")` before `load` does, and the others are not made.
+
+Tasks decode. The driver passes over the headers once; the files must be where every worker finds
+them by the same path.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from quorate.quorum.analytics.columns import spark_schema
+from quorate.quorum.analytics.columns import COLUMNS, spark_schema
 from quorate.quorum.analytics.errors import BadOption
 from quorate.quorum.analytics.segments import (
     SLICE_BYTES,
@@ -25,11 +31,15 @@ from quorate.quorum.analytics.segments import (
     metadata_dir,
     snapshot_slices,
 )
+from quorate.quorum.analytics.wanted import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql.datasource import Filter  # since Spark 4.1
+    from pyspark.sql.types import StructType
 
 NAME = "quorate.metadata"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 INCLUDES = ("base", "snapshots")
 GC_THRESHOLD = 100_000
 """Rows are many objects without cycles: a task that looks for some less often is a fifth faster."""
@@ -49,26 +59,51 @@ class MetadataLogSource(DataSource):
     def schema(self) -> str:
         return spark_schema()
 
-    def reader(self, schema: object) -> DataSourceReader:
-        return MetadataLogReader(
+    def reader(self, schema: StructType) -> DataSourceReader:
+        made = NarrowingReader if self._is("pushdown", "false") else MetadataLogReader
+        return made(
             directory=self._option("path", ""),
             include=self._option("include", ""),
             slice_bytes=int(self._option("sliceBytes", str(SLICE_BYTES))),
-            with_json=self._option("json", "true").lower() != "false",
+            columns=columns_of(schema),
+            with_json=self._is("json", "true"),
         )
+
+    def _is(self, name: str, default: str) -> bool:
+        return self._option(name, default).lower() != "false"
 
     def _option(self, name: str, default: str) -> str:
         return str(self.options.get(name, default))
 
 
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        if COLUMNS.get(field.name) != kind:
+            raise BadOption(
+                f"the column `{field.name}` {kind} is not one of the source: {spark_schema()}"
+            )
+    return tuple(field.name for field in schema.fields)
+
+
 class MetadataLogReader(DataSourceReader):
-    def __init__(self, *, directory: str, include: str, slice_bytes: int, with_json: bool) -> None:
+    def __init__(
+        self,
+        *,
+        directory: str,
+        include: str,
+        slice_bytes: int,
+        columns: tuple[str, ...],
+        with_json: bool,
+    ) -> None:
         if include and include not in INCLUDES:
             raise BadOption(f"include is {include!r}: it must be one of {', '.join(INCLUDES)}")
         self.directory = directory
         self.include = include
         self.slice_bytes = slice_bytes
-        self.with_json = with_json
+        self.columns = columns
+        self.with_json = with_json and "record" in columns
+        self.wanted = Wanted()
 
     def partitions(self) -> list[InputPartition]:
         directory = metadata_dir(self.directory)
@@ -78,11 +113,21 @@ class MetadataLogReader(DataSourceReader):
             slices = log_slices(directory, self.slice_bytes)
         if self.include == "snapshots":
             slices += snapshot_slices(directory)
-        return [SlicePartition(piece) for piece in slices]
+        return [SlicePartition(piece) for piece in slices if self.wanted.reaches(piece)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from quorate.quorum.analytics.rows import Request, arrow_batches
 
-        assert isinstance(partition, SlicePartition)
+        if not isinstance(partition, SlicePartition):
+            return iter(())  # Spark's stand-in for no partition at all
         gc.set_threshold(GC_THRESHOLD)
-        return arrow_batches(partition.piece, Request(with_json=self.with_json))
+        request = Request(self.columns, self.with_json, self.wanted.types)
+        return arrow_batches(partition.piece, request)
+
+
+class NarrowingReader(MetadataLogReader):
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """All are left to Spark, too: what is narrowed here is by whole slices, and by types."""
+        for each in filters:
+            self.wanted = self.wanted.narrowed(each)
+        return filters
