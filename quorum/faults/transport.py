@@ -41,6 +41,7 @@ class FaultTransport:
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
+        self._end_ghosts()
         links: Links = WeakKeyDictionary()
         inner = await self._inner.listen(
             address,
@@ -52,6 +53,7 @@ class FaultTransport:
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
+        self._end_ghosts()
         task = asyncio.current_task()
         assert task is not None
         self._connecting[task] = None
@@ -87,6 +89,11 @@ class FaultTransport:
         for task in list(self._connecting):
             task.cancel()
             self._faults.closing(task)
+
+    def _end_ghosts(self) -> None:
+        """A task that the node began before it crashed, and that runs only now, ends here."""
+        if self._faults.crashed:
+            raise asyncio.CancelledError("the node has crashed")
 
     async def _passable(self, node_id: int | None, address: Address) -> None:
         while True:

@@ -1,0 +1,210 @@
+"""LocalCluster from the outside: what its users do, with the clients they have."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
+
+from quorate.quorum.log.disk import OsFile
+from quorate.testing import (
+    LocalCluster,
+    NodeFailed,
+    NotInTime,
+    ThreadedCluster,
+    TopicRefused,
+    WrongState,
+)
+from tests.testing.clients import consume, numbered, produce
+
+# A broker that says nothing for a second is fenced; a controller that does, replaced.
+QUICK = {
+    "broker.heartbeat.interval.ms": 200,
+    "broker.session.timeout.ms": 1000,
+    "replica.lag.time.max.ms": 1000,
+    "controller.quorum.fetch.timeout.ms": 500,
+    "controller.quorum.election.timeout.ms": 500,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ThreadedCluster]:
+    with LocalCluster(controllers=3, brokers=3, config=QUICK) as cluster:
+        yield cluster
+
+
+def test_nothing_acknowledged_is_lost_with_the_leader(cluster: ThreadedCluster) -> None:
+    cluster.create_topic("orders")
+    produce(cluster.bootstrap, "orders", numbered(100))
+    killed = cluster.leader("orders")
+    cluster.kill_broker(killed)
+    produce(cluster.bootstrap, "orders", numbered(100, first=100))
+    assert cluster.leader("orders") != killed
+    assert cluster.isr("orders") == [each for each in cluster.broker_ids if each != killed]
+    cluster.restart(killed)
+    cluster.wait_ready()
+    cluster.wait_in_sync("orders")
+    assert consume(cluster.bootstrap, "orders", 200) == numbered(200)
+
+
+def test_a_paused_broker_is_fenced_and_comes_back(cluster: ThreadedCluster) -> None:
+    cluster.create_topic("paused")
+    paused = cluster.leader("paused")
+    cluster.pause(paused)
+    cluster.wait_fenced(paused)
+    assert cluster.leader("paused") != paused
+    produce(cluster.bootstrap, "paused", numbered(10))
+    cluster.resume(paused)
+    cluster.wait_ready()
+    cluster.wait_in_sync("paused")
+    assert consume(cluster.bootstrap, "paused", 10) == numbered(10)
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["cut", "silent"])
+def test_a_broker_that_is_parted_from_the_controllers(
+    cluster: ThreadedCluster, silent: bool
+) -> None:
+    topic = f"parted-{silent}"
+    cluster.create_topic(topic)
+    parted = cluster.leader(topic)
+    cluster.partition(parted, cluster.controller_ids, silent=silent)
+    cluster.wait_fenced(parted)
+    assert cluster.leader(topic) != parted
+    cluster.heal()
+    cluster.wait_ready()
+    cluster.wait_in_sync(topic)
+
+
+def test_brokers_that_are_parted_from_each_other(cluster: ThreadedCluster) -> None:
+    """Nobody is fenced; the leader takes out of the ISR who does not fetch."""
+    cluster.create_topic("alone", config={"min.insync.replicas": 1})
+    leader = cluster.leader("alone")
+    others = [each for each in cluster.broker_ids if each != leader]
+    cluster.partition(leader, others)
+    cluster.partition(leader, others)  # once more is the same
+    produce(cluster.bootstrap, "alone", [b"one"])
+    assert cluster.leader("alone") == leader
+    cluster.heal()
+    cluster.wait_in_sync("alone")
+
+
+def test_the_active_controller_dies(cluster: ThreadedCluster) -> None:
+    killed = cluster.kill_controller()
+    assert cluster.controller_id() != killed
+    cluster.create_topic("after")
+    cluster.restart(killed)
+    cluster.wait_ready()
+    successor = cluster.controller_id()
+    cluster.pause(successor)
+    assert cluster.controller_id() != successor
+    cluster.resume(successor)
+    cluster.create_topic("after-pause")
+
+
+def test_leaderships_move_before_a_broker_that_is_stopped(cluster: ThreadedCluster) -> None:
+    cluster.create_topic("moved")
+    stopped = cluster.leader("moved")
+    cluster.stop(stopped)
+    assert cluster.leader("moved") != stopped
+    cluster.restart(stopped)
+    cluster.wait_ready()
+    cluster.wait_in_sync("moved")
+
+
+def test_calls_that_make_no_sense_are_refused(cluster: ThreadedCluster) -> None:
+    broker, controller = cluster.broker_ids[0], cluster.controller_ids[0]
+    with pytest.raises(WrongState, match="there is no node 99: the nodes are"):
+        cluster.kill_broker(99)
+    with pytest.raises(WrongState, match="is no broker"):
+        cluster.kill_broker(controller)
+    with pytest.raises(WrongState, match="is no controller"):
+        cluster.kill_controller(broker)
+    with pytest.raises(WrongState, match="runs: kill or stop it first"):
+        cluster.restart(broker)
+    with pytest.raises(WrongState, match="from itself"):
+        cluster.partition(broker, cluster.broker_ids)
+    cluster.heal()
+    with pytest.raises(TopicRefused, match="INVALID_REPLICATION_FACTOR"):
+        cluster.create_topic("too-many", replication_factor=4)
+    with pytest.raises(NotInTime, match="a leader of nothing-0"):
+        cluster.leader("nothing", timeout_s=0.01)
+    with pytest.raises(ValueError, match="brokers: value 0 must be from 1"):
+        LocalCluster(brokers=0)
+
+
+async def test_on_the_loop_of_the_test_with_an_asyncio_client() -> None:
+    async with LocalCluster(brokers=3) as cluster:
+        await cluster.create_topic("orders", replication_factor=3)
+        async with AIOKafkaProducer(
+            bootstrap_servers=cluster.bootstrap, acks="all", enable_idempotence=True
+        ) as producer:
+            for value in numbered(20):
+                await producer.send_and_wait("orders", value)
+            await cluster.kill_broker(await cluster.leader("orders"))
+            for value in numbered(20, first=20):
+                await producer.send_and_wait("orders", value)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest"
+        )
+        await consumer.start()
+        consumer.assign([TopicPartition("orders", 0)])
+        values = [(await consumer.getone()).value for _ in range(40)]
+        await consumer.stop()
+        assert values == numbered(40)
+
+
+async def test_kills_and_the_end_leave_nothing_behind() -> None:
+    def held() -> tuple[int, int, int]:
+        return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    async with LocalCluster():
+        pass  # what is imported and opened once per process
+    before = held()
+    async with LocalCluster(controllers=3, brokers=2) as cluster:
+        await cluster.create_topic("orders", partitions=3)
+        without_broker = held()
+        victim = await cluster.leader("orders")
+        await cluster.partition(victim, cluster.controller_ids, silent=True)
+        await cluster.pause(victim)
+        await cluster.kill_broker(victim)
+        await cluster.heal()
+        await cluster.kill_controller()
+        assert held()[1] < without_broker[1]
+    for _ in range(1000):  # sockets close in the next iterations of the loop
+        if held() == before:
+            break
+        await asyncio.sleep(0.01)
+    left = held()
+    assert left == before
+
+
+def test_a_node_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sync = OsFile.sync
+
+    def fail(file: OsFile) -> None:
+        if file.path.startswith(str(tmp_path)):
+            raise OSError(5, "Input/output error", file.path)
+        sync(file)
+
+    doomed = LocalCluster(dir=tmp_path)
+    with pytest.raises(NodeFailed, match=r"node \d failed: OSError"), doomed as cluster:
+        monkeypatch.setattr(OsFile, "sync", fail)
+        with pytest.raises((NodeFailed, TopicRefused)):
+            cluster.create_topic("orders")
+            cluster.leader("orders")
+        monkeypatch.undo()
+
+
+def test_a_directory_keeps_the_cluster(tmp_path: Path) -> None:
+    with LocalCluster(dir=tmp_path) as cluster:
+        cluster.create_topic("kept")
+        produce(cluster.bootstrap, "kept", numbered(3))
+    with LocalCluster(dir=tmp_path) as cluster:
+        assert consume(cluster.bootstrap, "kept", 3) == numbered(3)
+    with pytest.raises(ValueError, match=r"holds a cluster of the nodes \[1, 2\], not \[1, 2, 3\]"):
+        LocalCluster(brokers=2, dir=tmp_path).__enter__()
