@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from quorate.broker.controller_client import ControllerClient
 from quorate.broker.groups.coordinator import GroupCoordinator
@@ -36,7 +38,11 @@ from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
 
@@ -87,6 +93,7 @@ class BrokerNode:
             connections=self.connections,
         )
         self.lifecycle: BrokerLifecycle | None = None
+        self.client_ports: list[KafkaServer] = []
         self._listeners: dict[str, Listener] = {}
         self._applying = False
         self._serving = False
@@ -95,6 +102,7 @@ class BrokerNode:
         core.followers.links.append(self.client.links_changed)
         core.followers.image.append(self._image_changed)
         core.watch.not_ready.append(lambda: broker_reasons(core, self.lifecycle))
+        core.watch.collectors.append(self._metrics)
 
     # --- life
 
@@ -108,10 +116,11 @@ class BrokerNode:
         node = NodeSettings(clock=seams.clock, hello=self.core.hello, handlers={})
         replication = config.listeners.replication
         assert replication is not None
-        ports = {
-            each: {Wire.KAFKA: self._once_serving(client_port(self.services, each.name).accept)}
-            for each in config.listeners.client
-        }
+        ports = {}
+        for each in config.listeners.client:
+            port = client_port(self.services, each.name)
+            self.client_ports.append(port)
+            ports[each] = {Wire.KAFKA: self._once_serving(port.accept)}
         accepts = {
             **ports,
             replication: node_port(node, self.replicas.fetch_as_replica, self.core.watch.accept),
@@ -220,6 +229,11 @@ class BrokerNode:
             return handler
 
         return accept_or_close
+
+    def _metrics(self) -> Iterator[Metric]:
+        from quorate.broker.metrics import broker_metrics
+
+        return broker_metrics(self)
 
     # --- identity
 

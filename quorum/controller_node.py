@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import topic_defaults
@@ -43,6 +43,9 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
 PROBE_TIMEOUT_MS = 1000
 RESIGN_TIMEOUT_MS = 2000
 MAX_PROBES = 1000
@@ -63,10 +66,10 @@ class ControllerNode:
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
-        self._controller = Controller(controller_settings(config, core.cluster_id), seams.random)
+        self.rules = Controller(controller_settings(config, core.cluster_id), seams.random)
         self.shell = ControllerShell(
             seams.clock,
-            self._controller,
+            self.rules,
             core,
             committed_image=lambda: core.image,
             carry_out=self._probe,
@@ -87,6 +90,7 @@ class ControllerNode:
         core.followers.image.append(self._image_changed)
         core.followers.resigned.append(self._resigned.set)
         core.watch.not_ready.append(self._not_ready)
+        core.watch.collectors.append(self._metrics)
 
     async def start(self) -> None:
         """Listening when it returns; the core is started by whoever made it."""
@@ -131,6 +135,11 @@ class ControllerNode:
         if self.core.replica.raft.role is Role.LEADER and not self.shell.active:
             yield "it leads the quorum and is not the active controller yet"
 
+    def _metrics(self) -> Iterator[Metric]:
+        from quorate.quorum.watch.controller_metrics import controller_metrics
+
+        return controller_metrics(self)
+
     # What the metadata replica goes through
 
     def _role_changed(self, effect: RoleChanged) -> None:
@@ -146,7 +155,7 @@ class ControllerNode:
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
         """Only while not active: the active controller's own appends are adopted, not followed."""
         if not self.shell.active:
-            for effect in self._controller.replayed(image, delta).effects:
+            for effect in self.rules.replayed(image, delta).effects:
                 self._probe(effect)
             self._activate_when_ready()
 
@@ -162,7 +171,7 @@ class ControllerNode:
     def _broker_request(self, peer: Peer, message: Any, reply: Reply) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
             now_ms = self.core.seams.clock.now_ms()
-            self._controller.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)
+            self.rules.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)
             self._met(peer, message.broker_id, message.broker_epoch)
 
         def answer(response: Any) -> None:
@@ -180,7 +189,7 @@ class ControllerNode:
         session = (broker_id, broker_epoch)
         if peer.node_id == broker_id and self._sessions.get(peer) != session:
             self._sessions[peer] = session
-            self._carry_out(self._controller.connected(*session, peer.address.host))
+            self._carry_out(self.rules.connected(*session, peer.address.host))
 
     def on_peer_up(self, channel: Channel) -> None:
         self.core.on_peer(channel)
@@ -188,7 +197,7 @@ class ControllerNode:
     def on_peer_down(self, channel: Channel) -> None:
         session = self._sessions.pop(channel.peer, None)
         if session is not None and not self.core.failed:
-            self._carry_out(self._controller.connection_lost(*session))
+            self._carry_out(self.rules.connection_lost(*session))
 
     # Hints
 
@@ -213,11 +222,11 @@ class ControllerNode:
         transport = self.core.seams.transport
         evidence = await probe(transport, effect.address, PROBE_TIMEOUT_MS)
         if evidence is Evidence.ALIVE:
-            self._carry_out(self._controller.probe_succeeded(effect))
+            self._carry_out(self.rules.probe_succeeded(effect))
         elif evidence is Evidence.UNREACHABLE:
-            self._carry_out(self._controller.probe_failed(effect))
+            self._carry_out(self.rules.probe_failed(effect))
         elif self.shell.active:
-            self.shell.tell(lambda now_ms, _: self._controller.probe_refused(effect, now_ms=now_ms))
+            self.shell.tell(lambda now_ms, _: self.rules.probe_refused(effect, now_ms=now_ms))
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:

@@ -153,7 +153,9 @@ class NodeCore:
         return self.log.end_offset
 
     def append(self, values: list[bytes]) -> int:
-        return self.replica.append(values)
+        offset = self.replica.append(values)
+        self.watch.measures.on_appended(offset, len(values))
+        return offset
 
     def start(self) -> None:
         self.committed_image.load(self.storage.beginning.image)
@@ -235,6 +237,7 @@ class NodeCore:
         self.committed_image.committed(high_watermark, at_once=acts_on_it)
 
     def on_loaded(self, contents: SnapshotContents) -> None:
+        self.watch.measures.snapshots_loaded += 1
         self.committed_image.load(contents.image)
 
     def on_resigned(self) -> None:

@@ -154,6 +154,11 @@ class MetadataApplier:
         for hosted in self._registry:
             self._configure_one(image, hosted)
 
+    @property
+    def unopened(self) -> int:
+        """Partitions that metadata names and that are not open yet."""
+        return len(self._to_lead) + len(self._to_follow)
+
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
         if self._broker_id not in value.replicas:
             self._remove(key)

@@ -120,6 +120,10 @@ class ReplicaManager:
         must be an image that the broker has caught up with, not one on the way there."""
         self._applier.apply(image, delta)
 
+    @property
+    def unopened(self) -> int:
+        return self._applier.unopened
+
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call back once every partition that metadata named so far is open."""
         self._applier.when_settled(callback)

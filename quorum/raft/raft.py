@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
 from quorate.quorum.raft import follower, leader, serving, snapshots, succession, vote
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.description import QuorumDescription, describe
@@ -230,6 +230,12 @@ class Raft:
     @property
     def leader_id(self) -> int:
         return self._core.leader_id
+
+    @property
+    def voted_id(self) -> int:
+        """Whom this node voted for in this epoch, or NO_NODE."""
+        voted = self._core.election.voted
+        return NO_NODE if voted is None else voted.id
 
     @property
     def high_watermark(self) -> int:

@@ -14,9 +14,13 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch.changes import Changes
 from quorate.quorum.watch.endpoints import Endpoints, Query, json_response
+from quorate.quorum.watch.measures import QuorumMeasures
 
 if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
     from quorate.quorum.node_core import NodeCore
+    from quorate.quorum.watch.metrics import Exposition
 
 Reasons = Callable[[], Iterator[str]]
 
@@ -24,13 +28,18 @@ Reasons = Callable[[], Iterator[str]]
 class Watch:
     def __init__(self, core: NodeCore) -> None:
         self.not_ready: list[Reasons] = [lambda: metadata_reasons(core)]
+        self.collectors: list[Callable[[], Iterator[Metric]]] = []
+        self.measures = QuorumMeasures(core.seams.clock, core.log.end_offset)
         self._core = core
+        self._exposition: Exposition | None = None
         changes = Changes(core.log, lambda: core.replica.raft.high_watermark)
-        core.followers.committed.append(changes.committed)
+        core.followers.role.append(self.measures.on_role)
+        core.followers.committed += (self.measures.on_committed, changes.committed)
         self._endpoints = Endpoints(
             {
                 "/healthz": self._healthz,
                 "/readyz": self._readyz,
+                "/metrics": self._metrics,
                 "/v1/changes": changes.get,
             }
         )
@@ -50,6 +59,13 @@ class Watch:
         reasons = [reason for reasons in self.not_ready for reason in reasons()]
         found = {"ready": not reasons, **self._who(), "reasons": reasons}
         return json_response(found, 503 if reasons else 200)
+
+    async def _metrics(self, query: Query) -> HttpResponse:
+        if self._exposition is None:
+            from quorate.quorum.watch.metrics import Exposition
+
+            self._exposition = Exposition(self._core, self.collectors)
+        return await self._exposition.response()
 
     def _who(self) -> dict[str, object]:
         core = self._core

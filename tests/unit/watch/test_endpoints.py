@@ -58,7 +58,7 @@ async def test_a_path_that_is_not_there_names_those_that_are(tmp_path: Path) -> 
     async with made(tmp_path / "node") as node:
         answer = await node.get("/health")
         assert answer.status == 404
-        assert b"/healthz, /readyz, " in answer.body
+        assert b"/healthz, /readyz, /metrics, /v1/changes" in answer.body
 
 
 async def test_changes_are_paged_and_tell_their_causes(tmp_path: Path) -> None:

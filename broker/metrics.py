@@ -1,0 +1,224 @@
+"""A broker's metrics: its replicas, its traffic, its requests, its fetchers.
+
+Imported at the first scrape. Per topic and partition there is one sample for what is hosted here;
+the sample without a topic (`topic=""`) is the whole broker's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import SummaryMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.lifecycle import State
+from quorate.broker.replication.traffic import TopicTraffic
+from quorate.quorum.metadata.image import Partition
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.watch.families import counter, counters, gauge, gauges
+from quorate.quorum.watch.metrics import lag_ms
+
+if TYPE_CHECKING:
+    from quorate.broker.node import BrokerNode
+
+REPLICAS = "kafka_server_replicamanager_"
+PARTITION = ("topic", "partition")
+BROKER_STATES = {  # Kafka's numbers
+    State.NOT_RUNNING: 0,
+    State.STARTING: 1,
+    State.RECOVERY: 2,
+    State.RUNNING: 3,
+    State.PENDING_CONTROLLED_SHUTDOWN: 6,
+    State.SHUTTING_DOWN: 7,
+}
+TRAFFIC: tuple[tuple[str, str, Callable[[TopicTraffic], int]], ...] = (
+    ("messagesin", "Records appended by producers.", lambda each: each.messages_in),
+    ("bytesin", "Bytes appended by producers.", lambda each: each.bytes_in),
+    ("bytesout", "Bytes read by consumers.", lambda each: each.bytes_out),
+    ("totalproducerequests", "Appends asked for.", lambda each: each.produce_requests),
+    ("totalfetchrequests", "Reads of partitions.", lambda each: each.fetch_requests),
+    ("failedproducerequests", "Appends refused.", lambda each: each.failed_produce_requests),
+    ("failedfetchrequests", "Reads refused.", lambda each: each.failed_fetch_requests),
+    ("replicationbytesin", "Bytes fetched from leaders.", lambda each: each.replication_bytes_in),
+    ("replicationbytesout", "Bytes read by followers.", lambda each: each.replication_bytes_out),
+    (
+        "reassignmentbytesin",
+        "Bytes fetched by replicas that a reassignment adds.",
+        lambda each: each.reassignment_bytes_in,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One hosted partition as it counts; what only its leader knows is 0 elsewhere."""
+
+    hosted: Hosted
+    leads: bool
+    replicas: int
+    in_sync: int
+    min_isr: int
+    reassigning: bool
+
+    @classmethod
+    def of(cls, hosted: Hosted, value: Partition | None) -> Replica:
+        leadership = hosted.partition.leadership
+        reassigning = value is not None and value.reassigning
+        if leadership is None:
+            return cls(hosted, False, 0, 0, 0, reassigning)
+        adding = 0 if value is None else len(value.adding)
+        count, in_sync = len(leadership.replicas) + 1, len(leadership.isr.committed)
+        return cls(hosted, True, count - adding, in_sync, leadership.effective_min_isr, reassigning)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        return self.hosted.topic, str(self.hosted.key[1])
+
+    @property
+    def under_replicated(self) -> bool:
+        return self.leads and self.in_sync < self.replicas
+
+    @property
+    def under_min_isr(self) -> bool:
+        return self.leads and self.in_sync < self.min_isr
+
+    @property
+    def at_min_isr(self) -> bool:
+        return self.leads and self.in_sync == self.min_isr
+
+
+def broker_metrics(node: BrokerNode) -> Iterator[Metric]:
+    registry = node.replicas.registry
+    image = registry.image
+    replicas = [Replica.of(each, image.partition(*each.key)) for each in registry]
+    yield from of_replicas(node, replicas)
+    yield from of_partitions(replicas)
+    yield from of_traffic(node, {each.hosted.topic for each in replicas})
+    yield from of_requests(node)
+    yield from of_fetchers(node)
+    yield from of_metadata(node)
+
+
+def of_replicas(node: BrokerNode, replicas: list[Replica]) -> Iterator[Metric]:
+    values = (
+        ("partitioncount", "Replicas here.", len(replicas)),
+        ("leadercount", "Replicas here that lead.", sum(each.leads for each in replicas)),
+        (
+            "underreplicatedpartitions",
+            "Partitions led here that have fewer in-sync replicas than replicas.",
+            sum(each.under_replicated for each in replicas),
+        ),
+        (
+            "underminisrpartitioncount",
+            "Partitions led here below min.insync.replicas.",
+            sum(each.under_min_isr for each in replicas),
+        ),
+        (
+            "atminisrpartitioncount",
+            "Partitions led here that have just min.insync.replicas.",
+            sum(each.at_min_isr for each in replicas),
+        ),
+        (
+            "offlinereplicacount",
+            "Replicas that belong here and are not open yet.",
+            node.replicas.unopened,
+        ),
+        (
+            "reassigningpartitions",
+            "Partitions led here that are being reassigned.",
+            sum(each.leads and each.reassigning for each in replicas),
+        ),
+    )
+    for name, help_, value in values:
+        yield gauge(REPLICAS + name, help_, value)
+    sender = node.isr_sender
+    yield counter(f"{REPLICAS}isrshrinks_total", "ISRs made smaller.", sender.shrinks)
+    yield counter(f"{REPLICAS}isrexpands_total", "ISRs made larger.", sender.expands)
+    yield counter(f"{REPLICAS}failedisrupdates_total", "ISR changes refused.", sender.failures)
+
+
+def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
+    partition: tuple[tuple[str, str, Callable[[Replica], float]], ...] = (
+        ("cluster_partition_replicascount", "Replicas, on the leader.", lambda r: r.replicas),
+        ("cluster_partition_insyncreplicascount", "In-sync replicas.", lambda r: r.in_sync),
+        ("cluster_partition_underreplicated", "1 if it is.", lambda r: r.under_replicated),
+        ("cluster_partition_underminisr", "1 if it is.", lambda r: r.under_min_isr),
+        ("cluster_partition_atminisr", "1 if it is.", lambda r: r.at_min_isr),
+        ("log_log_size", "Bytes on disk.", lambda r: r.hosted.log.size_bytes),
+        ("log_log_logendoffset", "Log end offset.", lambda r: r.hosted.log.end_offset),
+        ("log_log_logstartoffset", "Log start offset.", lambda r: r.hosted.log.start_offset),
+    )
+    for name, help_, value in partition:
+        samples = ((each.labels, value(each)) for each in replicas)
+        yield gauges(f"kafka_{name}", help_, PARTITION, samples)
+
+
+def of_traffic(node: BrokerNode, topics: set[str]) -> Iterator[Metric]:
+    traffic = node.replicas.registry.traffic
+    by_topic = traffic.by_topic(topics)
+    total = traffic.total()
+    for name, help_, count in TRAFFIC:
+        samples = [((topic,), count(each)) for topic, each in sorted(by_topic.items())]
+        full = f"kafka_server_brokertopicmetrics_{name}_total"
+        yield counters(full, help_, ("topic",), [(("",), count(total)), *samples])
+
+
+def of_requests(node: BrokerNode) -> Iterator[Metric]:
+    requests: defaultdict[str, int] = defaultdict(int)
+    answers: defaultdict[str, int] = defaultdict(int)
+    total_ms: defaultdict[str, int] = defaultdict(int)
+    for port in node.client_ports:
+        for api_key, route in port.routes.items():
+            name = APIS[api_key].name
+            requests[name] += route.requests
+            answers[name] += route.answers
+            total_ms[name] += route.total_ms
+    prefix = "kafka_network_requestmetrics_"
+    samples = (((name,), count) for name, count in requests.items())
+    yield counters(f"{prefix}requests_total", "Requests of clients.", ("request",), samples)
+    times = SummaryMetricFamily(
+        f"{prefix}totaltimems", "From receipt to answer, ms.", labels=("request",)
+    )
+    for name, count in answers.items():
+        times.add_metric((name,), count, total_ms[name])
+    yield times
+    yield gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "Connections of clients.",
+        len(node.connections),
+    )
+
+
+def of_fetchers(node: BrokerNode) -> Iterator[Metric]:
+    client = ("clientid",)
+    lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.lags()]
+    most = max((lag for _, lag in lags), default=0)
+    help_ = "Records behind the leader's high watermark, the most of all partitions."
+    name = "kafka_server_replicafetchermanager_maxlag"
+    yield gauges(name, help_, client, [(("Replica",), most)])
+    yield gauges(
+        "kafka_server_fetcherlagmetrics_consumerlag",
+        "Records behind the leader's high watermark.",
+        (*client, *PARTITION),
+        ((("ReplicaFetcherThread", *labels), lag) for labels, lag in lags),
+    )
+
+
+def of_metadata(node: BrokerNode) -> Iterator[Metric]:
+    image = node.core.image
+    wall_ms = node.core.seams.clock.wall_ms()
+    state = State.NOT_RUNNING if node.lifecycle is None else node.lifecycle.state
+    yield gauge("kafka_server_kafkaserver_brokerstate", "3: running.", BROKER_STATES[state])
+    values = (
+        ("last_applied_record_offset", "The last record replayed.", image.last.offset),
+        ("last_applied_record_timestamp", "When it was written.", image.last_timestamp_ms),
+        ("last_applied_record_lag_ms", "Its age.", lag_ms(image.last_timestamp_ms, wall_ms)),
+        ("metadata_load_error_count", "One stops the node.", node.core.failed),
+        ("metadata_apply_error_count", "One stops the node.", node.core.failed),
+    )
+    for name, help_, value in values:
+        yield gauge(f"kafka_server_brokermetadatametrics_{name}", help_, value)

@@ -1,0 +1,75 @@
+"""A controller's metrics. What is about the cluster is told by every controller, from what it has
+replayed, so that a scrape of any of them will do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric
+
+from quorate.quorum.controller_node import ControllerNode
+from quorate.quorum.watch.families import counter, gauge
+from quorate.quorum.watch.metrics import lag_ms
+
+PREFIX = "kafka_controller_kafkacontroller_"
+
+
+def controller_metrics(node: ControllerNode) -> Iterator[Metric]:
+    for name, help_, value in (*of_the_cluster(node), *of_the_node(node)):
+        yield gauge(PREFIX + name, help_, value)
+    yield counter(
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        "Leaders elected from outside of the ISR.",
+        node.rules.index.unclean_elections,
+    )
+
+
+def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+    image, index = node.rules.image, node.rules.index
+    fenced = sum(broker.fenced for broker in image.brokers.values())
+    partitions = sum(len(topic.partitions) for topic in image.topics.values())
+    yield "activecontrollercount", "1 on the active controller, else 0.", node.shell.active
+    yield (
+        "activebrokercount",
+        "Registered brokers that are not fenced.",
+        len(image.brokers) - fenced,
+    )
+    yield "fencedbrokercount", "Registered brokers that are fenced.", fenced
+    yield "globaltopiccount", "Topics.", len(image.topics)
+    yield "globalpartitioncount", "Partitions.", partitions
+    yield "offlinepartitionscount", "Partitions without a leader.", len(index.leaderless)
+    yield (
+        "preferredreplicaimbalancecount",
+        "Partitions whose leader is not their preferred one.",
+        len(index.imbalanced),
+    )
+
+
+def of_the_node(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+    core, image = node.core, node.core.image
+    wall_ms = core.seams.clock.wall_ms()
+    yield "lastappliedrecordoffset", "The last record replayed.", image.last.offset
+    yield "lastappliedrecordtimestamp", "When it was written.", image.last_timestamp_ms
+    yield "lastappliedrecordlagms", "Its age.", lag_ms(image.last_timestamp_ms, wall_ms)
+    yield (
+        "lastcommittedrecordoffset",
+        "The last record known to be committed.",
+        core.replica.raft.high_watermark - 1,
+    )
+    yield "metadataerrorcount", "Errors in the metadata; one stops the node.", core.failed
+    yield (
+        "newactivecontrollerscount",
+        "Active controllers that this node has seen take office.",
+        core.watch.measures.new_controllers,
+    )
+    yield (
+        "timedoutbrokerheartbeatcount",
+        "Broker sessions that expired while this node was active.",
+        node.rules.expired_sessions,
+    )
+    yield "eventqueueoperationsstartedcount", "Requests and events ruled on.", node.shell.operations
+    yield (
+        "eventqueueoperationstimedoutcount",
+        "Requests turned away because the queue was full.",
+        node.shell.turned_away,
+    )

@@ -1,0 +1,121 @@
+"""How long commits and elections take, and how often: noted when it happens, at no more cost than a
+comparison and some additions. Read when somebody asks for metrics.
+
+Averages and maxima are over the last HALF_WINDOW_MS to twice that, as Kafka's sampled statistics.
+Of commits one at a time is followed, from its append to the high watermark that passes it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.seams import Clock
+
+HALF_WINDOW_MS = 30_000
+MAX_SAMPLES = 64
+SETTLED = (Role.LEADER, Role.FOLLOWER)
+
+
+@dataclass(slots=True)
+class _Half:
+    count: int = 0
+    total_ms: int = 0
+    max_ms: int = 0
+
+
+class Latency:
+    def __init__(self) -> None:
+        self._now, self._before = _Half(), _Half()
+        self._began_ms = 0
+
+    def note(self, latency_ms: int, now_ms: int) -> None:
+        self._rotate(now_ms)
+        half = self._now
+        half.count += 1
+        half.total_ms += latency_ms
+        half.max_ms = max(half.max_ms, latency_ms)
+
+    def average_ms(self, now_ms: int) -> float:
+        """NaN, as Kafka's, when there was none."""
+        self._rotate(now_ms)
+        count = self._now.count + self._before.count
+        return (self._now.total_ms + self._before.total_ms) / count if count else math.nan
+
+    def max_ms(self, now_ms: int) -> float:
+        self._rotate(now_ms)
+        if not self._now.count + self._before.count:
+            return math.nan
+        return max(self._now.max_ms, self._before.max_ms)
+
+    def _rotate(self, now_ms: int) -> None:
+        over_ms = now_ms - self._began_ms
+        if over_ms >= HALF_WINDOW_MS:
+            self._before = self._now if over_ms < 2 * HALF_WINDOW_MS else _Half()
+            self._now = _Half()
+            self._began_ms = now_ms
+
+
+class Rate:
+    """Per second over the last window, of a counter that is looked at now and then."""
+
+    def __init__(self, now_ms: int, count: float = 0) -> None:
+        self._samples: deque[tuple[int, float]] = deque([(now_ms, count)], maxlen=MAX_SAMPLES)
+
+    def of(self, count: float, now_ms: int) -> float:
+        samples = self._samples
+        while len(samples) > 1 and samples[1][0] <= now_ms - 2 * HALF_WINDOW_MS:
+            samples.popleft()
+        then_ms, before = samples[0]
+        if now_ms - samples[-1][0] >= HALF_WINDOW_MS // MAX_SAMPLES:
+            samples.append((now_ms, count))
+        return (count - before) * 1000 / (now_ms - then_ms) if now_ms > then_ms else 0.0
+
+
+class QuorumMeasures:
+    """Of one node in the metadata quorum."""
+
+    def __init__(self, clock: Clock, end_offset: int) -> None:
+        """`end_offset` is the log's when the node starts."""
+        now_ms = clock.now_ms()
+        self.append_rate = Rate(now_ms)
+        self.fetch_rate = Rate(now_ms, end_offset)
+        self.busy_rate = Rate(now_ms, time.thread_time())
+        self.appended = 0
+        self.snapshots_loaded = 0
+        self.new_controllers = 0
+        self.commits, self.elections = Latency(), Latency()
+        self._clock = clock
+        self._followed: tuple[int, int] | None = None  # (offset, when it was appended)
+        self._leaderless_ms: int | None = None
+        self._leader: tuple[int, int] = (-1, NO_NODE)  # (epoch, leader)
+
+    def on_appended(self, last_offset: int, count: int) -> None:
+        self.appended += count
+        if self._followed is None:
+            self._followed = (last_offset, self._clock.now_ms())
+
+    def on_committed(self, high_watermark: int) -> None:
+        if self._followed is not None and self._followed[0] < high_watermark:
+            now_ms = self._clock.now_ms()
+            self.commits.note(now_ms - self._followed[1], now_ms)
+            self._followed = None
+
+    def on_role(self, effect: RoleChanged) -> None:
+        now_ms = self._clock.now_ms()
+        if effect.role is not Role.LEADER:
+            self._followed = None
+        if effect.role in SETTLED:
+            if self._leaderless_ms is not None:
+                self.elections.note(now_ms - self._leaderless_ms, now_ms)
+            self._leaderless_ms = None
+        elif self._leaderless_ms is None:
+            self._leaderless_ms = now_ms
+        leader = (effect.epoch, effect.leader_id)
+        if effect.leader_id != NO_NODE and leader != self._leader:
+            self._leader = leader
+            self.new_controllers += 1

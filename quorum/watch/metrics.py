@@ -1,0 +1,177 @@
+"""GET /metrics, and what every node tells of its copy of the metadata log.
+
+Families are rendered one at a time, the loop runs in between, and whoever asks again within
+FRESH_MS gets the same text: many scrapers cost a node no more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from prometheus_client import CONTENT_TYPE_LATEST, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.watch.families import gauge, gauges
+
+if TYPE_CHECKING:
+    from quorate.quorum.node_core import NodeCore
+
+FRESH_MS = 500
+Collector = Callable[[], Iterator[Metric]]
+
+# Kafka's words for our roles: a node that is no voter observes.
+STATES = {Role.RESIGNED: "resigned", Role.FOLLOWER: "follower"}
+
+
+class _One:
+    """A registry of one family."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._family
+
+
+class Exposition:
+    def __init__(self, core: NodeCore, collectors: Sequence[Collector]) -> None:
+        of_node = NodeMetrics(core)
+        process = ProcessCollector(registry=None)
+        platform = PlatformCollector(registry=None)
+        self._collectors = (of_node.collect, *collectors, process.collect, platform.collect)
+        self._clock = core.seams.clock
+        self._lock = asyncio.Lock()
+        self._text = b""
+        self._made_ms: int | None = None
+
+    async def response(self) -> HttpResponse:
+        async with self._lock:
+            now_ms = self._clock.now_ms()
+            if self._made_ms is None or now_ms - self._made_ms >= FRESH_MS:
+                self._text = await self._made()
+                self._made_ms = now_ms
+        return HttpResponse(self._text, CONTENT_TYPE_LATEST)
+
+    async def _made(self) -> bytes:
+        parts = []
+        for collect in self._collectors:
+            for family in collect():
+                parts.append(generate_latest(_One(family)))
+                await asyncio.sleep(0)
+        return b"".join(parts)
+
+
+class NodeMetrics:
+    """Raft and the metadata loader of any node."""
+
+    def __init__(self, core: NodeCore) -> None:
+        self._core = core
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._raft()
+        yield from self._latencies()
+        yield from self._loader()
+
+    def _raft(self) -> Iterator[Metric]:
+        core, raft = self._core, self._core.replica.raft
+        observer = raft.role in (Role.FOLLOWER, Role.UNATTACHED) and not core.config.is_controller
+        state = "observer" if observer else raft.role.value
+        unknown = sum(
+            core.links.channel(voter.id) is None and voter.id != core.me.id
+            for voter in core.config.voters
+        )
+        yield gauges(
+            "kafka_server_raftmetrics_current_state",
+            "The role in the metadata quorum; the value is always 1.",
+            ("current_state",),
+            [((state,), 1)],
+        )
+        values = (
+            ("current_leader", "Id of the quorum's leader, -1: not known.", raft.leader_id),
+            ("current_vote", "Whom this node voted for in this epoch, -1: nobody.", raft.voted_id),
+            ("current_epoch", "Epoch of the metadata quorum.", raft.epoch),
+            ("high_watermark", "Records below it are committed.", raft.high_watermark),
+            ("log_end_offset", "Where the next record goes.", core.log.end_offset),
+            ("log_end_epoch", "Epoch of the last record.", core.log.last_epoch),
+            ("number_unknown_voter_connections", "Voters without a connection.", unknown),
+        )
+        for name, help_, value in values:
+            yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
+
+    def _latencies(self) -> Iterator[Metric]:
+        now_ms = self._core.seams.clock.now_ms()
+        measures = self._core.watch.measures
+        commits, elections = measures.commits, measures.elections
+        fetched = self._core.log.end_offset - measures.appended
+        busy = measures.busy_rate.of(time.thread_time(), now_ms)
+        values = (
+            (
+                "append_records_rate",
+                "Records appended per second as the leader.",
+                measures.append_rate.of(measures.appended, now_ms),
+            ),
+            (
+                "fetch_records_rate",
+                "Records fetched per second from the leader.",
+                max(0.0, measures.fetch_rate.of(fetched, now_ms)),
+            ),
+            ("commit_latency_avg", "From append to commit, ms.", commits.average_ms(now_ms)),
+            ("commit_latency_max", "From append to commit, ms.", commits.max_ms(now_ms)),
+            ("election_latency_avg", "Without a leader, ms.", elections.average_ms(now_ms)),
+            ("election_latency_max", "Without a leader, ms.", elections.max_ms(now_ms)),
+            (
+                "poll_idle_ratio_avg",
+                "Share of time in which the node's loop did not compute.",
+                min(1.0, max(0.0, 1 - busy)),
+            ),
+        )
+        for name, help_, value in values:
+            yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
+
+    def _loader(self) -> Iterator[Metric]:
+        core, image = self._core, self._core.image
+        snapshots = core.storage.snapshots
+        latest, wall_ms = snapshots.latest, core.seams.clock.wall_ms()
+        size_bytes, age_ms = 0.0, math.nan
+        if latest is not None:
+            size_bytes = snapshots.size_of(latest)
+            age_ms = wall_ms - snapshots.timestamp_of(latest)
+        values = (
+            (
+                "metadataloader_currentmetadataversion",
+                "The finalized metadata.version.",
+                image.features.get(METADATA_VERSION, 0),
+            ),
+            (
+                "metadataloader_currentcontrollerid",
+                "The active controller as this node knows it, -1: none.",
+                core.replica.raft.leader_id,
+            ),
+            (
+                "metadataloader_handleloadsnapshotcount",
+                "Snapshots that were loaded since the node started.",
+                core.watch.measures.snapshots_loaded,
+            ),
+            ("snapshotemitter_latestsnapshotgeneratedbytes", "Size of the latest.", size_bytes),
+            (
+                "snapshotemitter_latestsnapshotgeneratedagems",
+                "Age of the last record in the latest snapshot; NaN: there is none.",
+                age_ms,
+            ),
+        )
+        for name, help_, value in values:
+            yield gauge(f"kafka_server_{name}", help_, value)
+
+
+def lag_ms(image_timestamp_ms: int, wall_ms: int) -> int:
+    """How old the newest applied record is, as Kafka's LastAppliedRecordLagMs."""
+    return max(0, wall_ms - image_timestamp_ms) if image_timestamp_ms >= 0 else NO_NODE

@@ -1,0 +1,193 @@
+"""/metrics: every name that dashboards for Kafka ask for, and values after scripted events."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from quorate.broker.replication.traffic import TopicTraffic, Traffic
+from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.watch.node import Node, running, until
+from tests.unit.watch.test_endpoints import create_topic
+
+pytestmark = pytest.mark.timeout(60)
+
+GROUPS = {
+    "kafka_controller_kafkacontroller_": """activecontrollercount offlinepartitionscount
+        activebrokercount fencedbrokercount globaltopiccount globalpartitioncount
+        preferredreplicaimbalancecount lastappliedrecordoffset lastappliedrecordlagms
+        lastappliedrecordtimestamp lastcommittedrecordoffset metadataerrorcount
+        newactivecontrollerscount timedoutbrokerheartbeatcount eventqueueoperationsstartedcount
+        eventqueueoperationstimedoutcount""",
+    "kafka_controller_controllerstats_": "uncleanleaderelections_total",
+    "kafka_server_replicamanager_": """underreplicatedpartitions underminisrpartitioncount
+        atminisrpartitioncount leadercount partitioncount offlinereplicacount reassigningpartitions
+        isrshrinks_total isrexpands_total failedisrupdates_total""",
+    "kafka_cluster_partition_": """replicascount underminisr atminisr insyncreplicascount
+        underreplicated""",
+    "kafka_server_raftmetrics_": """current_state current_leader current_vote current_epoch
+        high_watermark log_end_offset append_records_rate fetch_records_rate commit_latency_avg
+        commit_latency_max election_latency_avg election_latency_max
+        number_unknown_voter_connections poll_idle_ratio_avg""",
+    "kafka_server_brokertopicmetrics_": """messagesin_total bytesin_total bytesout_total
+        totalproducerequests_total totalfetchrequests_total failedproducerequests_total
+        failedfetchrequests_total replicationbytesin_total reassignmentbytesin_total""",
+    "kafka_network_requestmetrics_": "requests_total totaltimems_count totaltimems_sum",
+    "kafka_log_log_": "size logendoffset",
+    "kafka_server_replicafetchermanager_": "maxlag",
+    "kafka_server_metadataloader_": "currentmetadataversion handleloadsnapshotcount",
+    "kafka_server_snapshotemitter_": """latestsnapshotgeneratedbytes
+        latestsnapshotgeneratedagems""",
+    "kafka_server_kafkaserver_": "brokerstate",
+    "process_": "cpu_seconds_total resident_memory_bytes",
+}
+NAMES = [prefix + name for prefix, names in GROUPS.items() for name in names.split()]
+ONLY_FOLLOWERS_HAVE = "kafka_server_fetcherlagmetrics_consumerlag"
+
+Samples = dict[tuple[str, frozenset[str]], float]
+
+
+async def scraped(node: Node) -> Samples:
+    """By name and label values."""
+    answer = await node.get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    assert f"# TYPE {ONLY_FOLLOWERS_HAVE} gauge" in answer.body.decode()
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(answer.body.decode())
+        for sample in family.samples
+    }
+
+
+async def test_the_metrics_of_a_node_after_some_work(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        await create_topic(node, "orders", 3)
+        await until(lambda: len(node.broker.replicas.registry) == 3)
+        appended = ProducePartition("orders", ZERO_UUID, 0, batch(b"one", b"two"))
+        missing = ProducePartition("orders", ZERO_UUID, 7, batch(b"three"))
+        errors: list[int] = []
+
+        def done(results: list[ProducedPartition]) -> None:
+            errors.extend(each.error for each in results)
+
+        node.broker.replicas.append([appended, missing], 1, 1000, done)  # type: ignore[arg-type]
+        assert [bool(each) for each in errors] == [False, True]
+        found = await scraped(node)
+
+    names = {name for name, _ in found}
+    assert [name for name in NAMES if name not in names] == []
+
+    def value(name: str, *labels: str) -> float:
+        return found[name, frozenset(labels)]
+
+    controller = "kafka_controller_kafkacontroller_"
+    assert value(controller + "activecontrollercount") == 1
+    assert value(controller + "activebrokercount") == 1
+    assert value(controller + "fencedbrokercount") == 0
+    assert value(controller + "globaltopiccount") == 1
+    assert value(controller + "globalpartitioncount") == 3
+    assert value(controller + "newactivecontrollerscount") == 1
+    replicas = "kafka_server_replicamanager_"
+    assert value(replicas + "leadercount") == value(replicas + "partitioncount") == 3
+    assert value(replicas + "underreplicatedpartitions") == 0
+    assert value(replicas + "atminisrpartitioncount") == 3
+    assert value("kafka_cluster_partition_insyncreplicascount", "orders", "2") == 1
+    traffic = "kafka_server_brokertopicmetrics_"
+    assert value(traffic + "messagesin_total", "orders") == 2
+    assert value(traffic + "messagesin_total", "") == 2
+    assert value(traffic + "bytesin_total", "orders") == len(batch(b"one", b"two"))
+    assert value(traffic + "totalproducerequests_total", "orders") == 1
+    assert value(traffic + "totalproducerequests_total", "") == 2
+    assert value(traffic + "failedproducerequests_total", "") == 1
+    assert value("kafka_log_log_logendoffset", "orders", "0") == 2
+    assert value("kafka_log_log_size", "orders", "0") == len(batch(b"one", b"two"))
+    raft = "kafka_server_raftmetrics_"
+    assert value(raft + "current_state", "leader") == 1
+    assert value(raft + "current_leader") == value(raft + "current_vote") == 1
+    assert value(raft + "current_epoch") == 1
+    assert value(raft + "high_watermark") > 0
+    assert value(raft + "append_records_rate") > 0
+    assert not math.isnan(value(raft + "commit_latency_avg"))
+    assert not math.isnan(value(raft + "election_latency_max"))
+    assert 0 <= value(raft + "poll_idle_ratio_avg") <= 1
+    assert value("kafka_server_metadataloader_currentmetadataversion") == 27
+    assert value("kafka_server_kafkaserver_brokerstate") == 3
+
+
+async def test_many_scrapes_cost_no_more_than_one(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        first = await node.get("/metrics")
+        epoch = node.core.image.brokers[1].epoch
+        await node.ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
+        assert (await node.get("/metrics")).body == first.body
+
+
+def batch(*values: bytes) -> memoryview:
+    made = build_value_batch(values, base_offset=0, leader_epoch=0, timestamp_ms=1_700_000_000_000)
+    return memoryview(bytearray(made))
+
+
+def test_latencies_are_of_the_last_minute() -> None:
+    latency = Latency()
+    assert math.isnan(latency.average_ms(0)) and math.isnan(latency.max_ms(0))
+    latency.note(10, 0)
+    latency.note(30, 1000)
+    assert (latency.average_ms(1000), latency.max_ms(1000)) == (20, 30)
+    later_ms = HALF_WINDOW_MS + 1
+    latency.note(2, later_ms)
+    assert (latency.average_ms(later_ms), latency.max_ms(later_ms)) == (14, 30)
+    assert (latency.average_ms(2 * later_ms), latency.max_ms(2 * later_ms)) == (2, 2)
+    assert math.isnan(latency.max_ms(5 * later_ms))
+
+
+def test_a_rate_is_over_the_last_window() -> None:
+    rate = Rate(0)
+    assert rate.of(0, 0) == 0
+    assert rate.of(10, 1000) == 10
+    assert rate.of(20, 2000) == 10
+    assert rate.of(20, 10 * HALF_WINDOW_MS) < 1
+    assert rate.of(20, 13 * HALF_WINDOW_MS) == 0
+
+
+def test_elections_and_commits_are_measured() -> None:
+    clock = FakeClock(1000)
+    measures = QuorumMeasures(clock, 0)
+    measures.on_role(RoleChanged(Role.PROSPECTIVE, 1, -1))
+    clock.time_ms += 5
+    measures.on_role(RoleChanged(Role.CANDIDATE, 2, -1))
+    clock.time_ms += 15
+    measures.on_role(RoleChanged(Role.LEADER, 2, 1))
+    assert measures.elections.max_ms(clock.time_ms) == 20
+    assert measures.new_controllers == 1
+    measures.on_appended(9, 3)
+    measures.on_appended(12, 3)  # one commit at a time is followed
+    clock.time_ms += 4
+    measures.on_committed(9)
+    assert math.isnan(measures.commits.max_ms(clock.time_ms))
+    clock.time_ms += 3
+    measures.on_committed(10)
+    assert measures.commits.max_ms(clock.time_ms) == 7
+    assert measures.appended == 6
+    measures.on_role(RoleChanged(Role.FOLLOWER, 3, 2))
+    measures.on_role(RoleChanged(Role.FOLLOWER, 3, 2))
+    assert measures.new_controllers == 2
+
+
+def test_totals_keep_what_topics_that_have_gone_counted() -> None:
+    traffic = Traffic()
+    traffic.of("kept").messages_in += 3
+    traffic.of("gone").messages_in += 4
+    assert traffic.by_topic({"kept"}) == {"kept": TopicTraffic(messages_in=3)}
+    assert traffic.total().messages_in == 7
+    traffic.of("gone").messages_in += 1  # created anew
+    assert traffic.total().messages_in == 8
