@@ -1,0 +1,81 @@
+"""pytest fixtures: `quorate_cluster`, a Kafka-compatible cluster that is ready, and
+`quorate_cluster_factory`, which makes others.
+
+Loaded by pytest wherever Quorate is installed, so nothing of it is imported before a test asks for
+a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from quorate.testing import LocalCluster, ThreadedCluster
+
+Scope = Literal["function", "class", "module", "package", "session"]
+SCOPES = ("function", "class", "module", "package", "session")
+
+OPTIONS = {
+    "quorate_controllers": ("1", "number of controllers of quorate_cluster"),
+    "quorate_brokers": ("3", "number of brokers of quorate_cluster"),
+    "quorate_scope": ("function", f"scope of quorate_cluster: {', '.join(SCOPES)}"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for name, (default, help_text) in OPTIONS.items():
+        parser.addini(name, help_text, default=default)
+    parser.addini(
+        "quorate_config", "properties of all nodes, KEY=VALUE a line", type="linelist", default=[]
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "quorate(controllers=, brokers=, config=, dir=): what quorate_cluster is to be like",
+    )
+
+
+def scope(fixture_name: str, config: pytest.Config) -> Scope:
+    value = config.getini("quorate_scope")
+    if value not in SCOPES:
+        raise pytest.UsageError(f"quorate_scope: value {value!r} must be one of {SCOPES}")
+    return cast(Scope, value)
+
+
+@pytest.fixture(scope=scope)
+def quorate_cluster(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster]:
+    """One controller and three brokers, unless the ini file or `@pytest.mark.quorate` says
+    otherwise. A node that failed by itself fails the test."""
+    marker = request.node.get_closest_marker("quorate")
+    with made(request.config, {} if marker is None else marker.kwargs) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def quorate_cluster_factory(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[..., ThreadedCluster]]:
+    """Call it with what LocalCluster takes; the clusters run until the session ends."""
+    with ExitStack() as running:
+        yield lambda **wanted: running.enter_context(made(request.config, wanted))
+
+
+def made(ini: pytest.Config, wanted: Mapping[str, Any]) -> LocalCluster:
+    """What is not said is as the ini file has it."""
+    from quorate.testing import LocalCluster
+
+    pairs = (line.partition("=") for line in ini.getini("quorate_config"))
+    properties = {name.strip(): value.strip() for name, _, value in pairs}
+    shape: dict[str, Any] = {
+        "controllers": int(ini.getini("quorate_controllers")),
+        "brokers": int(ini.getini("quorate_brokers")),
+        **wanted,
+        "config": {**properties, **wanted.get("config", {})},
+    }
+    return LocalCluster(**shape)
