@@ -90,6 +90,11 @@ class Leadership:
     def under_min_isr(self) -> bool:
         return len(self.isr.committed) < self.effective_min_isr
 
+    @property
+    def complete(self) -> bool:
+        """Every replica is in sync, and nothing is left to be proposed."""
+        return self.proposal is None and len(self.isr.committed) > len(self.replicas)
+
     def stale_fetch(self, replica_id: int, broker_epoch: int) -> bool:
         """A fetch that an earlier incarnation of the follower sent."""
         if broker_epoch == UNKNOWN_BROKER_EPOCH:

@@ -62,6 +62,7 @@ class Hosted:
         "_uncommitted",
         "adding",
         "gone",
+        "incomplete",
         "key",
         "log",
         "partition",
@@ -78,6 +79,9 @@ class Hosted:
         self.partition = partition
         self.log = log
         self.watchers: dict[Watcher, None] = {}
+        self.incomplete: dict[Hosted, None] = {}
+        """Those led here with an ISR that lacks a replica or a proposal that is not out: the
+        registry's, shared by all."""
         self.traffic = TopicTraffic()
         self.adding = False  # by a reassignment
         self.gone = False
@@ -121,8 +125,12 @@ class Hosted:
         if self._deletions:
             self._tell_deletions()
         leadership = self.partition.leadership
-        if leadership is not None and leadership.proposal is not None:
+        if leadership is None:
+            return
+        if leadership.proposal is not None:
             self._hand_on(leadership.proposal)
+        if not leadership.complete:
+            self.incomplete[self] = None
 
     def changed(self) -> None:
         """After a change of role, epoch, ISR or existence."""

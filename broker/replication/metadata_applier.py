@@ -140,7 +140,7 @@ class MetadataApplier:
             else:
                 self._remove((topic.id, partition_id))
         if delta.brokers:
-            for hosted in self._registry:
+            for hosted in self._registry.take_incomplete():
                 hosted.partition.check_joining()
                 hosted.settle()
         self._configure(image, delta)

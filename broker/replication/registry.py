@@ -16,6 +16,7 @@ class Registry:
         self.image = MetadataImage()
         """Acted upon, but for partitions that are still being opened in the background."""
         self.traffic = Traffic()
+        self._incomplete: dict[Hosted, None] = {}
         self._by_key: dict[Key, Hosted] = {}
         self._by_name: dict[tuple[str, int], Hosted] = {}
 
@@ -27,6 +28,7 @@ class Registry:
 
     def add(self, hosted: Hosted) -> None:
         hosted.traffic = self.traffic.of(hosted.topic)
+        hosted.incomplete = self._incomplete
         self._by_key[hosted.key] = hosted
         self._by_name[hosted.topic, hosted.key[1]] = hosted
 
@@ -35,6 +37,13 @@ class Registry:
         # A topic of the same name may have been created meanwhile.
         if self._by_name.get((hosted.topic, hosted.key[1])) is hosted:
             del self._by_name[hosted.topic, hosted.key[1]]
+
+    def take_incomplete(self) -> list[Hosted]:
+        """Whose ISR may have to grow, or whose proposal to be made again; settling them notes
+        those that still are."""
+        found = list(self._incomplete)
+        self._incomplete.clear()
+        return [each for each in found if not each.gone]
 
     def get(self, key: Key) -> Hosted | None:
         return self._by_key.get(key)

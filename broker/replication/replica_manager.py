@@ -159,10 +159,9 @@ class ReplicaManager:
             hosted.settle()
 
     def _check_joins(self) -> None:
-        for hosted in self.registry:
-            if hosted.partition.leadership is not None:
-                hosted.partition.check_joining()
-                hosted.settle()
+        for hosted in self.registry.take_incomplete():
+            hosted.partition.check_joining()
+            hosted.settle()
 
     def _apply_retention(self) -> None:
         wall_ms = self._clock.wall_ms()

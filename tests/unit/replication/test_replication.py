@@ -304,9 +304,12 @@ def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(cluster: C
     cluster.refuse_changes = ErrorCode.INELIGIBLE_REPLICA
     cluster.run(200)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2)
+    incomplete = cluster.hosted(1, topic).incomplete
+    assert cluster.hosted(1, topic) in incomplete
     cluster.refuse_changes = None
-    cluster.run(1000)
+    cluster.run(2000)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
+    assert not incomplete, "what is complete is not looked at again"
 
 
 def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: Cluster) -> None:
