@@ -62,7 +62,7 @@ OWN_STYLE = """
 .s-standby { background:var(--track); }
 .track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
 .track i.s-dead { color:var(--panel); }
-#availability { width:auto; min-width:36rem; }
+.frame:has(#availability) { width:fit-content; min-width:min(36rem,100%); }
 .two .track { height:86%; background:none; }
 .two .track i { bottom:40%; }
 .two .track i.up, .two .track i.lost { top:66%; bottom:0; border-left:0; }

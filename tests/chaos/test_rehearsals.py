@@ -1,0 +1,163 @@
+"""Rehearsals on real processes: good as Quorate is, and bad as soon as one rule is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.cluster import quorate, run_quorate
+
+pytestmark = pytest.mark.clients
+
+ROOT = Path(__file__).parents[2]
+SILENT_LEADER = str(Path(__file__).with_name("silent-leader.toml"))
+FAST_SESSIONS = (
+    "--override=broker.session.timeout.ms=1200",
+    "--override=broker.heartbeat.interval.ms=200",
+)
+RUN_TIMEOUT_S = 400.0
+
+
+@contextmanager
+def cluster_without(rule: str, directory: Path) -> Iterator[str]:
+    """A cluster in which one rule is replaced, see ablated.py."""
+    up = ("up", "--dir", str(directory), "--port", "0", "--detach", "--faults", *FAST_SESSIONS)
+    command = [sys.executable, "-m", "tests.chaos.ablated", rule, *up]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=90, stdout=subprocess.DEVNULL)
+    try:
+        yield str(directory)
+    finally:
+        run_quorate("down", "--dir", str(directory), timeout_s=120)
+
+
+def rehearsed(*arguments: str) -> dict[str, Any]:
+    """The JSON, whose verdict is the exit status."""
+    ended = run_quorate("chaos", "run", *arguments, "--format", "json", timeout_s=RUN_TIMEOUT_S)
+    assert ended.stdout, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    assert ended.returncode == {"good": 0, "bad": 1}[found["verdict"]], ended.stderr
+    return found
+
+
+def bad(found: dict[str, Any]) -> set[str]:
+    return {check["name"] for check in found["checks"] if not check["good"]}
+
+
+def what(found: dict[str, Any]) -> str:
+    return "\n".join(f"{event['ms']} {event['what']}" for event in found["timeline"])
+
+
+def readme_block(title: str) -> str:
+    section = (ROOT / "README.md").read_text().partition(f"## {title}\n")[2]
+    block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert block is not None, f"README has no block under {title!r}"
+    return block[1]
+
+
+def test_the_readmes_rehearsal_as_written(tmp_path: Path) -> None:
+    """The flagship, both variants, on a cluster of its own that is gone afterwards."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment["TMPDIR"] = str(temporary)
+    script = readme_block("Rehearse a failure")
+    ended = subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "verdict  GOOD" in ended.stdout
+    assert ended.stdout.count("is fenced (session-expired)") == 2
+    assert re.search(r"refused with .*NOT_LEADER_OR_FOLLOWER", ended.stdout)
+    assert re.search(r"holds [1-9]\d* records that the new leaders do not have", ended.stdout)
+    page = (tmp_path / "rehearsal.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "GOOD" in page
+    assert list(temporary.iterdir()) == [], "the cluster's directory is gone"
+
+
+def test_a_broker_that_is_fenced_but_goes_on_leading_is_found(tmp_path: Path) -> None:
+    with cluster_without("fencing", tmp_path / "c") as directory:
+        found = rehearsed(SILENT_LEADER, "--variant", "heartbeats", "--dir", directory)
+    assert found["verdict"] == "bad"
+    assert "steps" in bad(found)
+    assert "is fenced and leads nothing" in what(found)
+
+
+def test_a_cluster_without_faults_is_refused(tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    shape = ("--controllers=1", "--brokers=1", "--port=0", "--detach")
+    subprocess.run(quorate("up", "--dir", directory, *shape), check=True, timeout=90)
+    try:
+        ended = run_quorate("chaos", "run", "heartbeat-timeout", "--dir", directory)
+    finally:
+        run_quorate("down", "--dir", directory, timeout_s=120)
+    assert ended.returncode == 1
+    assert "quorate up --faults" in ended.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", ["session-expiry", "fencing", "acks-all"])
+def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None:
+    with cluster_without(rule, tmp_path / "c") as directory:
+        found = rehearsed(SILENT_LEADER, "--variant", "partition", "--dir", directory)
+    assert found["verdict"] == "bad"
+    if rule == "acks-all":
+        assert found["lost"] > 0
+        assert {"lost", "refused"} <= bad(found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("scenario", "rule"),
+    [
+        ("leader-kill", "fencing"),
+        ("controller-kill", "election"),
+        ("rolling-restart", "isr-expansion"),
+    ],
+)
+def test_without_it_the_rehearsal_is_bad(scenario: str, rule: str, tmp_path: Path) -> None:
+    with cluster_without(rule, tmp_path / "c") as directory:
+        found = rehearsed(scenario, "--dir", directory)
+    assert found["verdict"] == "bad"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "scenario", ["leader-kill", "controller-kill", "rolling-restart", "heartbeat-timeout"]
+)
+def test_every_rehearsal_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    up = quorate("up", "--dir", directory, "--port", "0", "--detach", "--faults", *FAST_SESSIONS)
+    subprocess.run(up, check=True, timeout=90, stdout=subprocess.DEVNULL)
+    try:
+        page = str(tmp_path / "page.html")
+        found = rehearsed(scenario, "--dir", directory, "--html", page)
+        again = run_quorate("topics", "--bootstrap-server", bootstrap(directory), "--list")
+    finally:
+        run_quorate("down", "--dir", directory, timeout_s=120)
+    assert bad(found) == set()
+    assert (found["lost"], found["duplicated"]) == (0, 0)
+    assert found["acknowledged"] > 0
+    assert len(found["unavailable_ms"]) == 12
+    assert Path(page).exists()
+    assert again.stdout.split() == [], "the rehearsal's topic is gone"
+
+
+def bootstrap(directory: str) -> str:
+    entry: dict[str, str] = json.loads((Path(directory) / "cluster.json").read_text())
+    return entry["bootstrap"]
