@@ -9,6 +9,7 @@ from typing import Any
 
 from quorate.cli.cluster_dir import ClusterDir
 from quorate.cli.errors import Refused
+from quorate.quorum.faults.control import short_enough
 
 TIMEOUT_S = 5.0
 HEARTBEAT = "BrokerHeartbeatRequest"
@@ -39,7 +40,8 @@ class FaultSockets:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
                 link.settimeout(TIMEOUT_S)
-                link.connect(str(path))
+                with short_enough(path) as name:
+                    link.connect(name)
                 link.sendall(json.dumps(request).encode() + b"\n")
                 with link.makefile("rb") as lines:
                     answer: dict[str, Any] = json.loads(lines.readline())

@@ -26,14 +26,19 @@ def lines_of(text: str) -> dict[Path, int]:
             name = (*_inside(_parts(array[1])[:-1], lengths), _parts(array[1])[-1])
             table = (*name, lengths.get(name, 0))
             lengths[name] = lengths.get(name, 0) + 1
-            found.setdefault(name, number)
-            found.setdefault(table, number)
+            _set(found, table, number)
         elif single := TABLE.match(line):
             table = _inside(_parts(single[1]), lengths)
-            found.setdefault(table, number)
+            _set(found, table, number)
         elif key := KEY.match(line):
             found.setdefault((*table, *_parts(key[1])), number)
     return found
+
+
+def _set(found: dict[Path, int], path: Path, number: int) -> None:
+    """And of the tables that it is in, where nothing named them before."""
+    for length in range(1, len(path) + 1):
+        found.setdefault(path[:length], number)
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:

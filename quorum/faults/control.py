@@ -13,7 +13,8 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from quorate.quorum.seams import Address, Seams
 MAX_LINE_BYTES = 1 << 16
 MAX_CONNECTIONS = 8
 MODE = 0o600
+MAX_NAME_BYTES = 100
+SHORT_DIRECTORY = "/tmp"
 
 
 class ControlRefused(Exception):
@@ -57,15 +60,27 @@ def bound(path: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o777 & ~MODE)
     try:
-        made.bind(str(path))
+        with short_enough(path) as name:
+            made.bind(name)
     except OSError as error:
         made.close()
-        raise ControlRefused(
-            f"{path}: no socket for fault control ({error}): a directory with a shorter path helps"
-        ) from None
+        raise ControlRefused(f"{path}: no socket for fault control: {error}") from None
     finally:
         os.umask(before)
     return made
+
+
+@contextlib.contextmanager
+def short_enough(path: Path) -> Iterator[str]:
+    """A name of `path` for bind or connect, which take about a hundred bytes: through a link to its
+    directory where that is needed."""
+    if len(os.fsencode(path)) <= MAX_NAME_BYTES:
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="q", dir=SHORT_DIRECTORY) as directory:
+        link = Path(directory) / "d"
+        link.symlink_to(path.parent.absolute())
+        yield str(link / path.name)
 
 
 class FaultControl:

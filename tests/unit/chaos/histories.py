@@ -1,0 +1,87 @@
+"""A rehearsal's result made by hand, of any size."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from typing import Any
+
+from quorate.cli.chaos.comparison import Comparison, Verdict
+from quorate.cli.chaos.scenario import Expected
+from quorate.cli.chaos.timeline import ACTIVE, FENCED, MUTED, SERVING, STANDBY, Event, Spell
+from quorate.cli.chaos.verdict import Evidence, Expiry, Outage, Pinned, Result, checks
+
+EXPECTED = Expected(expiry_tolerance_ms=500, max_unavailable_ms=2000)
+
+
+def compared(acknowledged: int = 3, missing: int = 0) -> Verdict:
+    lines = [b"x"] * acknowledged
+    comparison = Comparison(lines, array("q", range(acknowledged)), 1)
+    for number in range(acknowledged - missing):
+        comparison.read(0, number, b"%d" % number, b"x")
+    return comparison.verdict()
+
+
+def spells(partitions: int) -> list[Spell]:
+    """Broker 4 leads every partition until 5,000 ms; then 5 and 6 do."""
+    found = []
+    for partition in range(partitions):
+        found.append(Spell(partition, "led", 0, 5_000, "topic-created", 4, 0))
+        leader = 5 + partition % 2
+        found.append(Spell(partition, "led", 5_000, 10_000, "session-expired", leader, 1))
+    return found
+
+
+def evidence(partitions: int = 12, **changed: Any) -> Evidence:
+    pinned = Pinned(node=4, from_ms=1_000, until_ms=9_000, acknowledged=7)
+    pinned.successes = [(0, 2_000), (1, 4_900)]
+    pinned.refused["NOT_LEADER_OR_FOLLOWER"] = 17
+    whole = Evidence(
+        compared=compared(),
+        sent=3,
+        read_along=3,
+        taken_back=0,
+        different_replicas=(),
+        failures=(),
+        unmet=(),
+        expiries=(
+            Expiry(
+                node=4,
+                timeout_ms=3_000,
+                last_heartbeat_ms=1_990,
+                fenced_ms=5_000,
+                cause="session-expired",
+            ),
+        ),
+        pinned=(pinned,),
+        outages=[Outage(partition, 5_000, 5_900) for partition in range(0, partitions, 3)],
+        leadership=spells(partitions),
+    )
+    return replace(whole, **changed)
+
+
+def result(partitions: int = 12, **changed: Any) -> Result:
+    found = evidence(partitions, **changed)
+    return Result(
+        scenario="heartbeat-timeout",
+        title="A leader falls silent",
+        about="<b>What</b> there is to see.",
+        variants=["heartbeats"],
+        partitions=partitions,
+        evidence=found,
+        checks=list(checks(found, EXPECTED)),
+        timeline=[
+            Event(2_000, "its heartbeats are lost", 4, "", "fault"),
+            Event(5_000, "is fenced", 4, "session-expired", "fenced"),
+            Event(5_000, "new leaders: broker 5 for <all>", None, "session-expired", "leaders"),
+        ],
+        nodes=[
+            Spell(1, STANDBY, 0, 10_000),
+            Spell(1, ACTIVE, 0, 10_000),
+            Spell(4, SERVING, 0, 5_000),
+            Spell(4, FENCED, 5_000, 10_000, "session-expired"),
+            Spell(4, MUTED, 2_000, 8_000),
+        ],
+        started_wall_ms=1_700_000_000_000,
+        duration_ms=10_000,
+    )

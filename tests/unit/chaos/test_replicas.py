@@ -1,0 +1,72 @@
+"""Copies of a partition on disk: the same bytes, or which are not, and by how much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorate.cli.chaos.metadata_tail import MetadataTail, log_end
+from quorate.cli.chaos.replicas import copy_of, differing, only_here
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import NoOpRecord, TopicRecord
+
+
+def write(log_dir: Path, *batches: tuple[int, int, bytes], segment: int = 0) -> None:
+    """Batches of two records: (base offset, leader epoch, value)."""
+    directory = log_dir / "t-0"
+    directory.mkdir(parents=True, exist_ok=True)
+    content = b"".join(
+        bytes(build_batch([Record(base + n, 1, b"k", value) for n in range(2)], leader_epoch=epoch))
+        for base, epoch, value in batches
+    )
+    (directory / f"{segment:020d}.log").write_bytes(content)
+
+
+def test_segments_may_be_cut_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "4", (0, 0, b"a"), (2, 0, b"b"))
+    write(tmp_path / "5", (0, 0, b"a"))
+    write(tmp_path / "5", (2, 0, b"b"), segment=2)
+    log_dirs = {4: tmp_path / "4", 5: tmp_path / "5"}
+    assert differing(log_dirs, "t", {0: (4, 5)}) == {}
+    assert copy_of(tmp_path / "4", "t", 0).end_offset == 4
+
+
+def test_another_tail_is_found_and_counted(tmp_path: Path) -> None:
+    write(tmp_path / "4", (0, 0, b"a"), (2, 0, b"zombie"), (4, 0, b"zombie"))
+    write(tmp_path / "5", (0, 0, b"a"), (2, 1, b"zombie"))
+    log_dirs = {4: tmp_path / "4", 5: tmp_path / "5"}
+    found = differing(log_dirs, "t", {0: (4, 5)})
+    assert {broker: copy.last_epoch for broker, copy in found[0].items()} == {4: 0, 5: 1}
+    assert only_here(log_dirs[4], log_dirs[5], "t", 0) == 4
+    assert only_here(log_dirs[5], log_dirs[4], "t", 0) == 2
+
+
+def test_a_metadata_log_is_followed_while_it_grows(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    batches = [
+        bytes(build_batch([Record(offset, 100 + offset, None, value)], leader_epoch=1))
+        for offset, value in enumerate(
+            [
+                encode_record(TopicRecord(name="t", topic_id=Uuid(bytes(16)))),
+                encode_record(NoOpRecord()),
+                encode_record(NoOpRecord()),
+            ]
+        )
+    ]
+    segment = directory / f"{0:020d}.log"
+    segment.write_bytes(batches[0] + batches[1][:20])
+    tail = MetadataTail(tmp_path)
+    (first,) = tail.read()
+    assert (first.offset, first.wall_ms, first.record) == (
+        0,
+        100,
+        TopicRecord(name="t", topic_id=Uuid(bytes(16))),
+    )
+    segment.write_bytes(batches[0] + batches[1])
+    (directory / f"{2:020d}.log").write_bytes(batches[2])
+    assert [each.offset for each in tail.read()] == [1, 2]
+    assert list(tail.read()) == []
+    assert log_end(tmp_path) == (1, 3)

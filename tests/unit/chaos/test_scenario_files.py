@@ -1,0 +1,118 @@
+"""Scenario files: those that come along load; a mistake is told with file, line and rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.chaos.actions import ACTIONS
+from quorate.cli.chaos.loader import ScenarioError, load, parse, ready_made
+from quorate.cli.chaos.scenario import STEPS
+from quorate.cli.chaos.toml_lines import line_of, lines_of
+
+GOOD = """\
+title = "T"
+[cluster]
+brokers = 3
+[cluster.config]
+"broker.session.timeout.ms" = 3000
+[workload]
+partitions = 4
+[[variants]]
+name = "one"
+[[variants.steps]]
+do = "kill"
+node = "leader"
+[[variants.steps]]
+do = "wait"
+ms = 5
+"""
+
+
+def test_what_is_ready_made() -> None:
+    assert list(ready_made()) == [
+        "controller-kill",
+        "heartbeat-timeout",
+        "leader-kill",
+        "rolling-restart",
+    ]
+    for name in ready_made():
+        assert load(name).name == name
+    flagship = load("heartbeat-timeout")
+    assert [variant.name for variant in flagship.variants] == ["heartbeats", "partition"]
+    assert flagship.needs_faults
+    assert not load("leader-kill").needs_faults
+
+
+def test_every_step_has_its_action() -> None:
+    assert set(STEPS) == set(ACTIONS)
+
+
+def test_defaults_and_values() -> None:
+    scenario = parse(GOOD, "x.toml", "x")
+    assert scenario.workload.partitions == 4
+    assert scenario.workload.replication_factor == 3
+    assert scenario.cluster.config == {"broker.session.timeout.ms": "3000"}
+    (variant,) = scenario.variants
+    assert [(step.do, step.line) for step in variant.steps] == [("kill", 10), ("wait", 13)]
+    assert scenario.with_partitions(200).workload.partitions == 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "said"),
+    [
+        ('title = "T"', 'title = ""', 1, "title: value '' must be a text that is not empty"),
+        ('title = "T"', "", 1, "title is missing: What is rehearsed, in one line."),
+        ("brokers = 3", "brokers = 0", 3, "brokers: value 0 must be a whole number from 1 to 100"),
+        ("brokers = 3", "brokers = true", 3, "value True must be a whole number"),
+        ("brokers = 3", "broker = 3", 3, "'broker' is not known here; keys are: controllers, b"),
+        ("brokers = 3", "brokers = 2", 6, "replication_factor: value 3 must be at most the 2"),
+        ("timeout.ms", "timeout", 5, "broker.session.timeout: no such configuration key"),
+        ("= 3000", "= 'soon'", 5, "broker.session.timeout.ms: value 'soon' must be a whole number"),
+        ("partitions = 4", "partitions = 'x'", 7, "partitions: value 'x' must be a whole number"),
+        ('do = "kill"', 'do = "kil"', 11, "do: value 'kil' must be one of kill, start, stop"),
+        ('do = "kill"', "", 10, "do: value None must be one of kill"),
+        ('node = "leader"', "", 10, "step kill: node is missing: Which node."),
+        ('"leader"', '"boss"', 12, "node: value 'boss' must be a node's id or one of leader, c"),
+        ("ms = 5", "ms = 5\nnode = 1", 16, "step wait: 'node' is not known here; keys are: ms"),
+        ("ms = 5", "ms = 5 5", 15, "not TOML: Expected newline or end of document"),
+        ("[workload]", "[workload", 6, "not TOML: Expected ']'"),
+        ('[[variants]]\nname = "one"\n', "", 8, "must be one or more tables, as [[variants]] and"),
+    ],
+)
+def test_a_mistake_is_told_where_it_stands(before: str, after: str, line: int, said: str) -> None:
+    assert before in GOOD
+    content = GOOD.replace(before, after, 1)
+    with pytest.raises(ScenarioError) as refused:
+        parse(content, "mine.toml", "mine")
+    assert str(refused.value).startswith(f"mine.toml:{line}: ")
+    assert said in str(refused.value)
+
+
+def test_a_variant_stands_once() -> None:
+    again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "heal"\n'
+    with pytest.raises(ScenarioError, match=r"m\.toml:17: 'one' stands twice"):
+        parse(again, "m.toml", "m")
+
+
+def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="it must be one of controller-kill, heartbeat-timeout"):
+        load("leader-kil")
+    with pytest.raises(ScenarioError, match="cannot be read"):
+        load(str(tmp_path / "none.toml"))
+    (tmp_path / "mine.toml").write_text(GOOD)
+    assert load(str(tmp_path / "mine.toml")).name == "mine"
+
+
+def test_lines_of_keys_in_nested_arrays() -> None:
+    text = (
+        "a = 1\n[t]\n'x.y' = 2\n[[v]]\nk = 1\n[[v.s]]\nd = 1\n[[v.s]]\nd = 2\n[[v]]\n[[v.s]]\nd=3\n"
+    )
+    lines = lines_of(text)
+    assert lines["a",] == 1
+    assert lines["t", "x.y"] == 3
+    assert lines["v", 0, "s", 1, "d"] == 9
+    assert lines["v", 1, "s", 0, "d"] == 12
+    assert line_of(lines, ("v", 0, "s", 1, "missing")) == 8
+    assert line_of(lines, ("nowhere",)) == 1
