@@ -1,10 +1,15 @@
-"""`quorate status`: the cluster at a glance."""
+"""`quorate status`: the cluster at a glance, once or as it changes (`status_watch.py`).
+
+What is wrong is seen through Kafka's protocol, so on any cluster; why it came to be so is what
+Quorate's nodes tell (`explanations.py`).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +17,9 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster import describe_cluster
+from quorate.cli.explanations import Explanations, Key, get_from
 from quorate.cli.metadata_quorum import Quorum, describe_quorum
+from quorate.cli.status_watch import watch_status
 from quorate.cli.topic_view import PartitionView, TopicView, describe, topic_names
 
 MAX_SHOWN = 50
@@ -25,6 +32,7 @@ class BrokerLine:
     address: str
     state: str  # "up" or "fenced"
     rack: str | None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +46,7 @@ class Problem:
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     why: str
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,37 @@ class Status:
     partitions: int
     problems: tuple[Problem, ...]
 
+    def lines(self) -> Iterator[str]:
+        lags = ", ".join(f"{node} ({lag} behind)" for node, lag in self.voter_lags.items())
+        yield f"Cluster {self.cluster_id}"
+        yield (
+            f"Quorum: leader {self.leader}, epoch {self.epoch}, "
+            f"high watermark {self.high_watermark}; voters {lags}"
+        )
+        for broker in self.brokers:
+            rack = f", rack {broker.rack}" if broker.rack else ""
+            because = f"; {broker.why}" if broker.why else ""
+            yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{because}"
+        states = [problem.state for problem in self.problems]
+        yield (
+            f"Partitions: {self.partitions} in {self.topics} topics; "
+            f"{states.count('offline')} offline, {states.count('under-min-isr')} under min ISR, "
+            f"{states.count('under-replicated')} under-replicated"
+        )
+        for problem in self.problems[:MAX_SHOWN]:
+            leader = "none" if problem.leader is None else problem.leader
+            yield (
+                f"  {problem.topic}-{problem.partition} {problem.state}: leader {leader}, "
+                f"isr {list(problem.isr)} of {list(problem.replicas)}: {problem.why}"
+            )
+        if len(self.problems) > MAX_SHOWN:
+            yield f"  and {len(self.problems) - MAX_SHOWN} more"
+
+    @property
+    def lasting(self) -> Status:
+        """Without what moves all the time: equal until something really changes."""
+        return replace(self, high_watermark=0, voter_lags=dict.fromkeys(self.voter_lags, 0))
+
 
 @click.command()
 @cluster_options()
@@ -61,28 +101,46 @@ class Status:
     type=click.Path(file_okay=False, path_type=Path),
     help="A cluster of `quorate up`; default: quorate-data, if it is there.",
 )
+@click.option("--watch", is_flag=True, help="Go on until interrupted; show every change.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    show_default=True,
+    help="Seconds between looks, with --watch.",
+)
 @format_option
 def status(
     bootstrap_server: str | None,
     command_config: str | None,
     timeout_s: float | None,
     root: Path | None,
+    watch: bool,
+    interval_s: float,
     output: str,
 ) -> None:
-    """Quorum, brokers, and the partitions that are not as they should be.
+    """Quorum, brokers, and the partitions that are not as they should be, and why.
 
-    Exit code 1 when a partition is offline or below min.insync.replicas.
+    Exit code 1 when a partition is offline or below min.insync.replicas. With --watch a terminal is
+    redrawn, anything else gets a block (with --format json: a line) for every change.
     """
     if bootstrap_server is None and command_config is None:
         bootstrap_server = local_bootstrap(root)
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
-        found = read_status(admin)
+        explanations = Explanations()
+        if watch:
+            watch_status(
+                lambda: read_status(admin, explanations), interval_s, as_json=output == "json"
+            )
+            return
+        found = read_status(admin, explanations)
     if output == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
-        for line in status_lines(found):
+        for line in found.lines():
             click.echo(line)
     if any(problem.state != "under-replicated" for problem in found.problems):
         raise SystemExit(1)
@@ -96,7 +154,7 @@ def local_bootstrap(root: Path | None) -> str:
     return bootstrap
 
 
-def read_status(admin: Admin) -> Status:
+def read_status(admin: Admin, explanations: Explanations) -> Status:
     cluster = describe_cluster(admin, fenced=True)
     quorum = describe_quorum(admin)
     brokers = tuple(
@@ -110,7 +168,7 @@ def read_status(admin: Admin) -> Status:
     )
     topics = describe(admin, topic_names(admin))
     up = frozenset(broker.id for broker in brokers if broker.state == "up")
-    return Status(
+    found = Status(
         cluster_id=cluster.cluster_id,
         leader=quorum.state.leader_id,
         epoch=quorum.state.leader_epoch,
@@ -121,6 +179,46 @@ def read_status(admin: Admin) -> Status:
         partitions=sum(len(topic.partitions) for topic in topics),
         problems=tuple(problems(topics, up)),
     )
+    return explain(found, quorum, explanations)
+
+
+def explain(status: Status, quorum: Quorum, explanations: Explanations) -> Status:
+    """With the causes, as far as somebody tells them."""
+    fenced = [broker for broker in status.brokers if broker.state == "fenced"]
+    wanted = [*map(broker_key, fenced), *map(problem_key, status.problems)]
+    controllers = addresses_of(quorum)
+    known = explanations.of(wanted, status.high_watermark, partial(get_from, controllers))
+
+    def cause_of(key: Key) -> str:
+        return str(known[key]) if key in known else "cause unknown"
+
+    return replace(
+        status,
+        brokers=tuple(
+            replace(broker, why=cause_of(broker_key(broker)))
+            if broker.state == "fenced"
+            else broker
+            for broker in status.brokers
+        ),
+        problems=tuple(
+            replace(problem, why=f"{problem.why}; {cause_of(problem_key(problem))}")
+            for problem in status.problems
+        ),
+    )
+
+
+def broker_key(broker: BrokerLine) -> Key:
+    return ("broker", "", broker.id)
+
+
+def problem_key(problem: Problem) -> Key:
+    return ("partition", problem.topic_id, problem.partition)
+
+
+def addresses_of(quorum: Quorum) -> list[tuple[str, int]]:
+    """Of the controllers, the leader first."""
+    nodes = sorted(quorum.nodes, key=lambda node: node.node_id != quorum.state.leader_id)
+    return [(each.host, each.port) for node in nodes for each in node.listeners]
 
 
 def voter_lags(quorum: Quorum) -> dict[int, int]:
@@ -142,6 +240,7 @@ def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Proble
                     isr=partition.isr,
                     replicas=partition.replicas,
                     why=why(partition, up),
+                    topic_id=topic.topic_id,
                 )
 
 
@@ -160,30 +259,4 @@ def why(partition: PartitionView, up: frozenset[int]) -> str:
     behind = [each for each in missing if each in up]
     parts = [f"broker {each} is down" for each in down]
     parts += [f"replica on {each} catches up" for each in behind]
-    return "; ".join(parts) or "unknown"
-
-
-def status_lines(status: Status) -> Iterator[str]:
-    lags = ", ".join(f"{node} ({lag} behind)" for node, lag in status.voter_lags.items())
-    yield f"Cluster {status.cluster_id}"
-    yield (
-        f"Quorum: leader {status.leader}, epoch {status.epoch}, "
-        f"high watermark {status.high_watermark}; voters {lags}"
-    )
-    for broker in status.brokers:
-        rack = f", rack {broker.rack}" if broker.rack else ""
-        yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}"
-    states = [problem.state for problem in status.problems]
-    yield (
-        f"Partitions: {status.partitions} in {status.topics} topics; "
-        f"{states.count('offline')} offline, {states.count('under-min-isr')} under min ISR, "
-        f"{states.count('under-replicated')} under-replicated"
-    )
-    for problem in status.problems[:MAX_SHOWN]:
-        leader = "none" if problem.leader is None else problem.leader
-        yield (
-            f"  {problem.topic}-{problem.partition} {problem.state}: leader {leader}, "
-            f"isr {list(problem.isr)} of {list(problem.replicas)}: {problem.why}"
-        )
-    if len(status.problems) > MAX_SHOWN:
-        yield f"  and {len(status.problems) - MAX_SHOWN} more"
+    return "; ".join(parts) or "all its replicas are up"

@@ -17,6 +17,7 @@ from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersion
 from quorate.quorum.rpc.kafka.wire import Message
 
 API_VERSIONS = 18
+MAX_REQUEST_BYTES = 100 << 20
 HEADER = struct.Struct(">hhih")
 Answer = Callable[[Any], Message | None]
 """None closes the connection without an answer."""
@@ -61,6 +62,8 @@ class FakeKafka:
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as stream:
             while size := stream.read(4):
+                if int.from_bytes(size, "big") > MAX_REQUEST_BYTES:
+                    return
                 frame = stream.read(int.from_bytes(size, "big"))
                 answer = self._answer(frame)
                 if answer is None:

@@ -228,9 +228,10 @@ def test_status_shows_what_is_wrong_and_why() -> None:
     result, _ = run(answers, "status")
     assert result.exit_code == 1
     assert "Quorum: leader 2, epoch 7, high watermark 99; voters 1 (10 behind), 2" in result.output
-    assert "Broker 5: fenced" in result.output
+    assert "Broker 5: fenced, 127.0.0.1:9092; cause unknown" in result.output
     assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
-    assert "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down" in result.output
+    why_not = "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down; cause unknown"
+    assert why_not in result.output
 
 
 def partition(leader: int | None, isr: tuple[int, ...]) -> PartitionView:
@@ -253,4 +254,4 @@ def test_states_of_partitions(view: PartitionView, state: list[str]) -> None:
 
 def test_why_a_replica_is_missing() -> None:
     assert why(partition(4, (4,)), frozenset({4, 6})) == "broker 5 is down; replica on 6 catches up"
-    assert why(partition(None, (4, 5, 6)), frozenset({4, 5, 6})) == "unknown"
+    assert why(partition(None, (4, 5, 6)), frozenset({4, 5, 6})) == "all its replicas are up"

@@ -1,0 +1,94 @@
+"""`status --watch`: a block per change, JSON lines, a terminal redrawn, an unreachable cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from quorate.cli import status_watch
+from quorate.cli.errors import NotReachable
+from quorate.cli.status import BrokerLine, Problem, Status
+from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, watch_status
+
+HEALTHY = Status(
+    cluster_id="C",
+    leader=1,
+    epoch=2,
+    high_watermark=50,
+    voter_lags={1: 0, 2: 0},
+    brokers=(BrokerLine(id=4, address="h:9092", state="up", rack=None),),
+    topics=1,
+    partitions=1,
+    problems=(),
+)
+MOVED_ON = replace(HEALTHY, high_watermark=60, voter_lags={1: 0, 2: 3})
+BROKEN = replace(
+    HEALTHY,
+    brokers=(BrokerLine(id=4, address="h:9092", state="fenced", rack=None, why="session-expired"),),
+    problems=(
+        Problem(
+            topic="t", partition=0, state="offline", leader=None, isr=(4,), replicas=(4,), why="w"
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], Status]]:
+    """A `read` that gives these values, then is interrupted."""
+
+    def scripted(*values: Status | Exception) -> Callable[[], Status]:
+        script: Iterator[Status | Exception] = iter(values)
+
+        def read() -> Status:
+            value = next(script, None)
+            if value is None:
+                raise KeyboardInterrupt
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        return read
+
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr(status_watch, "now_text", lambda: "NOW")
+    return scripted
+
+
+Looks = Callable[..., Callable[[], Status]]
+
+
+def test_a_block_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
+    unreachable = NotReachable("no server answers: h:9092")
+    read = looks(HEALTHY, MOVED_ON, BROKEN, unreachable, unreachable, HEALTHY)
+    watch_status(read, 1.0, as_json=False)
+    blocks = capsys.readouterr().out.split("--- NOW\n")[1:]
+    assert len(blocks) == 4
+    assert "0 offline" in blocks[0]
+    assert "Broker 4: fenced, h:9092; session-expired\n" in blocks[1]
+    assert "  t-0 offline: leader none, isr [4] of [4]: w\n" in blocks[1]
+    assert blocks[2] == "no server answers: h:9092\n"
+    assert blocks[3] == blocks[0]
+
+
+def test_a_line_of_json_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
+    watch_status(looks(HEALTHY, MOVED_ON, BROKEN, NotReachable("gone")), 1.0, as_json=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("high_watermark") for line in lines] == [50, 50, None]
+    assert lines[1]["problems"][0]["state"] == "offline"
+    assert lines[1]["time"] == "NOW"
+    assert lines[2]["error"] == "gone"
+
+
+def test_a_terminal_is_redrawn(
+    looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    watch_status(looks(HEALTHY, MOVED_ON), 1.0, as_json=False)
+    out = capsys.readouterr().out
+    assert out.count(ERASE) == 1
+    assert out.count(HOME) == out.count(CLEAR_BELOW) == 2
+    assert "high watermark 60" in out
