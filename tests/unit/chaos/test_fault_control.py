@@ -1,0 +1,88 @@
+"""A node's fault socket: who may, what is answered, what a wrong line gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.faults.clock import FaultClock
+from quorate.quorum.faults.control import MAX_LINE_BYTES, controlled, short_enough
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Seams
+
+
+@pytest.fixture
+async def socket(tmp_path: Path) -> AsyncIterator[Path]:
+    """In a directory with a name that a socket cannot have."""
+    path = tmp_path / ("long" * 25) / "faults.sock"
+    path.parent.mkdir()
+    path.write_text("left behind by a node that was killed")
+    disk = OsDisk()
+    seams = Seams(
+        clock=AsyncioClock(), random=random.Random(0), transport=AioTransport(), disk=disk
+    )
+    async with controlled(seams, path, {}) as ruled:
+        assert isinstance(ruled.clock, FaultClock)
+        yield path
+    disk.close()
+    assert not path.exists()
+
+
+async def asked(path: Path, *lines: bytes) -> list[Any]:
+    with short_enough(path) as name:
+        reader, writer = await asyncio.open_unix_connection(name)
+    answers = []
+    for line in lines:
+        writer.write(line + b"\n")
+        answer = await reader.readline()
+        answers.append(json.loads(answer) if answer else None)
+    writer.close()
+    await writer.wait_closed()
+    return answers
+
+
+async def test_rules_are_put_in_force_whole(socket: Path) -> None:
+    drop = b'{"rules": {"drop": ["BrokerHeartbeatRequest"]}}'
+    first, second, third = await asked(socket, drop, b"{}", b'{"rules": {"hold": [1]}}')
+    assert first["rules"]["drop"] == ["BrokerHeartbeatRequest"]
+    assert second == first
+    assert (third["rules"]["drop"], third["rules"]["hold"]) == ([], [1])
+    assert third["last_sent_ms"] == {}
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_only_its_user_may(socket: Path) -> None:
+    assert mode_of(socket) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"nonsense", "Expecting value"),
+        (b"[]", 'must be {} or {"rules": {...}}'),
+        (b'{"rule": {}}', 'must be {} or {"rules": {...}}'),
+        (b'{"rules": {"drop": ["Nothing"]}}', "drop: value 'Nothing' must be one of"),
+        (b'{"rules": {"cuts": []}}', "unknown key 'cuts'"),
+    ],
+)
+async def test_a_wrong_line_changes_nothing(socket: Path, line: bytes, said: str) -> None:
+    wrong, after = await asked(socket, line, b"{}")
+    assert said in wrong["error"]
+    assert after["rules"]["drop"] == []
+
+
+async def test_a_line_without_end_is_not_kept(socket: Path) -> None:
+    assert await asked(socket, b"x" * (2 * MAX_LINE_BYTES)) == [None]
+    assert (await asked(socket, b"{}"))[0]["rules"]["paused"] is False
