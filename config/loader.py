@@ -206,7 +206,7 @@ def check_quorum(config: NodeConfig) -> None:
         return
     origin = config.origin("controller.quorum.voters")
     is_voter = any(voter.id == config.node_id for voter in config.voters)
-    if config.is_controller and not is_voter:
+    if config.is_controller and not is_voter and not config.bootstrap_servers:
         raise ConfigError(
             f"{origin}: controller.quorum.voters: must name node.id {config.node_id}, "
             "whose process.roles has controller"

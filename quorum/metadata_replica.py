@@ -23,13 +23,17 @@ from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, read_snapshot
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
+from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.seams import Seams, Timer
 
 FLUSH_BEHIND_MS = 5000
+VotersDone = Callable[[int, str], None]
+"""What became of a change of the voters: Kafka's error code and a message."""
 
 logger = logging.getLogger("quorate.quorum.raft")
 
@@ -53,6 +57,13 @@ class ReplicaListener(Protocol):
     def on_committed(self, high_watermark: int) -> None: ...
 
     def on_loaded(self, contents: SnapshotContents) -> None: ...
+
+    def on_voters(self, effect: effects.VotersChanged) -> None: ...
+
+    def on_leader_found(self, effect: effects.LeaderFound) -> None: ...
+
+    def meet(self, voter: Voter, done: Callable[[bool], None]) -> None:
+        """Shake hands at its address; is it that replica?"""
 
     def on_resigned(self) -> None: ...
 
@@ -84,6 +95,7 @@ class MetadataReplica:
         self._running = False
         self._checked: SnapshotContents | None = None
         self._replies: dict[int, Callable[[Response], None]] = {}
+        self._changes: dict[int, VotersDone] = {}
         self._next_token = 0
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
@@ -97,6 +109,10 @@ class MetadataReplica:
             effects.Truncated: self._truncated,
             effects.Install: self._install,
             effects.Loaded: self._loaded,
+            effects.VotersChanged: lambda effect: self._listener.on_voters(effect),
+            effects.LeaderFound: lambda effect: self._listener.on_leader_found(effect),
+            effects.MeetVoter: self._meet,
+            effects.VotersAnswer: self._voters_answer,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
             effects.Refused: self._refused,
         }
@@ -134,6 +150,36 @@ class MetadataReplica:
     def resign(self) -> None:
         self.raft.resign(self._clock.now_ms())
         self._advance()
+
+    def add_voter(self, voter: Voter, done: VotersDone) -> None:
+        self.raft.add_voter(self._clock.now_ms(), self._awaiting(done), voter)
+        self._advance()
+
+    def remove_voter(self, voter: ReplicaKey, done: VotersDone) -> None:
+        self.raft.remove_voter(self._clock.now_ms(), self._awaiting(done), voter)
+        self._advance()
+
+    def upgrade(self, level: int, configured: Sequence[Voter], done: VotersDone) -> None:
+        self.raft.upgrade(self._clock.now_ms(), self._awaiting(done), level, configured)
+        self._advance()
+
+    def _awaiting(self, done: VotersDone) -> int:
+        self._next_token += 1
+        self._changes[self._next_token] = done
+        return self._next_token
+
+    def _meet(self, effect: effects.MeetVoter) -> None:
+        def met(is_met: bool) -> None:
+            if self._running:
+                self.raft.voter_met(self._clock.now_ms(), effect.token, is_met)
+                self._advance()
+
+        self._listener.meet(effect.voter, met)
+
+    def _voters_answer(self, effect: effects.VotersAnswer) -> None:
+        done = self._changes.pop(effect.token, None)
+        if done is not None:
+            done(effect.error, effect.message)
 
     def voter_connected(self, voter: ReplicaKey) -> None:
         self.raft.voter_connected(self._clock.now_ms(), voter)
@@ -245,7 +291,8 @@ class MetadataReplica:
                 return
             if self._running:
                 self._checked, size_bytes = found or (None, -1)
-                self.raft.snapshot_checked(self._clock.now_ms(), snapshot, size_bytes)
+                quorum = UNKNOWN if self._checked is None else self._checked.quorum
+                self.raft.snapshot_checked(self._clock.now_ms(), snapshot, size_bytes, quorum)
                 self._advance()
 
         self._disk.submit(check, checked)

@@ -15,21 +15,25 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import prepare_archive
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.snapshots import SnapshotFiles, snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import (
     CorruptSnapshot,
     SnapshotContents,
     read_snapshot,
 )
-from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.raft.control import decode_control
+from quorate.quorum.raft.voter_history import UNKNOWN, QuorumVoters, VoterHistory
 from quorate.quorum.seams import Disk
 
 DAMAGED_SUFFIX = ".damaged"
-EMPTY = SnapshotContents(MetadataImage(), QuorumVoters())
+BEFORE_ALL = EpochOffset(0, 0)
+EMPTY = SnapshotContents(MetadataImage(), UNKNOWN)
 
 logger = logging.getLogger("quorate.quorum.storage")
 
@@ -39,6 +43,8 @@ class MetadataStorage:
     log: Log
     snapshots: SnapshotFiles
     beginning: SnapshotContents
+    history: VoterHistory
+    """Who votes, as the beginning and the log behind it say, committed or not."""
 
     @classmethod
     def open(
@@ -55,11 +61,36 @@ class MetadataStorage:
             log.reset_to(latest.offset, latest.epoch)
         elif log.start_offset > 0:
             _start_at_snapshot(log, snapshots)
-        return cls(log, snapshots, beginning)
+        return cls(log, snapshots, beginning, _history(log, snapshots, beginning))
 
     def close(self) -> None:
         self.snapshots.close()
         self.log.close()
+
+
+def _history(log: Log, snapshots: SnapshotFiles, beginning: SnapshotContents) -> VoterHistory:
+    """Blocks: walks over the headers of all batches behind the beginning."""
+    latest = snapshots.latest
+    if latest is None:
+        history = VoterHistory(_formatted(log.disk, log.directory))
+    else:
+        history = VoterHistory(beginning.quorum, in_log=True)
+    offset = latest.offset if latest else 0
+    for batch in log.control_batches(offset):
+        for position, header in batches(batch, verify=False):
+            for record in records_of(batch, position, header):
+                control = decode_control(record.key, record.value)
+                if control is not None:
+                    history.appended(record.offset, control)
+    return history
+
+
+def _formatted(disk: Disk, directory: str) -> QuorumVoters:
+    """Who votes in a new quorum: the snapshot at offset 0 that `storage format` wrote."""
+    content = read_small(disk, f"{directory}/{snapshot_name(BEFORE_ALL)}")
+    if content is None:
+        return UNKNOWN
+    return read_snapshot(BEFORE_ALL, [content]).quorum
 
 
 def _is_behind(log: Log, snapshot: EpochOffset) -> bool:

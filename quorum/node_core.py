@@ -15,21 +15,25 @@ from typing import Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
-from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey, Uuid, random_uuid
+from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.metadata_replica import MetadataReplica
 from quorate.quorum.metadata_storage import MetadataStorage
+from quorate.quorum.node_membership import bootstrap_addresses, membership
 from quorate.quorum.quorum_links import QuorumLinks
-from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    UpdateVoterRequest,
     VoteRequest,
 )
 from quorate.quorum.raft.raft import Raft
@@ -50,6 +54,7 @@ RAFT_REQUESTS = (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    UpdateVoterRequest,
 )
 
 logger = logging.getLogger("quorate.node")
@@ -100,7 +105,12 @@ class NodeCore:
             seams.disk, directory, metadata_log_settings(config), wall_ms=seams.clock.wall_ms()
         )
         self.log = self.storage.log
-        election_file = ElectionFile(seams.disk, directory, [voter.id for voter in config.voters])
+        election_file = self._election_file = ElectionFile(
+            seams.disk,
+            directory,
+            [voter.id for voter in config.voters],
+            kraft_version=self.storage.history.latest.kraft_version,
+        )
         node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
         # A broker asks its own controller too, where one process is both.
         skipped = () if config.is_broker else (config.node_id,)
@@ -109,12 +119,14 @@ class NodeCore:
             for voter in config.voters
             if voter.id not in skipped
         }
+        addresses.update(bootstrap_addresses(config))
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
+        self._meetings = Meetings(seams.clock, self.links)
         raft = Raft(
             raft_settings(config),
             self.cluster_id,
             self.me,
-            [ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters],
+            membership(config, self.me, self.storage.history),
             self.log,
             self.storage.snapshots,
             election_file.load(),
@@ -205,15 +217,22 @@ class NodeCore:
     def on_voter_up(self, voter_id: int) -> None:
         channel = self.links.channel(voter_id)
         assert channel is not None
+        if voter_id < 0:
+            return  # a bootstrap server: whatever it is, it is asked for the leader only
+        self._meetings.came_up(channel.peer)
         hello = channel.peer.hello
         self.replica.voter_connected(ReplicaKey(hello.node_id, Uuid(hello.directory_id)))
         self._links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
+        if voter_id < 0:
+            return
         self.replica.link_lost(voter_id)
         self._links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
+        if voter_id < 0:
+            return
         self.replica.link_refused(voter_id)
 
     def on_peer(self, channel: Channel) -> None:
@@ -239,6 +258,29 @@ class NodeCore:
     def on_loaded(self, contents: SnapshotContents) -> None:
         self.watch.measures.snapshots_loaded += 1
         self.committed_image.load(contents.image)
+
+    def on_voters(self, effect: VotersChanged) -> None:
+        """Links follow the set; a broker's go to those that it was configured with, too."""
+        if effect.kraft_version == 0:
+            return
+        self._election_file.kraft_version = effect.kraft_version
+        for voter in effect.voters:
+            self._know(voter.voter_id, voter.endpoints[0].host, voter.endpoints[0].port)
+        voter_ids = {voter.voter_id for voter in effect.voters}
+        for voter_id in self.links.known_ids:
+            if voter_id >= 0 and voter_id not in voter_ids:
+                self.links.forget(voter_id)
+
+    def on_leader_found(self, effect: LeaderFound) -> None:
+        self._know(effect.leader_id, effect.host, effect.port)
+
+    def _know(self, voter_id: int, host: str, port: int) -> None:
+        if voter_id != self.me.id or self.config.is_broker:
+            self.links.know(voter_id, Address(host, port))
+
+    def meet(self, voter: Voter, done: Callable[[bool], None]) -> None:
+        endpoint = voter.endpoints[0]
+        self._meetings.meet(voter, Address(endpoint.host, endpoint.port), done)
 
     def on_resigned(self) -> None:
         for each in self.followers.resigned:
@@ -292,4 +334,5 @@ def raft_settings(config: NodeConfig) -> RaftSettings:
         retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
         hints=config["quorate.hints.enable"],
         await_commit=config.is_broker,
+        may_become_voter=config.is_controller,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from quorate.quorum.ids import NO_NODE
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.rpc.channel import Channel, RpcFailure
 from quorate.quorum.rpc.connector import Connector, ConnectorSettings
@@ -49,23 +50,49 @@ class QuorumLinks:
         listener: LinksListener,
     ) -> None:
         self._clock = seams.clock
-        self._connectors = {
-            voter_id: Connector(
-                address,
-                seams.transport,
-                seams.random,
-                settings,
-                _Events(voter_id, listener),
-                expected_id=voter_id,
-            )
-            for voter_id, address in sorted(voters.items())
-        }
+        self._seams = seams
+        self._settings = settings
+        self._listener = listener
+        self._running = False
+        self._connectors: dict[int, Connector] = {}
+        for voter_id, address in sorted(voters.items()):
+            self.know(voter_id, address)
+
+    def know(self, voter_id: int, address: Address) -> None:
+        """It is reached there from now on. Negative ids are addresses of which nobody knows whose
+        they are (controller.quorum.bootstrap.servers)."""
+        known = self._connectors.get(voter_id)
+        if known is not None:
+            if known.address == address:
+                return
+            known.close()
+        connector = self._connectors[voter_id] = Connector(
+            address,
+            self._seams.transport,
+            self._seams.random,
+            self._settings,
+            _Events(voter_id, self._listener),
+            expected_id=max(voter_id, NO_NODE),
+        )
+        if self._running:
+            connector.start()
+
+    def forget(self, voter_id: int) -> None:
+        connector = self._connectors.pop(voter_id, None)
+        if connector is not None:
+            connector.close()
+
+    @property
+    def known_ids(self) -> list[int]:
+        return list(self._connectors)
 
     def start(self) -> None:
+        self._running = True
         for connector in self._connectors.values():
             connector.start()
 
     def close(self) -> None:
+        self._running = False
         for connector in self._connectors.values():
             connector.close()
 

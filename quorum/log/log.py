@@ -15,6 +15,7 @@ business of `recovery.py`; when to flush, retain or delete is the owner's.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -175,6 +176,15 @@ class Log:
     @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
+
+    def control_batches(self, offset: int) -> Iterator[bytes]:
+        """The control batches from `offset` on, which is a batch's start. Blocks."""
+        for segment in self._segments:
+            if segment.next_offset <= offset:
+                continue
+            for position, header in segment.walk(segment.position_of(offset)):
+                if header.is_control:
+                    yield segment.file.pread(header.size_bytes, position)
 
     def bytes_below(self, offset: int) -> int:
         """How much of the log lies below `offset`, which is a batch's start or the log's end."""

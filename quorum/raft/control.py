@@ -127,15 +127,12 @@ def decode_control(key: Buffer | None, value: Buffer | None) -> ControlRecord | 
 
 def leader_change(
     leader_id: int, voters: Iterable[ReplicaKey], granting: Iterable[ReplicaKey]
-) -> bytes:
-    return encode(
-        LeaderChangeMessage(
-            version=LEADER_CHANGE_VERSION,
-            leader_id=leader_id,
-            voters=tuple(map(_voter, voters)),
-            granting_voters=tuple(map(_voter, granting)),
-        ),
-        LEADER_CHANGE_VERSION,
+) -> LeaderChangeMessage:
+    return LeaderChangeMessage(
+        version=LEADER_CHANGE_VERSION,
+        leader_id=leader_id,
+        voters=tuple(map(_voter, voters)),
+        granting_voters=tuple(map(_voter, granting)),
     )
 
 

@@ -21,7 +21,7 @@ from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
-from quorate.quorum.raft.voter_history import VoterHistory
+from quorate.quorum.raft.voter_history import Membership, QuorumVoters
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Random
@@ -46,18 +46,23 @@ class Core:
         "_dirty",
         "_next_token",
         "_persisted",
+        "addresses",
+        "bootstrap_ids",
         "cluster_id",
+        "configured",
         "connected",
         "durable_offset",
         "effects",
         "election",
         "flush_asked",
+        "followed",
         "high_watermark",
         "history",
         "installing",
         "log",
         "lost_elections",
         "me",
+        "mine",
         "now_ms",
         "random",
         "refusing",
@@ -79,7 +84,7 @@ class Core:
         settings: RaftSettings,
         cluster_id: str,
         me: ReplicaKey,
-        voters: VoterSet,
+        membership: Membership,
         log: RaftLog,
         snapshots: RaftSnapshots,
         election: Election,
@@ -88,10 +93,15 @@ class Core:
         self.settings = settings
         self.cluster_id = cluster_id
         self.me = me
-        self.voters = voters
+        self.configured = VoterSet(membership.configured)
+        self.voters = self.configured
+        self.history = membership.history
+        self.followed: QuorumVoters | None = None  # what `voters` was made from
+        self.bootstrap_ids = membership.bootstrap_ids
+        self.mine = membership.mine
+        self.addresses = dict(membership.addresses)
         self.log = log
         self.snapshots = snapshots
-        self.history = VoterHistory()
         self.installing: EpochOffset | None = None
         self.election = election
         self.random = random
@@ -119,6 +129,11 @@ class Core:
         return self.me in self.voters
 
     @property
+    def flushes_first(self) -> bool:
+        """Its fetch offset counts, or may by the time that it arrives."""
+        return self.settings.may_become_voter or self.is_voter
+
+    @property
     def epoch(self) -> int:
         return self.election.epoch
 
@@ -131,8 +146,8 @@ class Core:
         return self.now_ms + self.wall_offset_ms
 
     def log_end(self) -> EpochOffset:
-        """(0, 0) when empty: nothing was ever led in epoch 0. Behind a snapshot an empty log ends in
-        the snapshot's epoch."""
+        """(0, 0) when empty: nothing was ever led in epoch 0. Behind a snapshot an empty log ends
+        in the snapshot's epoch."""
         epoch, end_offset = self.log.last_epoch, self.log.end_offset
         latest = self.snapshots.latest if epoch < 0 else None
         if latest is not None and latest.offset == end_offset:
@@ -212,7 +227,7 @@ class Core:
             )
             return False
         if self.voters.learns(replica) and self.is_voter:
-            self.voters = self.voters.pin(replica)
+            self.voters = self.configured = self.voters.pin(replica)
             self.set_election(replace(self.election, pinned=self.voters.pinned()))
         return True
 

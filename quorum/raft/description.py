@@ -40,8 +40,9 @@ def describe(core: Core) -> QuorumDescription | None:
         last_fetch_ms=core.wall_ms,
         last_caught_up_ms=core.wall_ms,
     )
-    voters = [me, *(_replica(core, each) for each in state.voters.values())]
+    voters = [_replica(core, each) for each in state.voters.values()]
     observers = [_replica(core, each) for _, each in live_observers(core, state)]
+    (voters if core.is_voter else observers).append(me)
     return QuorumDescription(
         leader_id=core.me.id,
         epoch=core.epoch,

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 
@@ -89,6 +90,40 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class VotersChanged:
+    """These vote from now on, and are reached there; at kraft.version 0 the configured ones."""
+
+    kraft_version: int
+    voters: tuple[Voter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderFound:
+    """Another node said where the leader is reached."""
+
+    leader_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeetVoter:
+    """Shake hands at its address, then `Raft.voter_met(now_ms, token, met)`."""
+
+    token: int
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True)
+class VotersAnswer:
+    """What became of the change of voters that was asked for with `token`."""
+
+    token: int
+    error: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resigned:
     """`Raft.resign` is done: the successors know, or will find out by themselves. Stop now."""
 
@@ -111,6 +146,10 @@ Effect = (
     | Truncated
     | Install
     | Loaded
+    | VotersChanged
+    | LeaderFound
+    | MeetVoter
+    | VotersAnswer
     | Resigned
     | Refused
 )

@@ -34,7 +34,8 @@ class ElectionFile:
         self._disk = disk
         self._directory = directory
         self._voter_ids = tuple(voter_ids)
-        self._kraft_version = kraft_version
+        self.kraft_version = kraft_version
+        """As of the last record about it: from 1 on Kafka's file says the voted directory too."""
 
     def load(self) -> Election:
         """The last one saved; both files then say so. Raises ElectionFileError."""
@@ -65,7 +66,7 @@ class ElectionFile:
         self._disk.sync_dir(self._directory)
 
     def _contents(self, election: Election) -> dict[str, bytes]:
-        dynamic = self._kraft_version > 0
+        dynamic = self.kraft_version > 0
         kafka = encode_v1(election) if dynamic else encode_v0(election, self._voter_ids)
         # The copy first: if a crash comes in between, the newer one is the one that says all.
         return {COPY_NAME: encode_copy(election), KAFKA_NAME: kafka}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
-from quorate.quorum.raft import effects, snapshots
+from quorate.quorum.raft import effects, membership, snapshots
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
@@ -22,10 +22,13 @@ from quorate.quorum.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
 )
 from quorate.quorum.raft.states import Fetching, Follower, Unattached
 from quorate.quorum.raft.transitions import learn
 from quorate.quorum.raft.vote import campaign
+from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 OBSERVER_REST_MS = 5
@@ -37,6 +40,8 @@ def step_follower(core: Core, state: Follower) -> None:
     if state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
         campaign(core)
     else:
+        if state.has_fetched:
+            _update_voter(core, state)
         _fetch(core, state.fetching, state.leader_id)
 
 
@@ -76,6 +81,7 @@ def on_fetch_response(
         core.flush()  # before anybody acts on what is committed: the leader waits for it
     if response.records and not core.is_voter:
         fetching.retry_ms = core.now_ms + OBSERVER_REST_MS
+    membership.read_appended(core, response.records)
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
 
 
@@ -105,13 +111,39 @@ def _follower_of(
     if response is not None:
         core.report_refusal(voter_id, response.error)
         if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
-            learn(core, response.epoch, response.leader_id)
+            learn(core, response.epoch, response.leader_id, response.leader)
         if core.state is not state:
             return None
         if isinstance(state, Follower) and voter_id == state.leader_id:
             return state
     _retry(core, state.fetching)
+    if response is not None and isinstance(state, Follower):
+        # Who was asked instead says that the leader is still the same: ask that again.
+        state.fetching.failed = response.leader_id != state.leader_id
     return None
+
+
+def on_update_voter_response(
+    core: Core,
+    voter_id: int,
+    request: UpdateVoterRequest,
+    response: UpdateVoterResponse | None,
+) -> None:
+    """The set will say whether it was done; until then it is asked again, seldom."""
+
+
+def _update_voter(core: Core, state: Follower) -> None:
+    """The set has this voter at other addresses than it has."""
+    mine = core.mine
+    if mine is None or not core.is_voter or core.now_ms < state.update_ms:
+        return
+    state.update_ms = core.now_ms + core.settings.fetch_timeout_ms
+    known = next((each for each in core.history.latest.voters if key_of(each) == core.me), mine)
+    if known != mine:
+        request = UpdateVoterRequest(
+            cluster_id=core.cluster_id, replica=core.me, epoch=core.epoch, voter=mine
+        )
+        core.send(state.leader_id, request)
 
 
 def _leader_answered(core: Core, state: Follower) -> None:
@@ -133,7 +165,7 @@ def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochReque
     elif not core.is_me(request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
     else:
-        learn(core, request.epoch, request.leader_id)
+        learn(core, request.epoch, request.leader_id, request.leader)
     core.reply(
         token, BeginQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
     )
@@ -200,7 +232,7 @@ def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
         return None
     if isinstance(state, Unattached) and core.is_voter:
         return None
-    if core.is_voter and core.durable_offset < core.log.end_offset:
+    if core.flushes_first and core.durable_offset < core.log.end_offset:
         return None
     return fetching.retry_ms
 
@@ -211,13 +243,15 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
     if core.now_ms < fetching.retry_ms:
         return
     last = core.log_end()
-    if core.is_voter:
-        if core.durable_offset < last.offset:
-            core.flush()
-            return
-    elif fetching.failed or leader_id == NO_NODE:
+    if core.flushes_first and core.durable_offset < last.offset:
+        core.flush()
+        return
+    if not core.is_voter and (fetching.failed or leader_id == NO_NODE):
         fetching.failed = False
-        leader_id = core.voters.ids[core.random.randrange(0, len(core.voters.ids))]
+        others = (*core.voters.others(core.me.id), *core.bootstrap_ids)
+        if not others:
+            return  # nobody is known that could be asked
+        leader_id = others[core.random.randrange(0, len(others))]
     settings = core.settings
     if fetching.snapshot is not None:
         fetching.token = core.send(leader_id, snapshots.next_request(core, fetching))
@@ -259,6 +293,7 @@ def _truncate(core: Core, diverging: EpochOffset) -> None:
     core.durable_offset = min(core.durable_offset, offset)
     core.flush_asked = NOTHING_ASKED  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
+    membership.truncated(core, offset)
 
 
 def agreed_offset(core: Core, diverging: EpochOffset) -> int:

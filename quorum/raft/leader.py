@@ -10,10 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.raft.control import ControlType, control_key, leader_change
+from quorate.quorum.raft import effects, membership
+from quorate.quorum.raft.control import (
+    ControlRecord,
+    VotersRecord,
+    encode_control,
+    leader_change,
+)
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.messages import (
@@ -22,6 +29,7 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.serving import answer_data, expire, release
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
+from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
@@ -38,11 +46,33 @@ def become_leader(core: Core, granted: Iterable[int]) -> None:
     core.become(state, core.epoch, voted=core.me, leader_id=core.me.id)
     core.lost_elections = 0
     granting = tuple(voters.key(voter_id) for voter_id in sorted(granted))
-    value = leader_change(core.me.id, voters.keys(), granting)
-    offset = state.epoch_start_offset
-    record = Record(offset, core.wall_ms, control_key(ControlType.LEADER_CHANGE), value)
-    batch = build_batch((record,), leader_epoch=core.epoch, flags=CONTROL)
-    _append(core, state, core.wall_ms, batch)
+    change = leader_change(core.me.id, voters.keys(), granting)
+    append_control(core, state, [change, *_voters_to_write(core)])
+
+
+def _voters_to_write(core: Core) -> list[ControlRecord]:
+    """What the log does not say yet: who votes since `storage format`, or where this node is."""
+    quorum, mine = core.history.latest, core.mine
+    if quorum.kraft_version == 0:
+        return []
+    voters = tuple(
+        mine if mine is not None and key_of(each) == key_of(mine) else each
+        for each in quorum.voters
+    )
+    if core.history.latest_offset < 0 and not core.history.base_in_log:
+        return replace(quorum, voters=voters).records()
+    return [VotersRecord(version=0, voters=voters)] if voters != quorum.voters else []
+
+
+def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) -> None:
+    """One batch of Raft's own records; a new set of voters counts at once."""
+    base_offset = core.log.end_offset
+    rows = [
+        Record(offset, core.wall_ms, *encode_control(record))
+        for offset, record in enumerate(records, base_offset)
+    ]
+    _append(core, state, core.wall_ms, build_batch(rows, leader_epoch=core.epoch, flags=CONTROL))
+    membership.appended(core, base_offset, records)
 
 
 def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
@@ -74,10 +104,23 @@ def step_leader(core: Core, state: Leader) -> None:
     if state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms:
         resign(core, state)
         return
+    _answer_change(core, state)
+    if not core.is_voter and core.history.latest_offset < core.high_watermark:
+        resign(core, state)  # it was removed; until the others had committed that, it led on
+        return
     if state.begin_epoch_ms is not None and core.now_ms >= state.begin_epoch_ms:
         _announce(core, state)
     if state.parked_ms is not None and core.now_ms >= state.parked_ms:
         expire(core, state)
+
+
+def _answer_change(core: Core, state: Leader) -> None:
+    change = state.change
+    if change is None or change.offset is None or change.offset >= core.high_watermark:
+        return
+    state.change = None
+    if change.token is not None:
+        core.emit(effects.VotersAnswer(change.token, ErrorCode.NONE, ""))
 
 
 def resign(core: Core, state: Leader) -> None:
@@ -101,7 +144,7 @@ def on_begin_quorum_epoch_response(
     if not isinstance(state, Leader) or response is None:
         return
     core.report_refusal(voter_id, response.error)
-    if response.error == ErrorCode.NONE:
+    if response.error == ErrorCode.NONE and voter_id in state.voters:
         state.voters[voter_id].knows_leader = True
 
 
@@ -114,6 +157,7 @@ def _announce(core: Core, state: Leader) -> None:
             voter=progress.key,
             leader_id=core.me.id,
             epoch=core.epoch,
+            leader=core.addresses.get(core.me.id),
         )
         core.send(progress.key.id, request)
     interval_ms = core.settings.begin_epoch_interval_ms

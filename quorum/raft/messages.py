@@ -10,7 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.seams import Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderAddress:
+    """For those who do not know the voters' addresses from their log (KIP-853)."""
+
+    host: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,7 @@ class BeginQuorumEpochRequest:
     voter: ReplicaKey
     leader_id: int
     epoch: int
+    leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,7 @@ class FetchResponse:
     diverging: EpochOffset | None = None  # (epoch, end offset): truncate to it, then fetch again
     records: Buffer = b""
     snapshot: EpochOffset | None = None  # fetch that instead: the log no longer goes back so far
+    leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +114,22 @@ class FetchSnapshotResponse:
     leader_id: int
     size_bytes: int = 0
     data: Buffer = b""
+    leader: LeaderAddress | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateVoterRequest:
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: int
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateVoterResponse:
+    error: int
+    epoch: int
+    leader_id: int
 
 
 Request = (
@@ -111,6 +138,7 @@ Request = (
     | EndQuorumEpochRequest
     | FetchRequest
     | FetchSnapshotRequest
+    | UpdateVoterRequest
 )
 Response = (
     VoteResponse
@@ -118,4 +146,5 @@ Response = (
     | EndQuorumEpochResponse
     | FetchResponse
     | FetchSnapshotResponse
+    | UpdateVoterResponse
 )

@@ -6,10 +6,20 @@ no I/O besides the log's own appends and reads, keeps no clock, and is determini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
-from quorate.quorum.raft import follower, leader, serving, snapshots, succession, vote
+from quorate.quorum.raft import (
+    effects,
+    follower,
+    leader,
+    serving,
+    snapshots,
+    succession,
+    vote,
+    voter_changes,
+)
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
@@ -22,6 +32,7 @@ from quorate.quorum.raft.messages import (
     FetchSnapshotRequest,
     Request,
     Response,
+    UpdateVoterRequest,
     VoteRequest,
 )
 from quorate.quorum.raft.settings import RaftSettings
@@ -34,8 +45,7 @@ from quorate.quorum.raft.states import (
     Unattached,
 )
 from quorate.quorum.raft.transitions import become_follower
-from quorate.quorum.raft.voter_history import QuorumVoters
-from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters
 from quorate.quorum.seams import Random
 
 STEPS: dict[Role, Callable[..., None]] = {
@@ -53,6 +63,7 @@ REQUESTS: dict[type[Request], Callable[..., None]] = {
     EndQuorumEpochRequest: follower.on_end_quorum_epoch,
     FetchRequest: serving.on_fetch,
     FetchSnapshotRequest: snapshots.on_fetch_snapshot,
+    UpdateVoterRequest: voter_changes.on_update_voter,
 }
 
 RESPONSES: dict[type[Request], Callable[..., None]] = {
@@ -61,6 +72,7 @@ RESPONSES: dict[type[Request], Callable[..., None]] = {
     EndQuorumEpochRequest: succession.on_end_quorum_epoch_response,
     FetchRequest: follower.on_fetch_response,
     FetchSnapshotRequest: follower.on_fetch_snapshot_response,
+    UpdateVoterRequest: follower.on_update_voter_response,
 }
 
 
@@ -77,7 +89,7 @@ class Raft:
         settings: RaftSettings,
         cluster_id: str,
         me: ReplicaKey,
-        voters: Iterable[ReplicaKey],
+        membership: Membership,
         log: RaftLog,
         snapshots: RaftSnapshots,
         election: Election,
@@ -85,7 +97,7 @@ class Raft:
         now_ms: int,
         wall_ms: int,
     ) -> None:
-        core = Core(settings, cluster_id, me, VoterSet(voters), log, snapshots, election, random)
+        core = Core(settings, cluster_id, me, membership, log, snapshots, election, random)
         core.now_ms = now_ms
         core.wall_offset_ms = wall_ms - now_ms
         self._core = core
@@ -134,11 +146,42 @@ class Raft:
             serving.advance(core, core.state)
         self._step()
 
-    def snapshot_checked(self, now_ms: int, snapshot: EpochOffset, size_bytes: int) -> None:
+    def snapshot_checked(
+        self,
+        now_ms: int,
+        snapshot: EpochOffset,
+        size_bytes: int,
+        quorum: QuorumVoters = UNKNOWN,
+    ) -> None:
         """What an `Install` came to: durable under its name, or not whole (-1)."""
         core = self._core
         core.now_ms = now_ms
-        snapshots.checked(core, snapshot, size_bytes)
+        snapshots.checked(core, snapshot, size_bytes, quorum)
+        self._step()
+
+    def add_voter(self, now_ms: int, token: int, voter: Voter) -> None:
+        """Answered by `VotersAnswer`, as the two below; first `MeetVoter` has to be carried out."""
+        self._change_voters(now_ms, token, voter_changes.add, voter)
+
+    def voter_met(self, now_ms: int, token: int, met: bool) -> None:
+        self._change_voters(now_ms, token, voter_changes.voter_met, met)
+
+    def remove_voter(self, now_ms: int, token: int, voter: ReplicaKey) -> None:
+        self._change_voters(now_ms, token, voter_changes.remove, voter)
+
+    def upgrade(self, now_ms: int, token: int, level: int, configured: Sequence[Voter]) -> None:
+        """To that kraft.version; `configured` describes controller.quorum.voters."""
+        self._change_voters(now_ms, token, voter_changes.upgrade, level, configured)
+
+    def _change_voters(
+        self, now_ms: int, token: int, rule: Callable[..., None], *arguments: object
+    ) -> None:
+        core = self._core
+        core.now_ms = now_ms
+        try:
+            rule(core, token, *arguments)
+        except voter_changes.Refused as refused:
+            core.emit(effects.VotersAnswer(token, refused.error, str(refused)))
         self._step()
 
     def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:

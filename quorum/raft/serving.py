@@ -11,8 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest
+from quorate.quorum.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    UpdateVoterRequest,
+)
 from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
 from quorate.quorum.raft.voters import majority_offset
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -83,7 +89,8 @@ def answer_data(core: Core, state: Leader) -> None:
 def advance(core: Core, state: Leader) -> None:
     """Raise the high watermark to what a majority has made durable."""
     offsets = [progress.end_offset for progress in state.voters.values()]
-    offsets.append(core.durable_offset)
+    if core.is_voter:  # a leader that was removed leads on, uncounted (KAFKA-16530)
+        offsets.append(core.durable_offset)
     offset = majority_offset(offsets)
     if offset <= core.high_watermark or offset <= state.epoch_start_offset:
         return
@@ -114,6 +121,9 @@ def release(core: Core, old: State) -> None:
     if isinstance(old, Leader):
         for progress in (*old.voters.values(), *old.observers.values()):
             answer_parked(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if old.change is not None and old.change.token is not None:
+            lost = "leadership was lost before the change was committed: look before trying again"
+            core.emit(effects.VotersAnswer(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost))
 
 
 def answer_parked(core: Core, progress: Progress, error: ErrorCode) -> None:
@@ -155,7 +165,9 @@ def needed_snapshot(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
     return latest if is_cut_off else None
 
 
-def leader_refusal(core: Core, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode:
+def leader_refusal(
+    core: Core, request: FetchRequest | FetchSnapshotRequest | UpdateVoterRequest
+) -> ErrorCode:
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     epoch = core.election.epoch
@@ -195,7 +207,7 @@ def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Prog
 def contact(core: Core, state: Leader, progress: Progress) -> None:
     progress.knows_leader = True
     state.fetched.add(progress.key.id)
-    if len(state.fetched) + 1 >= core.voters.majority:
+    if len(state.fetched) + core.is_voter >= core.voters.majority:
         state.fetched.clear()
         state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
 
@@ -250,6 +262,7 @@ def _response(
         diverging=diverging,
         snapshot=snapshot,
         records=records,
+        leader=core.addresses.get(core.leader_id),
     )
 
 

@@ -18,6 +18,9 @@ class RaftSettings:
     max_batch_bytes: int = 8 * 1024 * 1024
     max_observers: int = 1000
     observer_session_timeout_ms: int = 300_000
+    may_become_voter: bool = False
+    """A controller: it flushes before it fetches also while it is an observer, for its fetch may
+    be counted as a voter's by the time that it arrives."""
     hints: bool = True
     """Closed links and refused connections start elections before timeouts do."""
     await_commit: bool = False

@@ -10,12 +10,13 @@ what this node knows as committed.
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.raft import effects
+from quorate.quorum.raft import effects, membership
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.quorum.raft.serving import contact, leader_refusal, progress_of
 from quorate.quorum.raft.states import Fetching, Leader
+from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 # -- the leader ------------------------------------------------------------------------------
@@ -40,6 +41,7 @@ def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> 
         leader_id=core.leader_id,
         size_bytes=core.snapshots.size_of(request.snapshot),
         data=core.snapshots.read(request.snapshot, request.position, max_bytes),
+        leader=core.addresses.get(core.leader_id),
     )
     core.reply(token, response)
 
@@ -55,7 +57,12 @@ def _snapshot_refusal(core: Core, request: FetchSnapshotRequest) -> ErrorCode:
 
 
 def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
-    return FetchSnapshotResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
+    return FetchSnapshotResponse(
+        error=error,
+        epoch=core.epoch,
+        leader_id=core.leader_id,
+        leader=core.addresses.get(core.leader_id),
+    )
 
 
 # -- the replica -----------------------------------------------------------------------------
@@ -107,8 +114,9 @@ def received(
     return False
 
 
-def checked(core: Core, snapshot: EpochOffset, size_bytes: int) -> None:
-    """The received snapshot is durable and whole; or, with -1, what was received is not it."""
+def checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVoters) -> None:
+    """The received snapshot is durable and whole, and says who votes; or, with -1, what was
+    received is not it."""
     core.installing = None
     fetching = getattr(core.state, "fetching", None)
     if fetching is not None:
@@ -127,6 +135,7 @@ def checked(core: Core, snapshot: EpochOffset, size_bytes: int) -> None:
     core.durable_offset = core.log.flushed_offset
     core.flush_asked = NOTHING_ASKED
     core.emit(effects.Loaded(snapshot))
+    membership.replaced(core, quorum)
     core.raise_high_watermark(snapshot.offset)
 
 

@@ -5,7 +5,7 @@
 | less than the log's last epoch | Unattached in that: the file is an old copy (R3) |
 | it led this epoch | Resigned: it may have lost records of it that others have (KAFKA-10527) |
 | it voted for itself | Unattached: it may have led, so it must not win that epoch again |
-| another leads | Follower |
+| another leads, and it is known where | Follower |
 | anything else | Unattached |
 """
 
@@ -16,13 +16,16 @@ from dataclasses import replace
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.membership import follow_history, voters_now
 from quorate.quorum.raft.states import Follower, ResignedLeader, State, Unattached
+from quorate.quorum.raft.voter_history import UNKNOWN
 
 
 def start(core: Core) -> None:
     election = core.election
     for replica in (*election.pinned, core.me):
-        core.voters = core.voters.pin(replica)
+        core.configured = core.configured.pin(replica)
+    core.voters = voters_now(core)
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
     alone = core.is_voter and len(core.voters.ids) == 1
@@ -34,6 +37,8 @@ def start(core: Core) -> None:
         voted = core.me  # Kafka's version 0 does not say which directory
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
+    if core.history.latest != UNKNOWN:
+        follow_history(core)
     core.meet(core.me)  # says so when the directory is not the one that voted before
 
 
@@ -45,7 +50,7 @@ def _role(core: Core, alone: bool) -> State:
             preferred=(),
             unacked=set(core.voters.others(core.me.id)),
         )
-    if leader_id != NO_NODE:
+    if leader_id != NO_NODE and (leader_id in core.addresses or leader_id in core.voters.ids):
         deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchResponse
 from quorate.quorum.raft.voters import NO_OFFSET
@@ -70,6 +71,7 @@ class Follower:
     deadline_ms: int | None  # of the fetch timeout; None for an observer
     has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
     leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
+    update_ms: int = 0  # not before, whether the set of voters has this node right is looked at
     fetching: Fetching = field(default_factory=Fetching)
 
 
@@ -109,6 +111,16 @@ class Tail:
     answer: FetchResponse | None = None
 
 
+@dataclass(slots=True)
+class VoterChange:
+    """The one change of the voters that is under way: first the voter is met, then its record is
+    at `offset`."""
+
+    token: int | None  # who asked; None for what nobody waits for
+    voter: Voter | None
+    offset: int | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Leader:
     role: ClassVar[Role] = Role.LEADER
@@ -120,6 +132,7 @@ class Leader:
     fetched: set[int] = field(default_factory=set)
     parked_ms: int | None = None  # no parked fetch ends before this
     tail: Tail | None = None
+    change: VoterChange | None = None
 
 
 @dataclass(slots=True, kw_only=True)

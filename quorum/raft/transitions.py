@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, ReplicaKey
+from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.messages import LeaderAddress
 from quorate.quorum.raft.serving import release
 from quorate.quorum.raft.states import Follower, Leader, Unattached
 
@@ -37,12 +39,15 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
     release(core, old)
 
 
-def learn(core: Core, epoch: int, leader_id: int) -> None:
-    """Another node says that `leader_id`, or nobody it knows, leads `epoch`."""
+def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None) -> None:
+    """Another node says that `leader_id`, or nobody it knows, leads `epoch`, and perhaps where."""
     if leader_id == core.me.id:
         leader_id = NO_NODE  # only this node knows whether it leads
     if epoch < core.epoch:
         return
+    if address is not None and leader_id != NO_NODE and core.addresses.get(leader_id) != address:
+        core.addresses[leader_id] = address
+        core.emit(effects.LeaderFound(leader_id, address.host, address.port))
     if leader_id == NO_NODE:
         if epoch > core.epoch:
             become_unattached(core, epoch)

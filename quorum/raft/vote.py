@@ -38,7 +38,11 @@ def campaign(core: Core) -> None:
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    if len(state.granted) >= core.voters.majority:
+    if not core.is_voter:  # it was removed meanwhile
+        known = core.election
+        observer = Unattached(deadline_ms=None)
+        core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
+    elif len(state.granted) >= core.voters.majority:
         candidate = Candidate(deadline_ms=core.election_deadline_ms())
         core.become(candidate, core.epoch + 1, voted=core.me)
     elif _is_lost(core, state) or core.now_ms >= state.deadline_ms:

@@ -7,10 +7,12 @@ before it holds again. Before any record says otherwise the configured voters do
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
+from quorate.quorum.raft.messages import LeaderAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,13 @@ class QuorumVoters:
                 return self
 
 
+UNKNOWN = QuorumVoters()
+
+
+def key_of(voter: Voter) -> ReplicaKey:
+    return ReplicaKey(voter.voter_id, voter.voter_directory_id)
+
+
 def voters_of(records: Iterable[ControlRecord]) -> QuorumVoters:
     quorum = QuorumVoters()
     for record in records:
@@ -46,10 +55,28 @@ def voters_of(records: Iterable[ControlRecord]) -> QuorumVoters:
     return quorum
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """What a node knows of who votes when it starts."""
+
+    configured: tuple[ReplicaKey, ...]
+    """controller.quorum.voters, in force at kraft.version 0."""
+    history: VoterHistory
+    addresses: Mapping[int, LeaderAddress] = field(default_factory=dict)
+    """Of the configured voters."""
+    bootstrap_ids: tuple[int, ...] = ()
+    """Negative ids of controller.quorum.bootstrap.servers, which may be any node of the quorum."""
+    mine: Voter | None = None
+    """A controller's description of itself, as the set should have it."""
+
+
 class VoterHistory:
     """Invariant: offsets rise strictly; the first entry holds from the beginning on."""
 
-    def __init__(self, base: QuorumVoters = QuorumVoters()) -> None:  # a value
+    def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
+        """`in_log`: a snapshot of the log says so; else only `storage format` does."""
+        base = UNKNOWN if base is None else base
+        self.base_in_log = in_log
         self._offsets = [-1]
         self._entries = [base]
 
@@ -85,6 +112,7 @@ class VoterHistory:
     def reset(self, base: QuorumVoters) -> None:
         """A snapshot replaced everything."""
         self._offsets, self._entries = [-1], [base]
+        self.base_in_log = True
 
     def forget_below(self, end_offset: int) -> None:
         """Nobody asks for what held before `end_offset` any more."""

@@ -53,6 +53,7 @@ RPCS = (
     Rpc(3, raft.BeginQuorumEpochRequest, raft.BeginQuorumEpochResponse),
     Rpc(4, raft.EndQuorumEpochRequest, raft.EndQuorumEpochResponse),
     Rpc(5, raft.FetchRequest, raft.FetchResponse),
+    Rpc(7, raft.UpdateVoterRequest, raft.UpdateVoterResponse),
     Rpc(6, raft.FetchSnapshotRequest, raft.FetchSnapshotResponse),
     Rpc(10, controller.BrokerRegistrationRequest, controller.BrokerRegistrationResponse),
     Rpc(11, controller.BrokerHeartbeatRequest, controller.BrokerHeartbeatResponse),

@@ -20,6 +20,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.raft.voter_history import Membership, VoterHistory
 from tests.unit.raft.memory_log import MemoryLog
 from tests.unit.raft.memory_snapshots import MemorySnapshots
 
@@ -111,7 +112,7 @@ class Cluster:
             self.settings,
             CLUSTER_ID,
             node.me,
-            self.voters,
+            self.membership(node),
             node.log,
             node.snapshots,
             node.saved,
@@ -121,6 +122,9 @@ class Cluster:
         )
         self.collect(node)
         return node.raft
+
+    def membership(self, node: Node) -> Membership:
+        return Membership(configured=self.voters, history=VoterHistory())
 
     def crash(self, node_id: int) -> None:
         """Power loss: what was not flushed, saved or delivered is gone."""

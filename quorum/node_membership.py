@@ -1,0 +1,67 @@
+"""From a node's configuration to what Raft has to know of the voters when it starts."""
+
+from __future__ import annotations
+
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import ZERO_UUID, ReplicaKey
+from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.messages import LeaderAddress
+from quorate.quorum.raft.voter_changes import KRAFT_VERSIONS
+from quorate.quorum.raft.voter_history import Membership, VoterHistory
+from quorate.quorum.seams import Address
+
+FIRST_BOOTSTRAP_ID = -2
+SUPPORTED = KRaftVersionFeature(
+    min_supported_version=KRAFT_VERSIONS[0], max_supported_version=KRAFT_VERSIONS[-1]
+)
+
+
+def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Membership:
+    return Membership(
+        configured=tuple(ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters),
+        history=history,
+        addresses={
+            voter.id: LeaderAddress(host=voter.host, port=voter.port) for voter in config.voters
+        },
+        bootstrap_ids=tuple(bootstrap_addresses(config)),
+        mine=own_voter(config, me) if config.is_controller else None,
+    )
+
+
+def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
+    """By ids that no node has: whose addresses they are turns out when they are reached."""
+    return {
+        FIRST_BOOTSTRAP_ID - number: Address(host, port)
+        for number, (host, port) in enumerate(config.bootstrap_servers)
+    }
+
+
+def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
+    """None when the configuration does not say where others reach this controller."""
+    endpoints = tuple(
+        VoterEndpoint(name=each.name, host=each.host, port=each.port)
+        for each in config.listeners.controller
+        if each.host and each.port
+    )
+    if not endpoints:
+        return None
+    return Voter(
+        voter_id=me.id,
+        voter_directory_id=me.directory_id,
+        endpoints=endpoints,
+        k_raft_version_feature=SUPPORTED,
+    )
+
+
+def configured_voters(config: NodeConfig) -> list[Voter]:
+    """controller.quorum.voters as the log will have them; their directory ids are unknown here."""
+    listener = config.listeners.controller[0].name if config.is_controller else "CONTROLLER"
+    return [
+        Voter(
+            voter_id=voter.id,
+            voter_directory_id=ZERO_UUID,
+            endpoints=(VoterEndpoint(name=listener, host=voter.host, port=voter.port),),
+            k_raft_version_feature=SUPPORTED,
+        )
+        for voter in config.voters
+    ]

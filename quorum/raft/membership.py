@@ -1,0 +1,119 @@
+"""Who votes, as the log says it (KIP-853): control records in, voter set and roles out.
+
+A set counts from the moment on that its record is in the log, committed or not, as Raft demands for
+changes of one voter at a time; a truncation brings the one before back. At kraft.version 0 the
+configured voters hold, whatever the log says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.control import (
+    ControlRecord,
+    KRaftVersionRecord,
+    VotersRecord,
+    decode_control,
+)
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.messages import LeaderAddress
+from quorate.quorum.raft.serving import advance
+from quorate.quorum.raft.states import Follower, Leader, Progress, Unattached
+from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.seams import Buffer
+
+ABOUT_VOTERS = (KRaftVersionRecord, VotersRecord)
+
+
+def read_appended(core: Core, data: Buffer) -> None:
+    """A follower's log has grown by `data`."""
+    for position, header in batches(data, verify=False):
+        if header.is_control:
+            for record in records_of(data, position, header):
+                control = decode_control(record.key, record.value)
+                if isinstance(control, ABOUT_VOTERS):
+                    core.history.appended(record.offset, control)
+                    follow_history(core)
+
+
+def appended(core: Core, base_offset: int, records: Iterable[ControlRecord]) -> None:
+    """The leader's log has grown by `records`."""
+    for offset, record in enumerate(records, base_offset):
+        if isinstance(record, ABOUT_VOTERS):
+            core.history.appended(offset, record)
+    follow_history(core)
+
+
+def truncated(core: Core, end_offset: int) -> None:
+    if core.history.truncate_to(end_offset):
+        follow_history(core)
+
+
+def replaced(core: Core, quorum: QuorumVoters) -> None:
+    """A snapshot stands for the log now, and for who votes."""
+    core.history.reset(quorum)
+    follow_history(core)
+
+
+def voters_now(core: Core) -> VoterSet:
+    quorum = core.history.latest
+    if quorum.kraft_version == 0:
+        return core.configured
+    return VoterSet(ReplicaKey(voter.voter_id, voter.voter_directory_id) for voter in quorum.voters)
+
+
+def follow_history(core: Core) -> None:
+    quorum = core.history.latest
+    if quorum == core.followed:
+        return
+    core.followed = quorum
+    was_voter = core.is_voter
+    core.voters = voters_now(core)
+    for voter in quorum.voters:
+        if voter.endpoints:
+            endpoint = voter.endpoints[0]
+            core.addresses[voter.voter_id] = LeaderAddress(host=endpoint.host, port=endpoint.port)
+    core.emit(effects.VotersChanged(quorum.kraft_version, quorum.voters))
+    state = core.state
+    if isinstance(state, Leader):
+        _follow_as_leader(core, state)
+        advance(core, state)
+    elif isinstance(state, Unattached | Follower) and core.is_voter != was_voter:
+        state.deadline_ms = core.election_deadline_ms() if core.is_voter else None
+
+
+def _follow_as_leader(core: Core, state: Leader) -> None:
+    """Who became a voter starts with nothing acknowledged: what it fetched as an observer may not
+    be on its disk."""
+    others = core.voters.others(core.me.id)
+    for voter_id in [each for each in state.voters if each not in others]:
+        _to_observers(state, state.voters.pop(voter_id))
+    for voter_id in others:
+        key = core.voters.key(voter_id)
+        known = state.voters.get(voter_id)
+        if known is not None and known.key == key:
+            continue
+        if known is not None:
+            _to_observers(state, state.voters.pop(voter_id))
+        observer = state.observers.pop(key, None)
+        progress = Progress(key, True)
+        if observer is not None:
+            progress.parked, progress.fetch_ms = observer.parked, observer.fetch_ms
+            progress.caught_up_ms = observer.caught_up_ms
+        state.voters[voter_id] = progress
+    state.fetched &= set(others)
+    if not others:
+        state.check_quorum_ms = state.begin_epoch_ms = None
+    else:
+        state.begin_epoch_ms = core.now_ms
+        if state.check_quorum_ms is None:
+            state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
+
+
+def _to_observers(state: Leader, progress: Progress) -> None:
+    progress.is_voter = False
+    state.observers[progress.key] = progress

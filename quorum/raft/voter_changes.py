@@ -1,0 +1,188 @@
+"""The leader's rules for changing who votes, one voter at a time (KIP-853).
+
+Gates, in Kafka's order, for every change: this epoch has committed something, no other change is
+pending, kraft.version allows it, and the last VotersRecord is committed. A new voter must have been
+met at its address and have caught up as an observer. A change is answered when the new set has
+committed it; when leadership is lost before, its outcome is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.leader import append_control
+from quorate.quorum.raft.messages import UpdateVoterRequest, UpdateVoterResponse
+from quorate.quorum.raft.serving import leader_refusal
+from quorate.quorum.raft.states import Leader, VoterChange
+from quorate.quorum.raft.voter_history import key_of
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+CAUGHT_UP_WITHIN_MS = 3_600_000
+KRAFT_VERSIONS = (0, 1)
+
+
+class Refused(Exception):
+    """Why a change is not made, in Kafka's code and in words."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def add(core: Core, token: int, voter: Voter) -> None:
+    """First it is met at its address: `voter_met` goes on."""
+    state = _leader(core)
+    _require_ready(core, state)
+    _require_new(core, voter)
+    state.change = VoterChange(token, voter)
+    core.emit(effects.MeetVoter(token, voter))
+
+
+def voter_met(core: Core, token: int, met: bool) -> None:
+    """Everything may be otherwise by now; what was pending in another epoch is forgotten."""
+    state = core.state
+    if not isinstance(state, Leader) or state.change is None or state.change.token != token:
+        return
+    change, state.change = state.change, None
+    voter = change.voter
+    assert voter is not None
+    _require_ready(core, state)
+    _require_new(core, voter)
+    if not met:
+        raise Refused(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"replica {voter.voter_id} was not met at {_address(voter)}: no node with that id and "
+            "directory id answers there",
+        )
+    level = core.history.latest.kraft_version
+    supported = voter.k_raft_version_feature
+    if not supported.min_supported_version <= level <= supported.max_supported_version:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST, f"replica {voter.voter_id} lacks kraft.version {level}"
+        )
+    progress = state.observers.get(key_of(voter))
+    if progress is None or progress.caught_up_ms < max(1, core.now_ms - CAUGHT_UP_WITHIN_MS):
+        raise Refused(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"replica {key_of(voter)} has not caught up with the leader's log: start it as an "
+            "observer, wait until `describe --replication` shows no lag, then add it",
+        )
+    _change(core, state, token, [*core.history.latest.voters, voter])
+
+
+def remove(core: Core, token: int, voter: ReplicaKey) -> None:
+    state = _leader(core)
+    _require_ready(core, state)
+    voters = core.history.latest.voters
+    left = [each for each in voters if key_of(each) != voter]
+    if len(left) == len(voters):
+        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is not a voter")
+    if not left:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"replica {voter} is the only voter")
+    _change(core, state, token, left)
+
+
+def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None:
+    """A voter is at other addresses than the set says, or supports other versions."""
+    error = leader_refusal(core, request)
+    if error == ErrorCode.NONE:
+        state = _leader(core)
+        voters = core.history.latest.voters
+        updated = [
+            request.voter if key_of(each) == key_of(request.voter) else each for each in voters
+        ]
+        try:
+            _require_ready(core, state)
+            if all(key_of(each) != request.replica for each in voters):
+                raise Refused(ErrorCode.VOTER_NOT_FOUND, f"{request.replica} is not a voter")
+            if tuple(updated) != voters:
+                _change(core, state, None, updated)
+        except Refused as refused:
+            error = refused.error
+    core.reply(token, UpdateVoterResponse(error=error, epoch=core.epoch, leader_id=core.leader_id))
+
+
+def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> None:
+    """From the configured voters to the log's: kraft.version 1. `configured` says where they are;
+    their directory ids are those that this node has met."""
+    state = _leader(core)
+    _require_settled(core, state)
+    current = core.history.latest.kraft_version
+    if level not in KRAFT_VERSIONS or level < current:
+        raise Refused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"kraft.version {current} cannot become {level}: it only goes up, to 1",
+        )
+    if level == current:
+        core.emit(effects.VotersAnswer(token, ErrorCode.NONE, ""))
+        return
+    known = {each.id: each.directory_id for each in core.voters.pinned()}
+    voters = [
+        replace(each, voter_directory_id=known[each.voter_id])
+        for each in configured
+        if each.voter_id in known
+    ]
+    if len(voters) != len(core.voters.ids):
+        missing = sorted(set(core.voters.ids) - set(known))
+        raise Refused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"the directory ids of voters {missing} are not known: all voters must be up",
+        )
+    records = (
+        KRaftVersionRecord(version=0, k_raft_version=level),
+        VotersRecord(version=0, voters=tuple(voters)),
+    )
+    _append(core, state, token, records)
+
+
+def _leader(core: Core) -> Leader:
+    if not isinstance(core.state, Leader):
+        raise Refused(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
+    return core.state
+
+
+def _require_settled(core: Core, state: Leader) -> None:
+    if core.high_watermark <= state.epoch_start_offset:
+        raise Refused(
+            ErrorCode.REQUEST_TIMED_OUT, "this leader has not yet committed anything; try again"
+        )
+    if state.change is not None or core.history.latest_offset >= core.high_watermark:
+        raise Refused(
+            ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is pending; try again"
+        )
+
+
+def _require_ready(core: Core, state: Leader) -> None:
+    _require_settled(core, state)
+    if core.history.latest.kraft_version == 0:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "the voters stand in controller.quorum.voters (kraft.version 0): upgrade first, "
+            "`quorate features upgrade --feature kraft.version=1`",
+        )
+
+
+def _require_new(core: Core, voter: Voter) -> None:
+    if voter.voter_id in core.voters.ids:
+        raise Refused(ErrorCode.DUPLICATE_VOTER, f"{voter.voter_id} is the id of a voter already")
+
+
+def _change(core: Core, state: Leader, token: int | None, voters: list[Voter]) -> None:
+    record = VotersRecord(version=0, voters=tuple(sorted(voters, key=lambda each: each.voter_id)))
+    _append(core, state, token, (record,))
+
+
+def _append(
+    core: Core, state: Leader, token: int | None, records: tuple[ControlRecord, ...]
+) -> None:
+    append_control(core, state, records)
+    state.change = VoterChange(token, None, core.log.end_offset - 1)
+
+
+def _address(voter: Voter) -> str:
+    return ", ".join(f"{each.host}:{each.port}" for each in voter.endpoints) or "no address"
