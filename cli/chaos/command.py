@@ -16,8 +16,9 @@ import click
 
 from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.loader import ScenarioError, load, ready_made
-from quorate.cli.chaos.run import Plan, rehearse
+from quorate.cli.chaos.run import rehearse
 from quorate.cli.chaos.scenario import Scenario, Variant
+from quorate.cli.chaos.staging import Plan
 from quorate.cli.chaos.verdict import Result
 from quorate.cli.chaos.view import View, verdict_lines
 from quorate.cli.client.options import format_option

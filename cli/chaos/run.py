@@ -6,50 +6,26 @@ Whatever happens in the steps, faults end, clients stop, and what was acknowledg
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from array import array
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from quorate.cli.chaos.actions import carry_out, heal, unpin_writer
-from quorate.cli.chaos.brokers import Brokers
 from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.comparison import Comparison, Verdict
-from quorate.cli.chaos.fault_sockets import FaultSockets
-from quorate.cli.chaos.ledger import CLIENTS, Ledger
-from quorate.cli.chaos.metadata_tail import MetadataTail
-from quorate.cli.chaos.reader import Reader, number_of, taken_back
+from quorate.cli.chaos.ledger import CLIENTS
+from quorate.cli.chaos.reader import number_of, taken_back
 from quorate.cli.chaos.replicas import differing
-from quorate.cli.chaos.scenario import Scenario, Variant, Workload
-from quorate.cli.chaos.stage import Stage, Unmet, Watch
-from quorate.cli.chaos.timeline import Story
+from quorate.cli.chaos.stage import Stage, Unmet
+from quorate.cli.chaos.staging import Plan, staged
 from quorate.cli.chaos.verdict import Evidence, Outage, Result, checks
-from quorate.cli.chaos.view import STATUS_PERIOD_S, View
-from quorate.cli.chaos.writer import Pace, Writer
+from quorate.cli.chaos.view import View
 from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
 from quorate.cli.errors import NotReachable, Refused
-from quorate.config.listeners import parse_servers
-from quorate.config.loader import load
-from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.rpc.kafka.client import ClientSettings
-from quorate.quorum.rpc.transport import AioTransport
-from quorate.quorum.seams import Address
 
-CLIENT_ID = "quorate-chaos"
 HEAL_MS = 60_000
 FLUSH_S = 15.0
-FIRST_WRITES_S = 60.0
 SETTLE_S = 30.0
 POLL_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    scenario: Scenario
-    variants: Sequence[Variant]
-    topic: str
 
 
 async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
@@ -63,117 +39,6 @@ async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
         await in_sync_again(stage)
         await stage.reader.stop()
         return await judged(stage, plan)
-
-
-@contextlib.asynccontextmanager
-async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator[Stage]:
-    """The topic is there, clients write and read, the metadata log is followed."""
-    workload = plan.scenario.workload
-    transport, clock = AioTransport(), AsyncioClock()
-    servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
-    settings = ClientSettings(
-        client_id=CLIENT_ID, connect_timeout_ms=workload.request_timeout_ms * 2
-    )
-
-    def make_brokers() -> Brokers:
-        bootstrap = [Address(*server) for server in servers]
-        return Brokers(transport, clock, bootstrap, plan.topic, settings)
-
-    active = await asyncio.to_thread(cluster.active_controller)
-    tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
-    for tail in tails:
-        tail.skip_to_end()
-    since = min(tail.offset for tail in tails)
-    await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
-    brokers = make_brokers()
-    await brokers.refresh()
-    if len(brokers.leaders) != workload.partitions:
-        raise Refused(f"topic {plan.topic}: no broker tells its leaders")
-    ledger = Ledger(workload.partitions, workload.record_bytes)
-    writer = Writer(
-        brokers=brokers,
-        ledger=ledger,
-        pace=Pace.of(workload.records_per_s, workload.partitions),
-        timeout_ms=workload.request_timeout_ms,
-    )
-    reader = Reader(brokers)
-    watching: list[asyncio.Task[None]] = []
-    try:
-        await writer.start(range(workload.partitions))
-        reader.start(brokers.known, workload.partitions)
-        await first_writes(ledger)
-        watch = Watch()
-        stage = Stage(
-            scenario=plan.scenario,
-            cluster=cluster,
-            faults=FaultSockets(cluster.directory),
-            watch=watch,
-            brokers=brokers,
-            make_brokers=make_brokers,
-            ledger=ledger,
-            writer=writer,
-            reader=reader,
-            tails=tails,
-            story=Story(brokers.topic_id, watch.start_wall_ms),
-            session_timeout_ms=session_timeout_ms(cluster),
-            say=view.say,
-            since=since,
-            serving=frozenset(brokers.known),
-            first_active=active,
-        )
-        stage.story.begin(stage.serving, active)
-        stage.poll_log()
-        watching = [
-            asyncio.create_task(stage.watch_log()),
-            asyncio.create_task(show_status(stage, view)),
-        ]
-        yield stage
-    finally:
-        view.clear()
-        for task in watching:
-            task.cancel()
-        results = await asyncio.gather(*watching, return_exceptions=True)
-        await writer.stop(0)
-        await reader.stop()
-        brokers.close()
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-
-
-async def first_writes(ledger: Ledger) -> None:
-    """What a partition takes longer the first time is no outage: the rehearsal begins now."""
-    deadline_s = time.monotonic() + FIRST_WRITES_S
-    while not ledger.first_writes():
-        if time.monotonic() > deadline_s or ledger.failures:
-            said = "; ".join(ledger.failures[:1]) or f"none within {FIRST_WRITES_S:.0f} s"
-            raise Refused(f"not every partition takes a write: {said}")
-        await asyncio.sleep(POLL_S)
-    ledger.outages.clear()
-
-
-def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
-    cluster.create_topic(
-        topic,
-        workload.partitions,
-        workload.replication_factor,
-        min_isr=workload.min_insync_replicas,
-    )
-    if not cluster.wait_healed(topic, workload.replication_factor):
-        raise Refused(f"topic {topic}: not every replica is in sync")
-
-
-def session_timeout_ms(cluster: LocalCluster) -> int:
-    """The active controller's; all controllers of a local cluster have the same."""
-    controller = cluster.entry["controllers"][0]["id"]
-    timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
-    return timeout
-
-
-async def show_status(stage: Stage, view: View) -> None:
-    while True:
-        view.status(stage.watch.now_ms(), stage.ledger)
-        await asyncio.sleep(STATUS_PERIOD_S)
 
 
 async def play(stage: Stage, plan: Plan, view: View) -> None:

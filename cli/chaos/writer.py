@@ -93,6 +93,7 @@ class Writer:
                 raise error
         for partition, since_s in self._waiting.items():
             self._waited(partition, since_s)
+        self._waiting.clear()
 
     async def _lane(self, partition: int) -> None:
         await asyncio.sleep(self.pace.interval_s * partition / self.ledger.partitions)

@@ -1,0 +1,164 @@
+"""Before a rehearsal begins: its topic is there, clients write and read, the metadata log is
+followed; afterwards all of it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorate.cli.chaos.brokers import Brokers
+from quorate.cli.chaos.cluster import LocalCluster
+from quorate.cli.chaos.fault_sockets import FaultSockets
+from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.metadata_tail import MetadataTail
+from quorate.cli.chaos.reader import Reader
+from quorate.cli.chaos.scenario import Scenario, Variant, Workload
+from quorate.cli.chaos.stage import Stage, Watch
+from quorate.cli.chaos.timeline import Story
+from quorate.cli.chaos.view import STATUS_PERIOD_S, View
+from quorate.cli.chaos.writer import Pace, Writer
+from quorate.cli.errors import Refused
+from quorate.config.listeners import parse_servers
+from quorate.config.loader import load
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.rpc.kafka.client import ClientSettings
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Address
+
+CLIENT_ID = "quorate-chaos"
+FIRST_WRITES_S = 60.0
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    scenario: Scenario
+    variants: Sequence[Variant]
+    topic: str
+
+
+@contextlib.asynccontextmanager
+async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator[Stage]:
+    workload = plan.scenario.workload
+    active = await asyncio.to_thread(cluster.active_controller)
+    tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
+    for tail in tails:
+        tail.skip_to_end()
+    since = min(tail.offset for tail in tails)
+    await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
+    make_brokers = client_maker(plan, cluster)
+    async with clients(make_brokers(), workload) as (writer, reader):
+        brokers, watch = writer.brokers, Watch()
+        stage = Stage(
+            scenario=plan.scenario,
+            cluster=cluster,
+            faults=FaultSockets(cluster.directory),
+            watch=watch,
+            brokers=brokers,
+            make_brokers=make_brokers,
+            ledger=writer.ledger,
+            writer=writer,
+            reader=reader,
+            tails=tails,
+            story=Story(brokers.topic_id, watch.start_wall_ms),
+            session_timeout_ms=session_timeout_ms(cluster),
+            say=view.say,
+            since=since,
+            serving=frozenset(brokers.known),
+            first_active=active,
+        )
+        stage.story.begin(stage.serving, active)
+        stage.poll_log()
+        async with going_on(stage, view):
+            yield stage
+
+
+def client_maker(plan: Plan, cluster: LocalCluster) -> Callable[[], Brokers]:
+    servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
+    bootstrap = [Address(*server) for server in servers]
+    transport, clock = AioTransport(), AsyncioClock()
+    settings = ClientSettings(
+        client_id=CLIENT_ID, connect_timeout_ms=plan.scenario.workload.request_timeout_ms * 2
+    )
+    return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings)
+
+
+@contextlib.asynccontextmanager
+async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[Writer, Reader]]:
+    """They write and read, every partition, when this begins."""
+    ledger = Ledger(workload.partitions, workload.record_bytes)
+    writer = Writer(
+        brokers=brokers,
+        ledger=ledger,
+        pace=Pace.of(workload.records_per_s, workload.partitions),
+        timeout_ms=workload.request_timeout_ms,
+    )
+    reader = Reader(brokers)
+    try:
+        await brokers.refresh()
+        if len(brokers.leaders) != workload.partitions:
+            raise Refused(f"topic {brokers.topic}: no broker tells its leaders")
+        await writer.start(range(workload.partitions))
+        reader.start(brokers.known, workload.partitions)
+        await first_writes(ledger)
+        yield writer, reader
+    finally:
+        await writer.stop(0)
+        await reader.stop()
+        brokers.close()
+
+
+async def first_writes(ledger: Ledger) -> None:
+    """What a partition takes longer the first time is no outage: the rehearsal begins now."""
+    deadline_s = time.monotonic() + FIRST_WRITES_S
+    while not ledger.first_writes():
+        if time.monotonic() > deadline_s or ledger.failures:
+            said = "; ".join(ledger.failures[:1]) or f"none within {FIRST_WRITES_S:.0f} s"
+            raise Refused(f"not every partition takes a write: {said}")
+        await asyncio.sleep(POLL_S)
+    ledger.outages.clear()
+
+
+@contextlib.asynccontextmanager
+async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
+    """The log is followed, and the terminal shows how it stands."""
+
+    async def show_status() -> None:
+        while True:
+            view.status(stage.watch.now_ms(), stage.ledger)
+            await asyncio.sleep(STATUS_PERIOD_S)
+
+    tasks = [asyncio.create_task(stage.watch_log()), asyncio.create_task(show_status())]
+    try:
+        yield
+    finally:
+        view.clear()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+
+def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
+    cluster.create_topic(
+        topic,
+        workload.partitions,
+        workload.replication_factor,
+        min_isr=workload.min_insync_replicas,
+    )
+    if not cluster.wait_healed(topic, workload.replication_factor):
+        raise Refused(f"topic {topic}: not every replica is in sync")
+
+
+def session_timeout_ms(cluster: LocalCluster) -> int:
+    """A controller's; all controllers of a local cluster have the same."""
+    controller = cluster.entry["controllers"][0]["id"]
+    timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
+    return timeout
