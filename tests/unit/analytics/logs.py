@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.causes import Cause
@@ -26,7 +26,16 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
 )
 from quorate.quorum.metadata.snapshot import snapshot_records
-from quorate.quorum.raft.control import ControlType, control_key, leader_change
+from quorate.quorum.raft.control import (
+    ControlType,
+    KRaftVersionFeature,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    Voter,
+    VotersRecord,
+    control_key,
+)
+from quorate.quorum.rpc.kafka.codec import encode
 
 A, B = Uuid(b"A" * 16), Uuid(b"B" * 16)
 START_MS = 1_800_000_000_000
@@ -147,10 +156,30 @@ def batches(script: Sequence[Sequence[MetadataRecord]] = SCRIPT) -> list[bytes]:
     return made
 
 
-def leadership_of(controller: int, *, epoch: int, offset: int, at_ms: int) -> bytes:
-    voter = ReplicaKey(controller, A)
-    value = leader_change(controller, (voter,), (voter,))
-    record = Record(offset, at_ms, control_key(ControlType.LEADER_CHANGE), value)
+def leadership_of(
+    controller: int, *, epoch: int, offset: int, at_ms: int, voters: Sequence[int] = ()
+) -> bytes:
+    named = tuple(
+        LeaderChangeVoter(voter_id=voter, voter_directory_id=A) for voter in voters or (controller,)
+    )
+    message = LeaderChangeMessage(
+        version=0, leader_id=controller, voters=named, granting_voters=named
+    )
+    return control_batch(ControlType.LEADER_CHANGE, message, epoch, offset, at_ms)
+
+
+def voters_of(voters: Sequence[int], *, epoch: int, offset: int, at_ms: int) -> bytes:
+    versions = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
+    named = tuple(
+        Voter(voter_id=voter, voter_directory_id=A, endpoints=(), k_raft_version_feature=versions)
+        for voter in voters
+    )
+    message = VotersRecord(version=0, voters=named)
+    return control_batch(ControlType.KRAFT_VOTERS, message, epoch, offset, at_ms)
+
+
+def control_batch(kind: ControlType, message: object, epoch: int, offset: int, at_ms: int) -> bytes:
+    record = Record(offset, at_ms, control_key(kind), encode(message, 0))
     return bytes(build_batch([record], leader_epoch=epoch, flags=CONTROL))
 
 

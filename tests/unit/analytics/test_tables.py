@@ -1,0 +1,143 @@
+"""All tables against the oracle on histories of the controller's rules; SQL, export, documents."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quorate.cli.main import main
+from quorate.quorum.analytics import session
+from quorate.quorum.analytics.tables import TABLES, read_tables
+from tests.unit.analytics.check_tables import assert_as_the_oracle_says
+from tests.unit.analytics.logs import batches, write_segment
+from tests.unit.analytics.oracle import Oracle, logged
+from tests.unit.analytics.ruled import Ruled
+from tests.unit.metadata.kafka_dump import C1
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # pyspark's own
+    pytest.mark.timeout(240),
+]
+SEEDS = st.integers(0, 2**32 - 1)
+FEW = settings(
+    max_examples=2,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def check(spark: SparkSession, seed: int, steps: int) -> None:
+    data = Ruled(seed).run(steps)
+    with TemporaryDirectory() as directory:
+        write_segment(Path(directory), 0, data)
+        assert_as_the_oracle_says(spark, Path(directory), data)
+
+
+@FEW
+@given(seed=SEEDS, steps=st.integers(200, 400))
+def test_histories_of_the_rules(spark: SparkSession, seed: int, steps: int) -> None:
+    check(spark, seed, steps)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+@settings(FEW, max_examples=100)
+@given(seed=SEEDS, steps=st.integers(20, 600))
+def test_many_histories_of_the_rules(spark: SparkSession, seed: int, steps: int) -> None:
+    check(spark, seed, steps)
+
+
+def test_the_histories_contain_what_they_are_about() -> None:
+    seen = set()
+    for seed in range(8):
+        tables = Oracle().fold(logged(Ruled(seed).run(300))).tables
+        assert all(tables.values()), seed
+        for name in ("sessions", "reassignments", "configs"):
+            seen |= {(name, row["ended"]) for row in tables[name]}
+        assert not any(row["topic"] == "never" for row in tables["topics"])
+    assert seen == {
+        *(("sessions", how) for how in ("fenced", "shutdown", "replaced", "unregistered", None)),
+        *(
+            ("reassignments", how)
+            for how in ("completed", "cancelled", "replaced", "removed", None)
+        ),
+        *(("configs", how) for how in ("changed", "unset", "removed", None)),
+    }
+
+
+def test_every_table_has_the_columns_that_its_document_names(spark: SparkSession) -> None:
+    for name, table in read_tables(spark, C1).items():
+        if name == "records":
+            continue
+        _, _, document = (TABLES[name].make.__doc__ or "").partition("\n\n")
+        said = re.findall(r"^    ([a-z_]+) +([a-z]+(?:<.*>)?)(?: |$)", document, re.MULTILINE)
+        assert said == table.dtypes, name
+        assert set(TABLES[name].order) <= set(table.columns)
+
+
+def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> Result:
+    monkeypatch.setattr(session, "local_session", lambda name: nullcontext(spark))
+    return CliRunner().invoke(main, ["history", *map(str, arguments)])
+
+
+def test_sql(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    query = (
+        "SELECT partition, count(*) AS changes, max(time) AS last, max(isr) AS isr "
+        "FROM isr WHERE topic = 'a' GROUP BY partition ORDER BY partition"
+    )
+    assert run(spark, monkeypatch, "sql", query, tmp_path).stdout.splitlines() == [
+        "partition  changes  last                     isr",
+        "        0        5  2027-01-15 08:00:13.000  [3, 2]",
+        "        1        6  2027-01-15 08:00:12.000  [3]",
+    ]
+    query = "SELECT type, record FROM records WHERE type LIKE '%TOPIC%' ORDER BY offset"
+    rows = json.loads(run(spark, monkeypatch, "sql", query, tmp_path, "--format", "json").stdout)
+    names = [json.loads(row["record"]).get("name") for row in rows]
+    assert names == ["a", "b", None], "the aborted topic does not show"
+    for query, text in (("SELECT nothing FROM isr", "nothing"), ("SELEKT", "SELEKT")):
+        refused = run(spark, monkeypatch, "sql", query, tmp_path)
+        assert refused.exit_code == 2 and text in refused.output and "\n\tat " not in refused.output
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json", "csv"])
+def test_export(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    out = tmp_path / "out"
+    done = run(
+        spark, monkeypatch, "export", tmp_path, "--out", out, "--format", kind, "--table", "quorum"
+    )
+    assert done.stdout == f"{out / 'quorum'}\n", done.output
+    (file,) = (out / "quorum").glob("*." + kind)
+    if kind == "parquet":
+        rows = pq.read_table(file).to_pylist()
+    elif kind == "json":
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    else:
+        rows = list(csv.DictReader(file.read_text().splitlines()))
+    leaders = [(int(row["leader"]), int(row["epoch"]), row["voters"]) for row in rows]
+    flat = kind == "csv"
+    assert leaders == [(1, 1, "[1]" if flat else [1]), (3, 2, "[3]" if flat else [3])]
+    wrong = run(spark, monkeypatch, "export", tmp_path, "--out", out, "--table", "x")
+    assert wrong.exit_code == 2 and "no table 'x': there are records, topics" in wrong.output
