@@ -1,0 +1,46 @@
+"""The history as a job for spark-submit, on whatever master that is told:
+
+    spark-submit --master spark://HOST:7077 JOB LOG_DIRECTORY --out DIRECTORY [--tables NAME,NAME]
+
+JOB is this file: `python -c "import quorate.quorum.analytics.job as job; print(job.__file__)"`.
+Every table becomes a directory of Parquet files. PYSPARK_PYTHON names an interpreter that has
+`quorate[spark]`, on every worker; both directories are where every worker finds them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# spark-submit puts this file's directory first: its modules are not for others to import.
+sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).parent]
+
+from pyspark.sql import SparkSession  # noqa: E402
+
+from quorate.quorum.analytics.tables import TABLES, read_tables  # noqa: E402
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="The history of a cluster as Parquet tables.")
+    parser.add_argument("log_directory")
+    parser.add_argument("--out", required=True, metavar="DIRECTORY")
+    parser.add_argument("--tables", default=",".join(TABLES), metavar="NAME,NAME")
+    chosen = parser.parse_args(arguments)
+    names = chosen.tables.split(",")
+    if unknown := sorted(set(names) - TABLES.keys()):
+        parser.error(f"no such table: {', '.join(unknown)}; there are {', '.join(TABLES)}")
+    spark = SparkSession.builder.appName("quorate history").getOrCreate()
+    try:
+        tables = read_tables(spark, chosen.log_directory)
+        for name in names:
+            path = f"{chosen.out}/{name}"
+            tables[name].write.mode("overwrite").parquet(path)
+            sys.stdout.write(f"{name}: {path}\n")
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The same job by spark-submit, on a standalone master with two workers and locally."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from quorate.quorum.analytics.errors import NoJava
+from quorate.quorum.analytics.java import find_java
+from quorate.quorum.analytics.tables import TABLES
+from tests.unit.analytics.standalone import standalone, submit
+from tests.unit.metadata.kafka_dump import C1
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+JOB = Path(__file__).parents[3] / "quorum" / "analytics" / "job.py"
+
+
+@pytest.fixture(autouse=True)
+def java() -> None:
+    try:
+        find_java()
+    except NoJava as missing:
+        pytest.skip(str(missing))
+
+
+def rows_of(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    return {name: sorted(pq.read_table(directory / name).to_pylist(), key=repr) for name in TABLES}
+
+
+def executors_with_tasks(events: Path) -> set[str]:
+    found = set()
+    for path in events.rglob("events_*"):
+        for line in path.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerTaskEnd":
+                found.add(event["Task Info"]["Executor ID"])
+    return found
+
+
+def test_two_workers_make_what_one_process_makes(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    settings = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    with standalone(tmp_path) as master:
+        said = submit(master, settings, str(JOB), str(C1), "--out", str(tmp_path / "cluster"))
+    assert [line.partition(":")[0] for line in said.splitlines()] == list(TABLES)
+    assert executors_with_tasks(events) == {"0", "1"}
+    submit("local[2]", {}, str(JOB), str(C1), "--out", str(tmp_path / "local"))
+    on_cluster = rows_of(tmp_path / "cluster")
+    assert on_cluster == rows_of(tmp_path / "local")
+    assert len(on_cluster["records"]) == 479
