@@ -5,7 +5,6 @@ Each resource stands or falls alone; the records of one request are one atomic b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -73,10 +72,14 @@ def alter_all(
 ) -> tuple[list[MetadataRecord], list[Outcome]]:
     records: list[MetadataRecord] = []
     outcomes: list[Outcome] = []
-    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    named: set[tuple[int, str]] = set()
+    repeated: set[tuple[int, str]] = set()
+    for resource in resources:
+        key = resource.resource_type, resource.resource_name
+        (repeated if key in named else named).add(key)
     for resource in resources:
         try:
-            if times[resource.resource_type, resource.resource_name] > 1:
+            if (resource.resource_type, resource.resource_name) in repeated:
                 raise invalid_request("Each resource must appear at most once.")
             made = alter_one(context, resource, values_of)
             check_room(len(records) + len(made))

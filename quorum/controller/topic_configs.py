@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from quorate.config.key import ConfigError
+from quorate.config.key import ConfigError, Value
 from quorate.config.topic_keys import TOPIC_KEYS, validate_topic_configs
 from quorate.quorum.controller.context import CLUSTER_DEFAULT, NO_CONFIGS, Context
 from quorate.quorum.controller.result import RequestRefused
@@ -52,9 +52,14 @@ def described_configs(
         else:
             default = static.get(name, key.default)
             source = DEFAULT_CONFIG if default == key.default else STATIC_BROKER_CONFIG
-            value = key.format(default)
+            value = formatted(name, default)
         described.append(described_config(name, value, source))
     return tuple(described)
+
+
+@lru_cache(maxsize=1024)
+def formatted(name: str, value: Value) -> str | None:
+    return TOPIC_KEYS[name].format(value)
 
 
 @lru_cache(maxsize=1024)
