@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_shell import ControllerShell, Refusal
+from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     )
 
 CONTROLLERS = 2  # endpoint type of KIP-919
+ENDPOINT_TYPE_SINCE = 1
 RULED = (
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
@@ -64,6 +67,9 @@ class ControllerPort:
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
             ApiKey.SASL_HANDSHAKE: no_sasl,
+            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
+                node=core.config, image=lambda: core.image
+            ).handle,
         }
         for key in RULED:
             handlers[key] = self._direct
@@ -144,8 +150,11 @@ class ControllerPort:
         )
 
         if request.endpoint_type != CONTROLLERS:
+            # Version 0 asks for brokers because it knows nothing else (KIP-919).
+            names_type = context.version >= ENDPOINT_TYPE_SINCE
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if names_type else ErrorCode.INVALID_REQUEST
             context.fail(
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                error,
                 "this is a controller: brokers are described by brokers (--bootstrap-server)",
             )
             return
@@ -158,6 +167,9 @@ class ControllerPort:
                     DescribeClusterBroker(broker_id=voter.id, host=voter.host, port=voter.port)
                     for voter in self._core.config.voters
                 ),
+                cluster_authorized_operations=CLUSTER_OPERATIONS
+                if request.include_cluster_authorized_operations
+                else NOT_ASKED,
             )
         )
 

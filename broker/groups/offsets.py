@@ -23,6 +23,7 @@ from quorate.quorum.rpc.kafka.schemas.group_offsets import (
     OffsetCommitRequestPartition,
 )
 
+MAX_TIMESTAMP = 2**63 - 1
 Place = tuple[str, int]
 """Topic and partition."""
 
@@ -125,7 +126,7 @@ def committed(
     partition: OffsetCommitRequestPartition,
     wall_ms: int,
 ) -> GroupRecord:
-    retention_ms = request.retention_time_ms
+    retention_ms = min(request.retention_time_ms, MAX_TIMESTAMP - wall_ms)
     return GroupRecord(
         OffsetKey(group=request.group_id, topic=topic, partition=partition.partition_index),
         OffsetValue(

@@ -149,9 +149,9 @@ class Shard:
         self,
         request: schemas.OffsetCommitRequest,
         version: int,
-        refuse: Callable[[schemas.OffsetCommitRequestTopic], ErrorCode],
+        refuse: Callable[[schemas.OffsetCommitRequestTopic, int], ErrorCode],
     ) -> schemas.OffsetCommitResponse:
-        """`refuse` knows which topics do not exist. Raises KafkaError for the whole request."""
+        """`refuse` knows which partitions do not exist. Raises KafkaError for the whole request."""
         group = self._group_to_commit(request, version)
         check_commit(group, request)
         member = group.members.get(request.member_id)
@@ -162,9 +162,8 @@ class Shard:
         topics = []
         for topic in request.topics:
             answers = []
-            refusal = refuse(topic)
             for each in topic.partitions:
-                error = refusal
+                error = refuse(topic, each.partition_index)
                 metadata = each.committed_metadata or ""
                 if not error and len(metadata) > self._settings.offset_metadata_max_bytes:
                     error = ErrorCode.OFFSET_METADATA_TOO_LARGE

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quorate.broker.kafka.authorized_operations import (
+from quorate.broker.kafka.metadata import INTERNAL_TOPICS, describe_partition
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.metadata.image import MetadataImage, Topic
+from quorate.quorum.rpc.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
 )
-from quorate.broker.kafka.metadata import INTERNAL_TOPICS, describe_partition
-from quorate.quorum.ids import NO_NODE
-from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.cluster import (
     Cursor,
@@ -144,5 +144,8 @@ class ClusterHandler:
 
 def unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, partitions=()
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        partitions=(),
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import decode
+from quorate.quorum.rpc.kafka.codec import DecodeError, decode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
 from quorate.quorum.rpc.kafka.server import RequestContext
@@ -27,15 +27,19 @@ class Forwarder(Protocol):
 
 
 def forwarding_handler(forwarder: Forwarder) -> Callable[[RequestContext, memoryview], None]:
-    """A raw handler: the body goes on as it came, the answer's body comes back as it is."""
+    """A raw handler: the body goes on as it came, the answer's body comes back as it is. Only the
+    controller reads it; that it cannot be read shows here when its refusal has to be told."""
 
     def handle(context: RequestContext, body: memoryview) -> None:
         def done(response: EnvelopeResponse) -> None:
             if response.error == ErrorCode.NONE:
                 context.respond_raw(response.body)
             else:
-                api = APIS[context.api_key]
-                request = decode(api.request, context.version, body)
+                try:
+                    request = decode(APIS[context.api_key].request, context.version, body)
+                except DecodeError as error:
+                    context.connection.refuse(f"malformed request: {error}")
+                    return
                 text = "the active controller could not be asked, or its answer was lost"
                 failure = FAILURES[context.api_key](request, ErrorCode.of(response.error), text)
                 context.respond(failure)

@@ -9,9 +9,9 @@ from functools import partial
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.descriptions import not_described
 from quorate.broker.groups.shard import Shard
-from quorate.broker.kafka.authorized_operations import GROUP_OPERATIONS
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask
+from quorate.quorum.rpc.kafka.authorized_operations import GROUP_OPERATIONS
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.group_admin import (
     DeletableGroupResult,

@@ -28,6 +28,7 @@ from quorate.quorum.rpc.kafka.wire import Message
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
+PROTOCOL_NAMED_SINCE = 5  # of SyncGroup (KIP-559)
 SEVERAL_LEAVE_SINCE = 3
 
 
@@ -78,6 +79,10 @@ class GroupMembersHandler:
                 reply.fail(error.code)
 
         check_group_id(request.group_id)
+        nameless = not request.protocol_type or not request.protocol_name
+        if context.version >= PROTOCOL_NAMED_SINCE and nameless:
+            reply.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return
         self.coordinator.find(request.group_id, found, reply.fail)
 
     def heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> None:

@@ -43,8 +43,12 @@ class GroupOffsetsHandler:
             request = dataclasses.replace(request, topics=tuple(named))
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-        def refuse(topic: schemas.OffsetCommitRequestTopic) -> ErrorCode:
-            return ErrorCode.NONE if image.topic(topic.name) is not None else unknown
+        def refuse(topic: schemas.OffsetCommitRequestTopic, partition_id: int) -> ErrorCode:
+            found = image.topic(topic.name)
+            if found is None:
+                return unknown
+            known = partition_id in found.partitions
+            return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
         ask(
             self.coordinator,

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from quorate.broker.kafka.authorized_operations import (
+from quorate.broker.suspects import Suspects
+from quorate.quorum.ids import NO_NODE, ZERO_UUID
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
+from quorate.quorum.rpc.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
 )
-from quorate.broker.suspects import Suspects
-from quorate.quorum.ids import NO_NODE, ZERO_UUID
-from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.metadata import (
     MetadataRequest,
@@ -31,6 +31,7 @@ from quorate.quorum.rpc.kafka.schemas.metadata import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
+TOPIC_IDS_SINCE = 12
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
@@ -44,6 +45,9 @@ class MetadataHandler:
     suspects: Suspects
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> None:
+        if context.version < TOPIC_IDS_SINCE and any(map(by_id, request.topics or ())):
+            context.respond(not_by_id(request))
+            return
         connection = context.connection
         returning, connection.asked_metadata = connection.asked_metadata, True
         if not self.suspects.hold(lambda: self._handle(context, request), returning=returning):
@@ -120,8 +124,29 @@ class MetadataHandler:
                 name=wanted.name if not by_id else None,
                 topic_id=wanted.topic_id,
                 partitions=(),
+                topic_authorized_operations=NOT_ASKED if by_id else operations,
             )
         return describe_topic(image, topic, self.listener, operations)
+
+
+def by_id(wanted: MetadataRequestTopic) -> bool:
+    return wanted.name is None or wanted.topic_id != ZERO_UUID
+
+
+def not_by_id(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have a place for topic ids, and no more than that."""
+    return MetadataResponse(
+        brokers=(),
+        topics=tuple(
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST,
+                name=each.name or "",
+                topic_id=each.topic_id,
+                partitions=(),
+            )
+            for each in request.topics or ()
+        ),
+    )
 
 
 def describe_topic(

@@ -3,6 +3,7 @@ epoch."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,8 +30,14 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 CONSUMER = -1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NO_TIMESTAMP = -1
+SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+"""The version of ListOffsets that has it (KIP-734, KIP-405, KIP-1005)."""
 
 Found = tuple[int, int, int]  # timestamp, offset, leader epoch
+
+
+def unlisted(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=partition_id, error_code=error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +45,25 @@ class OffsetsHandler:
     replicas: Replicas
 
     def list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+        """What is asked for twice is not answered: one answer could not be told from the other."""
+        counts = Counter(
+            (topic.name, each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        )
+        twice = {place for place, count in counts.items() if count > 1}
         context.respond(
             ListOffsetsResponse(
                 topics=tuple(
                     ListOffsetsTopicResponse(
                         name=topic.name,
                         partitions=tuple(
-                            self._list(topic.name, each, request.replica_id, context.version)
-                            for each in topic.partitions
+                            unlisted(index, ErrorCode.INVALID_REQUEST)
+                            if (topic.name, index) in twice
+                            else self._list(topic.name, each, request.replica_id, context.version)
+                            for index, each in {
+                                each.partition_index: each for each in topic.partitions
+                            }.items()
                         ),
                     )
                     for topic in request.topics
@@ -56,6 +74,8 @@ class OffsetsHandler:
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
     ) -> ListOffsetsPartitionResponse:
+        if version < SINCE.get(wanted.timestamp, 0):
+            return unlisted(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
         find = LOOKUPS.get(wanted.timestamp, at_time)
         if hosted is not None and not error:
@@ -66,9 +86,7 @@ class OffsetsHandler:
                 # The high watermark of the last leader may have been greater (KIP-207).
                 error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
-            return ListOffsetsPartitionResponse(
-                partition_index=wanted.partition_index, error_code=error
-            )
+            return unlisted(wanted.partition_index, error)
         found = find(hosted, wanted.timestamp, replica_id)
         timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
         return ListOffsetsPartitionResponse(

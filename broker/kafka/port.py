@@ -10,7 +10,6 @@ from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.cluster import ClusterHandler
 from quorate.broker.kafka.config_resources import ConfigResourcesHandler
-from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
 from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwarding_handler
@@ -26,6 +25,7 @@ from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.suspects import Suspects
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
+from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import ApiKey

@@ -71,6 +71,6 @@ def read(
             return fetched(wanted, hosted)
         return fetched(wanted, hosted, log.read(offset, max_bytes, end=end))
     except KafkaError as refused:
-        return fetched(wanted, hosted)._replace(error=refused.code)
+        return failed(wanted, refused.code)
     except OffsetOutOfRange:
-        return fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+        return failed(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from quorate.broker.kafka.cluster import ClusterHandler
-from quorate.broker.kafka.describe_configs import DescribeConfigsHandler
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import PartitionRecord, TopicRecord

@@ -239,7 +239,7 @@ class World:
             topics=(schemas.OffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
         )
 
-        def refuse(asked: schemas.OffsetCommitRequestTopic) -> ErrorCode:
+        def refuse(asked: schemas.OffsetCommitRequestTopic, partition_id: int) -> ErrorCode:
             known = asked.name != "unknown"
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -164,6 +164,16 @@ def test_offsets_of_topics_that_a_living_group_gave_up_expire() -> None:
     assert (world.fetched(), world.fetched("u")) == (1, -1)
 
 
+def test_a_commit_that_says_for_ever_is_kept_for_ever() -> None:
+    """The sum with the time of day was too large to be written, and that stopped the node."""
+    world = World(SETTINGS)
+    assert world.commit(1, version=4, retention_ms=2**63 - 1) == E.NONE
+    world.take_over()
+    world.clock.advance(10**12)
+    world.shard.expire()
+    assert world.fetched() == 1
+
+
 def test_a_commit_may_say_how_long_it_is_kept() -> None:
     """retention_time_ms, until v4; written in the one version that can say it."""
     world = World(SETTINGS)

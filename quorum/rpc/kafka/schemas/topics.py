@@ -57,7 +57,7 @@ class CreatableTopicResult:
     num_partitions: int = wire("int32", versions="5+", default=-1)
     replication_factor: int = wire("int16", versions="5+", default=-1)
     configs: tuple[CreatableTopicConfigs, ...] | None = wire(
-        versions="5+", nullable="0+", default=None
+        versions="5+", nullable="0+", default=()
     )
 
 

@@ -8,8 +8,9 @@ cluster-wide dynamic default, the node's file, the key's default.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from quorate.config.key import Key, Update
 from quorate.config.node_config import NodeConfig
@@ -40,6 +41,15 @@ class Source(enum.IntEnum):
 
 
 Value = tuple[str, str | None, Source]  # name of the key that gave it, text, source
+Described = tuple[Value, Sequence[Value]]
+"""What is in force, and all that might be, in order of precedence."""
+DYNAMIC = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER)
+# Node keys that stand for others of other units, as those of TOPIC_KEYS say.
+SYNONYMS = {
+    key.synonyms[0][0]: tuple(name for name, _ in key.synonyms)
+    for key in TOPIC_KEYS.values()
+    if key.synonyms
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,7 @@ class DescribeConfigsHandler:
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> DescribeConfigsResult:
         try:
-            keys, values = self._keys(resource)
+            keys, described = self._keys(resource)
         except KafkaError as error:
             return DescribeConfigsResult(
                 error_code=error.code,
@@ -71,16 +81,16 @@ class DescribeConfigsHandler:
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=tuple(
-                describe(key, list(found), request)
+                describe(key, found[0], found[1], request)
                 for name, key in keys.items()
                 if wanted is None or name in wanted
-                if (found := values(key))
+                if (found := described(key)) is not None
             ),
         )
 
     def _keys(
         self, resource: DescribeConfigsResource
-    ) -> tuple[dict[str, Key], Callable[[Key], list[Value]]]:
+    ) -> tuple[dict[str, Key], Callable[[Key], Described | None]]:
         image, name = self.image(), resource.resource_name
         if resource.resource_type == TOPIC_RESOURCE:
             problem = what_is_wrong(name)
@@ -91,40 +101,60 @@ class DescribeConfigsHandler:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
                 )
             shown = {each: key for each, key in TOPIC_KEYS.items() if not key.internal}
-            return shown, lambda key: list(self._topic_values(image, name, key))
+            return shown, lambda key: self._of_topic(image, name, key)
         if resource.resource_type == BROKER_RESOURCE:
             if name == "":
-                return NODE_KEYS, lambda key: list(self._dynamic(image, "", key.name))
+                return NODE_KEYS, lambda key: self._of_all_brokers(image, key)
             if name != str(self.node.node_id):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"Unexpected broker id, expected {self.node.node_id} or empty string, "
                     f"but received {name}",
                 )
-            return NODE_KEYS, lambda key: list(self._broker_values(image, key))
+            return NODE_KEYS, lambda key: self._of_this_broker(image, key)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"resource type {resource.resource_type} has no configs here: 2 (topic) or 4 (broker)",
         )
 
-    def _topic_values(self, image: MetadataImage, topic: str, key: Key) -> Iterator[Value]:
+    def _of_topic(self, image: MetadataImage, topic: str, key: Key) -> Described:
         own = image.config(TOPIC_RESOURCE, topic).get(key.name)
+        synonyms = list(self._values(image, key.synonyms[0][0])) if key.synonyms else []
         if own is not None:
-            yield key.name, own, Source.TOPIC
-        for synonym, _ in key.synonyms:
-            yield from self._dynamic(image, str(self.node.node_id), synonym)
-            yield from self._dynamic(image, "", synonym)
+            value = key.name, own, Source.TOPIC
+            return value, [value, *synonyms]
+        dynamic = [each for each in synonyms if each[2] in DYNAMIC]
+        if dynamic:
+            return dynamic[0], synonyms
         static = any(not self._is_default(synonym) for synonym, _ in key.synonyms)
         text = key.format(topic_default(key, self.node))
-        first = key.synonyms[0][0] if key.synonyms else key.name
-        yield first, text, Source.STATIC_BROKER if static else Source.DEFAULT
+        return (key.name, text, Source.STATIC_BROKER if static else Source.DEFAULT), synonyms
 
-    def _broker_values(self, image: MetadataImage, key: Key) -> Iterator[Value]:
-        yield from self._dynamic(image, str(self.node.node_id), key.name)
-        yield from self._dynamic(image, "", key.name)
-        if not self._is_default(key.name):
-            yield key.name, self.node.settings[key.name].text, Source.STATIC_BROKER
-        yield key.name, key.format(key.default), Source.DEFAULT
+    def _of_all_brokers(self, image: MetadataImage, key: Key) -> Described | None:
+        values = list(self._dynamic(image, "", key.name))
+        return (values[0], values) if values else None
+
+    def _of_this_broker(self, image: MetadataImage, key: Key) -> Described:
+        values = list(self._values(image, key.name))
+        return (values[0] if values else (key.name, None, Source.DEFAULT)), values
+
+    def _values(self, image: MetadataImage, name: str) -> Iterator[Value]:
+        """Of a node key and its synonyms; what stands before its own first value is not told, as
+        in Kafka, so a default in hours is named only where the key in ms has a value."""
+        return dropwhile(lambda each: each[0] != name, self._all_values(image, name))
+
+    def _all_values(self, image: MetadataImage, name: str) -> Iterator[Value]:
+        names = SYNONYMS.get(name, (name,))
+        for broker in (str(self.node.node_id), ""):
+            for each in names:
+                yield from self._dynamic(image, broker, each)
+        for each in names:
+            if not self._is_default(each):
+                yield each, self.node.settings[each].text, Source.STATIC_BROKER
+        for each in names:
+            default = NODE_KEYS[each].default
+            if default is not None:
+                yield each, NODE_KEYS[each].format(default), Source.DEFAULT
 
     def _dynamic(self, image: MetadataImage, broker: str, name: str) -> Iterator[Value]:
         value = image.config(BROKER_RESOURCE, broker).get(name)
@@ -138,10 +168,9 @@ class DescribeConfigsHandler:
 
 
 def describe(
-    key: Key, values: list[Value], request: DescribeConfigsRequest
+    key: Key, in_force: Value, synonyms: Sequence[Value], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
-    """`values` in order of precedence; the first is in force, all of them are the synonyms."""
-    _, text, source = values[0]
+    _, text, source = in_force
     return DescribeConfigsResourceResult(
         name=key.name,
         value=text,
@@ -150,7 +179,7 @@ def describe(
         is_sensitive=False,
         synonyms=tuple(
             DescribeConfigsSynonym(name=name, value=value, source=origin)
-            for name, value, origin in values
+            for name, value, origin in synonyms
         )
         if request.include_synonyms
         else (),

@@ -1,0 +1,111 @@
+"""Frames that no client should send: random bytes, and valid requests of every API and version,
+damaged. A seed always gives the same ones."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.codec import encode
+from tests.ports.requests import BUILDERS, World
+
+MAX_RANDOM_BYTES = 300
+NESTED = 20_000
+# What a damaged request must not do to the test's own cluster: end it, or fill it with topics.
+NUMBERS = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\x00\x00\x00\x00")
+
+Mutation = Callable[[bytearray, random.Random], bytes]
+
+
+def valid(world: World) -> list[bytes]:
+    """One request of every API and version, with its header."""
+    requests = []
+    for api in APIS.values():
+        for version in range(api.min_version, api.max_version + 1):
+            head = headers.request_header(
+                api.key, version, 7, "fuzz", api.request_header_version(version)
+            )
+            requests.append(head + encode(BUILDERS[api.key](world, version), version))
+    return requests
+
+
+def flip(data: bytearray, chance: random.Random) -> bytes:
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        data[chance.randrange(len(data))] = chance.choice(
+            (0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256))
+        )
+    return bytes(data)
+
+
+def cut(data: bytearray, chance: random.Random) -> bytes:
+    return bytes(data[: chance.randrange(len(data))])
+
+
+def prolong(data: bytearray, chance: random.Random) -> bytes:
+    return bytes(data) + chance.randbytes(chance.randrange(1, 200))
+
+
+def number(data: bytearray, chance: random.Random) -> bytes:
+    """Huge, negative or no lengths and counts, where one may stand."""
+    at = chance.randrange(8, max(9, len(data) - 4))
+    data[at : at + 4] = chance.choice(NUMBERS)
+    return bytes(data)
+
+
+def varint(data: bytearray, chance: random.Random) -> bytes:
+    """Of compact lengths: five bytes and more of them, or one that is too long."""
+    at = chance.randrange(8, max(9, len(data)))
+    data[at : at + 1] = b"\xff" * chance.choice((4, 5, 9, 12)) + b"\x01"
+    return bytes(data)
+
+
+def remove(data: bytearray, chance: random.Random) -> bytes:
+    at = chance.randrange(len(data))
+    del data[at : at + chance.choice((1, 2, 4, 16))]
+    return bytes(data)
+
+
+def version(data: bytearray, chance: random.Random) -> bytes:
+    data[2:4] = struct.pack(">h", chance.choice((-1, 0, 1, 5, 13, 99, 32767)))
+    return bytes(data)
+
+
+def api(data: bytearray, chance: random.Random) -> bytes:
+    data[0:2] = struct.pack(">h", chance.choice((-1, 92, 9999, *range(93))))
+    return bytes(data)
+
+
+def nested(data: bytearray, chance: random.Random) -> bytes:
+    """Tagged fields of one byte each, and arrays of arrays as deep as they fit."""
+    filler = chance.choice((b"\x02", b"\x00\x00\x00\x01", b"\x02\x01\x00"))
+    return bytes(data[:16]) + filler * (NESTED // len(filler))
+
+
+def noise(data: bytearray, chance: random.Random) -> bytes:
+    return chance.randbytes(chance.randrange(MAX_RANDOM_BYTES))
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *(flip, flip, flip, cut, prolong, number, number, varint, remove, version, api, nested, noise),
+)
+
+
+def frames(world: World, seed: int) -> Iterator[bytes]:
+    """Without end."""
+    chance = random.Random(seed)
+    requests = valid(world)
+    while True:
+        data = bytearray(chance.choice(requests))
+        for _ in range(chance.choice((1, 1, 1, 2))):
+            if data:
+                data = bytearray(chance.choice(MUTATIONS)(data, chance))
+        if not stops_the_cluster(bytes(data)):
+            yield bytes(data)
+
+
+def stops_the_cluster(frame: bytes) -> bool:
+    """A registration that is taken away, or __consumer_offsets deleted, would be just obeyed."""
+    return frame[:2] == struct.pack(">h", ApiKey.UNREGISTER_BROKER) or b"__" in frame

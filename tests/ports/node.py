@@ -1,0 +1,138 @@
+"""One controller and one broker on virtual time, and raw connections to their Kafka ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.rpc.kafka.codec import decode, encode
+from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address, Link, Wire
+from tests.ports.requests import READ, WRITTEN, World, preparation
+from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster, Shape
+from tests.sim.loop import SimLoop
+from tests.sim.transport import SimTransport
+
+BROKER_ID = 2
+BROKER_PORT = Address("b2", CLIENT_PORT)
+CONTROLLERS_PORT = Address("c1", CONTROLLER_PORT)
+OVERRIDES = {
+    "min.insync.replicas": "1",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+}
+ANSWER_TIMEOUT_S = 30.0
+MAX_FRAME_BYTES = 64 << 20
+
+
+class Raw:
+    """A LinkHandler that keeps what comes."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.frames: list[memoryview] = []
+        self.closed = False
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.frames.append(frame)
+
+    def on_closed(self, error: Exception | None) -> None:
+        self.closed = True
+
+
+class Node:
+    def __init__(self, loop: SimLoop) -> None:
+        self.loop = loop
+        shape = Shape(controllers=1, brokers=1, overrides=OVERRIDES)
+        self.cluster = Cluster(loop, "ports", shape)
+        self._host = self.cluster.network.boot("client")
+        self._transport = SimTransport(self.cluster.network, self._host)
+        self.cluster.start_all()
+        self.until(self._serves)
+
+    def until(self, condition: object) -> None:
+        assert callable(condition)
+        deadline_s = self.loop.time() + ANSWER_TIMEOUT_S
+        while not condition():
+            assert self.loop.time() < deadline_s, "not in time"
+            self.run(0.02)
+
+    def run(self, seconds: float) -> None:
+        self.loop.run_for(seconds)
+        if self.cluster.failed.done():
+            self.cluster.failed.result()
+
+    def connect(self, address: Address) -> Raw:
+        made: list[Raw] = []
+
+        def accept(link: Link) -> Raw:
+            made.append(Raw(link))
+            return made[0]
+
+        async def connected() -> None:
+            await self._transport.connect(
+                address, Wire.KAFKA, accept, max_frame_bytes=MAX_FRAME_BYTES, timeout_ms=5000
+            )
+
+        task = self._host.spawn(connected())
+        self.until(task.done)
+        task.result()
+        return made[0]
+
+    def ask(self, raw: Raw, request: Message, version: int) -> Message:
+        """Its answer, on an open connection."""
+        api = APIS[request.API_KEY]
+        head = headers.request_header(
+            api.key, version, 7, "test", api.request_header_version(version)
+        )
+        raw.frames.clear()
+        raw.link.send(head, encode(request, version))
+        self.until(lambda: raw.frames or raw.closed)
+        assert not raw.closed, f"{api.name} v{version} was not answered"
+        (frame,) = raw.frames
+        assert headers.read_correlation_id(frame) == 7
+        body = headers.response_body(frame, api.response_header_version(version))
+        answer: Message = decode(api.response, version, body)
+        return answer
+
+    def prepared(self) -> World:
+        raw = self.connect(BROKER_PORT)
+        for request, version in preparation():
+            self.ask(raw, request, version)
+        self.run(1.0)
+        world = World(
+            BROKER_ID, topic_id=self._topic_id(raw, WRITTEN), read_id=self._topic_id(raw, READ)
+        )
+        raw.link.abort()
+        return world
+
+    def _topic_id(self, raw: Raw, name: str) -> Uuid:
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
+        topic_id: Uuid = self.ask(raw, request, 12).topics[0].topic_id  # type: ignore[attr-defined]
+        return topic_id
+
+    def _serves(self) -> bool:
+        (broker,) = self.cluster.brokers
+        node = broker.process.broker if broker.process else None
+        image = self.cluster.newest_image()
+        found = image.brokers.get(BROKER_ID)
+        return bool(node and node.running and found is not None and not found.fenced)
+
+
+@contextmanager
+def running() -> Iterator[Node]:
+    loop = SimLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        node = Node(loop)
+        yield node
+        node.cluster.close()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()

@@ -1,0 +1,48 @@
+"""Every API and version that a port advertises is answered, and nothing else is advertised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.rpc.kafka.codec import encode
+from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.seams import Address
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node
+from tests.ports.requests import BUILDERS, CONTROLLERS, MORE, World
+
+PORTS = {"broker": BROKER_PORT, "controller": CONTROLLERS_PORT}
+
+
+def advertised(node: Node, port: Address) -> dict[int, range]:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    answer = node.ask(node.connect(port), request, 3)
+    assert isinstance(answer, ApiVersionsResponse)
+    return {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_every_advertised_version_is_answered(prepared: tuple[Node, World], name: str) -> None:
+    node, world = prepared
+    port = PORTS[name]
+    if name == "controller":
+        world = replace(world, endpoint_type=CONTROLLERS)
+    raw = node.connect(port)
+    for key, versions in sorted(advertised(node, port).items()):
+        api = APIS[key]
+        assert versions == range(api.advertised_min, api.max_version + 1)
+        for version in versions:
+            if not api.serves(version):
+                assert (api.key, version) in {(ApiKey.PRODUCE, each) for each in (0, 1, 2)}
+                continue
+            for build in (BUILDERS[key], *(each for other, each in MORE if other == key)):
+                answer = node.ask(raw, build(world, version), version)
+                assert encode(answer, version), f"{api.name} v{version}"
+
+
+def test_what_is_declared_is_served_by_a_port(prepared: tuple[Node, World]) -> None:
+    node, _ = prepared
+    served = {key for port in PORTS.values() for key in advertised(node, port)}
+    assert served == set(APIS) == set(BUILDERS)

@@ -1,0 +1,80 @@
+"""Damaged frames on both ports of a node in memory: answered, or that connection ends; the node
+goes on, and other clients do not notice."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.produce import ProduceResponse
+from quorate.quorum.seams import Address
+from tests.ports.fuzz import frames
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw
+from tests.ports.requests import BUILDERS, READ, World, produced
+
+FRAMES = 1500
+BATCH = 25
+MAX_OPEN = 20
+
+
+@pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT], ids=["broker", "controller"])
+def test_no_frame_harms_a_node(
+    prepared: tuple[Node, World], port: Address, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    node, world = prepared
+    bystander = node.connect(BROKER_PORT)
+    open_: list[Raw] = []
+    closed = 0
+    source = frames(world, seed=20)
+    for _ in range(FRAMES // BATCH):
+        while len(open_) < MAX_OPEN:
+            open_.append(node.connect(port))
+        for index in range(BATCH):
+            open_[index % MAX_OPEN].link.send(next(source))
+        node.run(0.2)
+        closed += sum(each.closed for each in open_)
+        open_ = [each for each in open_ if not each.closed]
+        produce(node, bystander, world)
+    for each in open_:
+        each.link.abort()
+    assert closed > FRAMES // 10, "most of these cannot be answered"
+    node.run(60.0)  # whatever waits for its time is over
+    assert connection_counts(node) == (1, 0), "the bystander's"
+    assert queued(node) == (0, 0)
+    bystander.link.abort()
+
+
+def produce(node: Node, bystander: Raw, world: World) -> None:
+    answer = node.ask(bystander, produced(READ, world.read_id), 9)
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+def connections(node: Node) -> tuple[Any, Any]:
+    (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
+    assert broker.process is not None and broker.process.broker is not None
+    assert controller.process is not None and controller.process.controller is not None
+    return (
+        broker.process.broker.connections,
+        controller.process.controller.port._server.connections,
+    )
+
+
+def connection_counts(node: Node) -> tuple[int, ...]:
+    return tuple(map(len, connections(node)))
+
+
+def queued(node: Node) -> tuple[int, ...]:
+    return tuple(each._queued for each in connections(node))
+
+
+def test_the_node_still_does_what_it_did(prepared: tuple[Node, World]) -> None:
+    node, world = prepared
+    raw = node.connect(BROKER_PORT)
+    fetched: Any = node.ask(raw, BUILDERS[ApiKey.FETCH](world, 12), 12)
+    assert fetched.responses[0].partitions[0].high_watermark > FRAMES // BATCH
