@@ -34,7 +34,11 @@ class Cluster:
         self.shape = shape
         self.failure: NodeFailed | None = None
         self._ports = Ports()
-        self._layout: Layout = lay_out(shape, self._ports, root)
+        try:
+            self._layout: Layout = lay_out(shape, self._ports, root)
+        except BaseException:
+            self._ports.release()
+            raise
         self._nodes = {
             node_id: LocalNode(config, self._layout.node_ports, self.failed)
             for node_id, config in self._layout.configs.items()

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
@@ -25,8 +24,6 @@ from quorate.cli.client.options import format_option
 from quorate.cli.cluster_dir import alive
 from quorate.cli.errors import Refused
 from quorate.cli.server import pair_of
-
-TERMINATED = 143
 
 
 @click.group()
@@ -90,7 +87,7 @@ def run(
         raise Refused(str(error)) from None
     if directory is not None and overrides:
         raise click.UsageError("--override is for a cluster of its own, not with --dir")
-    signal.signal(signal.SIGTERM, terminated)
+    clean_up_when_told_to_end()
     view = View(sys.stdout if output == "text" else None)
     view.line(loaded.title if loaded.about == "-" else f"{loaded.title}. {loaded.about}")
     played = chosen(loaded, variant)
@@ -110,8 +107,10 @@ def run(
     raise SystemExit(0 if result.good else 1)
 
 
-def terminated(*_: object) -> NoReturn:
-    raise SystemExit(TERMINATED)
+def clean_up_when_told_to_end() -> None:
+    """SIGTERM is as Ctrl-C: faults end, a cluster of its own is stopped and removed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:

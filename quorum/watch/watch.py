@@ -1,4 +1,5 @@
-"""What one node shows of itself to those who watch: /healthz, /readyz, /metrics, /v1/changes.
+"""What one node shows of itself to those who watch: /healthz, /readyz, /metrics, /v1/changes; and
+where they find the other nodes: /v1/targets, in the form of Prometheus' HTTP service discovery.
 
 Every node has one, behind the same port that nodes use; each of its roles adds its reasons for not
 being ready and its metrics. All is read from the node's objects when somebody asks.
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from quorate.config.listeners import REPLICATION
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch.changes import Changes
@@ -41,6 +43,7 @@ class Watch:
                 "/readyz": self._readyz,
                 "/metrics": self._metrics,
                 "/v1/changes": changes.get,
+                "/v1/targets": self._targets,
             }
         )
         self.accept = self._endpoints.accept
@@ -67,6 +70,13 @@ class Watch:
             self._exposition = Exposition(self._core, self.collectors)
         return await self._exposition.response()
 
+    async def _targets(self, query: Query) -> HttpResponse:
+        found = [
+            {"targets": [address], "labels": {"node_id": str(node_id), "role": role}}
+            for node_id, role, address in sorted(targets(self._core))
+        ]
+        return json_response(found)
+
     def _who(self) -> dict[str, object]:
         core = self._core
         return {
@@ -74,6 +84,22 @@ class Watch:
             "roles": list(core.config.roles),
             "cluster_id": core.cluster_id,
         }
+
+
+def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
+    """(id, role, address) of every node that is known; one that is both roles is a controller."""
+    controllers = {
+        voter.voter_id: f"{each.host}:{each.port}"
+        for voter in core.voters
+        for each in voter.endpoints[:1]
+    }
+    for node_id, address in controllers.items():
+        yield node_id, "controller", address
+    name = core.config["inter.broker.listener.name"] or REPLICATION
+    for broker in core.image.brokers.values():
+        endpoint = broker.endpoint(REPLICATION) or broker.endpoint(name)
+        if endpoint is not None and broker.id not in controllers:
+            yield broker.id, "broker", f"{endpoint.host}:{endpoint.port}"
 
 
 def metadata_reasons(core: NodeCore) -> Iterator[str]:

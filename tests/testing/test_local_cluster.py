@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 
+from quorate.config.key import ConfigError
 from quorate.quorum.log.disk import OsFile
+from quorate.quorum.node_core import NodeRefused
 from quorate.testing import (
     LocalCluster,
     NodeFailed,
@@ -198,6 +200,18 @@ def test_a_node_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch, tmp_p
             cluster.create_topic("orders")
             cluster.leader("orders")
         monkeypatch.undo()
+
+
+def test_a_cluster_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"broker.session.timeout.ms \(5\)"),
+        LocalCluster(config={"broker.session.timeout.ms": 5}),
+    ):
+        pass
+    before = threading.active_count()
+    with LocalCluster(dir=tmp_path), pytest.raises(NodeRefused, match="in use by another process"):
+        LocalCluster(dir=tmp_path).__enter__()
+    assert threading.active_count() == before
 
 
 def test_a_directory_keeps_the_cluster(tmp_path: Path) -> None:

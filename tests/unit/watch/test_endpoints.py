@@ -61,6 +61,13 @@ async def test_a_path_that_is_not_there_names_those_that_are(tmp_path: Path) -> 
         assert b"/healthz, /readyz, /metrics, /v1/changes" in answer.body
 
 
+async def test_the_nodes_are_found_as_prometheus_looks_for_them(tmp_path: Path) -> None:
+    async with running(tmp_path / "node") as node:
+        (found,) = (await node.get("/v1/targets")).json
+        assert found["targets"] == [str(node.controller_address)]
+        assert found["labels"] == {"node_id": "1", "role": "controller"}
+
+
 async def test_changes_are_paged_and_tell_their_causes(tmp_path: Path) -> None:
     async with running(tmp_path / "node") as node:
         await create_topic(node, "orders")

@@ -1,0 +1,171 @@
+"""Those who watch a real cluster: health, readiness, metrics, and why it is not whole."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from quorate.cli.cluster_dir import alive
+from tests.clients.cluster import ProcessCluster, quorate, run_quorate, wait_for
+from tests.clients.librdkafka import admin, create_topic, producer
+
+pytestmark = pytest.mark.clients
+
+
+def get(address: tuple[str, int], path: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*address, timeout=10)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def targets(cluster: ProcessCluster, role: str) -> dict[int, tuple[str, int]]:
+    """Where the nodes answer HTTP, as Prometheus asks for it."""
+    controller = cluster.entry()["controllers"][-1]
+    _, body = get((controller["host"], controller["port"]), "/v1/targets")
+    found = {}
+    for each in json.loads(body):
+        host, _, port = each["targets"][0].rpartition(":")
+        if each["labels"]["role"] == role:
+            found[int(each["labels"]["node_id"])] = (host, int(port))
+    return found
+
+
+def metrics(address: tuple[str, int]) -> dict[str, float]:
+    """Samples without labels."""
+    status, body = get(address, "/metrics")
+    assert status == 200
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+        if not any(sample.labels.values())
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_a_broker_dies_and_comes_back_when_the_quorum_is_gone(
+    own_cluster: ProcessCluster, new_topic: Callable[[], str]
+) -> None:
+    topic = new_topic()
+    create_topic(admin(own_cluster.bootstrap), topic, 3)
+    client = producer(own_cluster.bootstrap, acks="all")
+    client.produce(topic, b"value")
+    assert client.flush(20) == 0
+    brokers = targets(own_cluster, "broker")
+    all_is_well(own_cluster)
+    victim, other, _ = sorted(brokers)
+    with watching(bootstrap_of(own_cluster, other)) as changes:
+        first = next(changes)
+        assert [each["state"] for each in first["brokers"]] == ["up"] * 3
+        own_cluster.kill(victim)
+        fenced = (
+            broker for line in changes for broker in line["brokers"] if broker["state"] == "fenced"
+        )
+        told = next(fenced)
+        assert told["id"] == victim
+        assert told["why"].startswith("connection-lost: ")
+    the_death_is_explained(own_cluster, topic, victim, other)
+    del brokers[victim]
+    metered = [
+        metrics(each)["kafka_server_replicamanager_underreplicatedpartitions"]
+        for each in brokers.values()
+    ]
+    assert sum(metered) >= 3
+    not_ready_without_a_quorum(own_cluster, victim)
+    for node in own_cluster.nodes():  # without a quorum nobody grants them an orderly stop
+        if node["pid"] and alive(node["pid"]):
+            own_cluster.kill(node["id"])
+
+
+def all_is_well(cluster: ProcessCluster) -> None:
+    controllers, brokers = targets(cluster, "controller"), targets(cluster, "broker")
+    assert (len(controllers), len(brokers)) == (3, 3)
+    for address in (*controllers.values(), *brokers.values()):
+        status, body = get(address, "/readyz")
+        assert (status, json.loads(body)["reasons"]) == (200, [])
+    active = "kafka_controller_kafkacontroller_activecontrollercount"
+    assert sorted(metrics(each)[active] for each in controllers.values()) == [0, 0, 1]
+    appended = "kafka_server_brokertopicmetrics_messagesin_total"
+    assert sum(metrics(each)[appended] for each in brokers.values()) == 1
+    assert metrics(brokers[4])["kafka_server_kafkaserver_brokerstate"] == 3
+
+
+def the_death_is_explained(cluster: ProcessCluster, topic: str, victim: int, other: int) -> None:
+    status = run_quorate("status", "--bootstrap-server", bootstrap_of(cluster, other))
+    lines = status.stdout.splitlines()
+    (broker,) = [line for line in lines if line.startswith(f"Broker {victim}:")]
+    assert "fenced" in broker and "connection-lost: Its connection closed" in broker
+    problems = [line for line in lines if line.startswith(f"  {topic}-")]
+    assert len(problems) == 3
+    assert all(f"broker {victim} is down; connection-lost" in line for line in problems)
+    assert status.returncode == 0, "under-replicated, and not below min.insync.replicas"
+
+
+def not_ready_without_a_quorum(cluster: ProcessCluster, victim: int) -> None:
+    for controller in cluster.entry()["controllers"][:2]:
+        cluster.kill(controller["id"])
+    client_port, address = cluster.node(victim)["port"], ("127.0.0.1", free_port())
+    listeners = f"PLAINTEXT://127.0.0.1:{client_port},REPLICATION://127.0.0.1:{address[1]}"
+    cluster.directory.override(victim, {"listeners": listeners})
+    cluster.restart(victim)
+
+    def answer() -> dict[str, Any] | None:
+        try:
+            status, body = get(address, "/readyz")
+        except OSError:
+            return None
+        assert status == 503
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    found = wait_for(answer, "the broker answers while it starts")
+    assert found["ready"] is False
+    assert "the broker is not registered yet" in found["reasons"]
+    assert get(address, "/healthz")[0] == 200
+
+
+@contextmanager
+def watching(bootstrap: str) -> Iterator[Iterator[dict[str, Any]]]:
+    """The lines of `status --watch`, as they come."""
+    process = subprocess.Popen(
+        quorate(
+            *("status", "--bootstrap-server", bootstrap),
+            *("--watch", "--interval", "0.2", "--format", "json"),
+        ),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield map(json.loads, process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def bootstrap_of(cluster: ProcessCluster, broker_id: int) -> str:
+    node = cluster.node(broker_id)
+    return f"{node['host']}:{node['port']}"
