@@ -41,7 +41,9 @@ appender.stderr.layout.pattern = spark: %m%n
 
 
 @contextmanager
-def local_session(app_name: str = "quorate", master: str = "local[2]") -> Iterator[SparkSession]:
+def local_session(
+    app_name: str = "quorate", master: str = "local[2]", java_options: str = JAVA_OPTIONS
+) -> Iterator[SparkSession]:
     """A session that knows `quorate.metadata`. Its Python workers run this very interpreter."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -51,7 +53,7 @@ def local_session(app_name: str = "quorate", master: str = "local[2]") -> Iterat
     with TemporaryDirectory(prefix="quorate-spark-") as directory:
         quiet = Path(directory) / "log4j2.properties"
         quiet.write_text(QUIET)
-        options = f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{quiet}"
+        options = f"{java_options} -Dlog4j2.configurationFile=file:{quiet}"
         builder = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS)
         spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
         try:
