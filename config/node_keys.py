@@ -79,6 +79,12 @@ NETWORK = (
 
 QUORUM = (
     Key("controller.quorum.voters", LIST, (), "The voters: id@host:port,..."),
+    Key(
+        "controller.quorum.auto.join.enable",
+        BOOLEAN,
+        False,
+        "A controller that has caught up asks to become a voter.",
+    ),
     Key("controller.quorum.bootstrap.servers", LIST, (), "host:port,... that know the voters."),
     Key("controller.quorum.election.timeout.ms", INT, 1000, "Wait for votes.", at_least(0)),
     Key("controller.quorum.fetch.timeout.ms", INT, 2000, "Silence that ends a term.", at_least(0)),

@@ -29,6 +29,7 @@ from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Link, LinkHandler
+from quorate.quorum.voter_admin import VoterAdmin
 
 if TYPE_CHECKING:
     from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
@@ -63,6 +64,7 @@ class ControllerPort:
     def __init__(self, core: NodeCore, shell: ControllerShell) -> None:
         self._core = core
         self._shell = shell
+        self._voters = VoterAdmin(core)
         handlers: dict[int, Callable[[RequestContext, Any], None]] = {
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
@@ -71,7 +73,7 @@ class ControllerPort:
                 node=core.config, image=lambda: core.image
             ).handle,
         }
-        for key in RULED:
+        for key in (*RULED, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
             handlers[key] = self._direct
         api_keys = (*handlers, ApiKey.API_VERSIONS)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, self._features).handle
@@ -121,6 +123,8 @@ class ControllerPort:
     def _ask(self, request: Message, answer: Callable[[object], None]) -> None:
         if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
             answer(self._describe_quorum())
+        elif self._voters.handles(request):
+            self._voters.ask(request, answer)
         else:
             self._shell.submit(request, answer)
 
@@ -164,8 +168,12 @@ class ControllerPort:
                 cluster_id=self._core.cluster_id,
                 controller_id=self._core.replica.raft.leader_id,
                 brokers=tuple(
-                    DescribeClusterBroker(broker_id=voter.id, host=voter.host, port=voter.port)
-                    for voter in self._core.config.voters
+                    DescribeClusterBroker(
+                        broker_id=voter.voter_id,
+                        host=voter.endpoints[0].host,
+                        port=voter.endpoints[0].port,
+                    )
+                    for voter in self._core.voters
                 ),
                 cluster_authorized_operations=CLUSTER_OPERATIONS
                 if request.include_cluster_authorized_operations
@@ -195,16 +203,16 @@ def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:
         current_voters=tuple(map(replica, description.voters)),
         observers=tuple(map(replica, description.observers)),
     )
-    listener = core.config.listeners.controller[0].name if core.config.is_controller else ""
     return cluster.DescribeQuorumResponse(
         topics=(cluster.QuorumTopicState(topic_name=METADATA_TOPIC, partitions=(partition,)),),
         nodes=tuple(
             cluster.QuorumNode(
-                node_id=voter.id,
-                listeners=(
-                    cluster.QuorumListener(name=listener, host=voter.host, port=voter.port),
+                node_id=voter.voter_id,
+                listeners=tuple(
+                    cluster.QuorumListener(name=each.name, host=each.host, port=each.port)
+                    for each in voter.endpoints
                 ),
             )
-            for voter in core.config.voters
+            for voter in core.voters
         ),
     )

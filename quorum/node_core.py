@@ -9,7 +9,7 @@ to `fail`, once, and the node ends.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,11 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.metadata_replica import MetadataReplica
 from quorate.quorum.metadata_storage import MetadataStorage
-from quorate.quorum.node_membership import bootstrap_addresses, membership
+from quorate.quorum.node_membership import (
+    bootstrap_addresses,
+    configured_voters,
+    membership,
+)
 from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
@@ -159,6 +163,12 @@ class NodeCore:
             roles=self.config.roles,
             incarnation_id=self.incarnation,
         )
+
+    @property
+    def voters(self) -> Sequence[Voter]:
+        """Who votes, and where each is reached, as this node has it now."""
+        quorum = self.replica.raft.voters_at(self.end_offset)
+        return quorum.voters if quorum.kraft_version else configured_voters(self.config)
 
     @property
     def end_offset(self) -> int:
@@ -335,4 +345,5 @@ def raft_settings(config: NodeConfig) -> RaftSettings:
         hints=config["quorate.hints.enable"],
         await_commit=config.is_broker,
         may_become_voter=config.is_controller,
+        auto_join=config.is_controller and config["controller.quorum.auto.join.enable"],
     )

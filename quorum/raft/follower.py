@@ -133,15 +133,17 @@ def on_update_voter_response(
 
 
 def _update_voter(core: Core, state: Follower) -> None:
-    """The set has this voter at other addresses than it has."""
-    mine = core.mine
-    if mine is None or not core.is_voter or core.now_ms < state.update_ms:
+    """The set has this voter at other addresses than it has, or does not have it and should."""
+    mine, quorum = core.mine, core.history.latest
+    if mine is None or quorum.kraft_version == 0 or core.now_ms < state.update_ms:
         return
     state.update_ms = core.now_ms + core.settings.fetch_timeout_ms
-    known = next((each for each in core.history.latest.voters if key_of(each) == core.me), mine)
-    if known != mine:
+    caught_up = core.high_watermark == core.log.end_offset
+    join = not core.is_voter and core.settings.auto_join and caught_up
+    known = next((each for each in quorum.voters if key_of(each) == core.me), mine)
+    if join or known != mine:
         request = UpdateVoterRequest(
-            cluster_id=core.cluster_id, replica=core.me, epoch=core.epoch, voter=mine
+            cluster_id=core.cluster_id, replica=core.me, epoch=core.epoch, voter=mine, join=join
         )
         core.send(state.leader_id, request)
 

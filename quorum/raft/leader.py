@@ -119,8 +119,7 @@ def _answer_change(core: Core, state: Leader) -> None:
     if change is None or change.offset is None or change.offset >= core.high_watermark:
         return
     state.change = None
-    if change.token is not None:
-        core.emit(effects.VotersAnswer(change.token, ErrorCode.NONE, ""))
+    core.emit(effects.VotersAnswer(change.token, ErrorCode.NONE, ""))
 
 
 def resign(core: Core, state: Leader) -> None:

@@ -123,6 +123,7 @@ class UpdateVoterRequest:
     replica: ReplicaKey
     epoch: int
     voter: Voter
+    join: bool = False  # it is no voter yet and wants to be one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ def release(core: Core, old: State) -> None:
     if isinstance(old, Leader):
         for progress in (*old.voters.values(), *old.observers.values()):
             answer_parked(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if old.change is not None and old.change.token is not None:
+        if old.change is not None:
             lost = "leadership was lost before the change was committed: look before trying again"
             core.emit(effects.VotersAnswer(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost))
 

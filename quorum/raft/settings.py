@@ -21,6 +21,8 @@ class RaftSettings:
     may_become_voter: bool = False
     """A controller: it flushes before it fetches also while it is an observer, for its fetch may
     be counted as a voter's by the time that it arrives."""
+    auto_join: bool = False
+    """A controller that is not among the voters asks to become one once it has caught up."""
     hints: bool = True
     """Closed links and refused connections start elections before timeouts do."""
     await_commit: bool = False

@@ -116,7 +116,7 @@ class VoterChange:
     """The one change of the voters that is under way: first the voter is met, then its record is
     at `offset`."""
 
-    token: int | None  # who asked; None for what nobody waits for
+    token: int  # who asked
     voter: Voter | None
     offset: int | None = None
 

@@ -23,6 +23,8 @@ from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
+NOBODY = -1
+"""The token of a change that no administrator waits for."""
 KRAFT_VERSIONS = (0, 1)
 
 
@@ -88,23 +90,39 @@ def remove(core: Core, token: int, voter: ReplicaKey) -> None:
 
 
 def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None:
-    """A voter is at other addresses than the set says, or supports other versions."""
+    """A voter is at other addresses than the set says, or supports other versions; or a controller
+    that has caught up wants to join (controller.quorum.auto.join.enable)."""
     error = leader_refusal(core, request)
+    if error == ErrorCode.NONE and key_of(request.voter) != request.replica:
+        error = ErrorCode.INVALID_REQUEST
     if error == ErrorCode.NONE:
-        state = _leader(core)
-        voters = core.history.latest.voters
-        updated = [
-            request.voter if key_of(each) == key_of(request.voter) else each for each in voters
-        ]
         try:
-            _require_ready(core, state)
-            if all(key_of(each) != request.replica for each in voters):
-                raise Refused(ErrorCode.VOTER_NOT_FOUND, f"{request.replica} is not a voter")
-            if tuple(updated) != voters:
-                _change(core, state, None, updated)
+            (_join if request.join else _update)(core, request.voter)
         except Refused as refused:
             error = refused.error
     core.reply(token, UpdateVoterResponse(error=error, epoch=core.epoch, leader_id=core.leader_id))
+
+
+def _update(core: Core, voter: Voter) -> None:
+    state = _leader(core)
+    _require_ready(core, state)
+    voters = core.history.latest.voters
+    if all(key_of(each) != key_of(voter) for each in voters):
+        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"{key_of(voter)} is not a voter")
+    updated = [voter if key_of(each) == key_of(voter) else each for each in voters]
+    if tuple(updated) != voters:
+        _change(core, state, NOBODY, updated)
+
+
+def _join(core: Core, voter: Voter) -> None:
+    """Its old self, with a directory that is gone, leaves first; it asks again."""
+    old = next(
+        (each for each in core.history.latest.voters if each.voter_id == voter.voter_id), None
+    )
+    if old is None:
+        add(core, NOBODY, voter)
+    elif key_of(old) != key_of(voter):
+        remove(core, NOBODY, key_of(old))
 
 
 def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> None:
@@ -172,14 +190,12 @@ def _require_new(core: Core, voter: Voter) -> None:
         raise Refused(ErrorCode.DUPLICATE_VOTER, f"{voter.voter_id} is the id of a voter already")
 
 
-def _change(core: Core, state: Leader, token: int | None, voters: list[Voter]) -> None:
+def _change(core: Core, state: Leader, token: int, voters: list[Voter]) -> None:
     record = VotersRecord(version=0, voters=tuple(sorted(voters, key=lambda each: each.voter_id)))
     _append(core, state, token, (record,))
 
 
-def _append(
-    core: Core, state: Leader, token: int | None, records: tuple[ControlRecord, ...]
-) -> None:
+def _append(core: Core, state: Leader, token: int, records: tuple[ControlRecord, ...]) -> None:
     append_control(core, state, records)
     state.change = VoterChange(token, None, core.log.end_offset - 1)
 

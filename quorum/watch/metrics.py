@@ -86,8 +86,8 @@ class NodeMetrics:
         observer = raft.role in (Role.FOLLOWER, Role.UNATTACHED) and not core.config.is_controller
         state = "observer" if observer else raft.role.value
         unknown = sum(
-            core.links.channel(voter.id) is None and voter.id != core.me.id
-            for voter in core.config.voters
+            core.links.channel(voter.voter_id) is None and voter.voter_id != core.me.id
+            for voter in core.voters
         )
         yield gauges(
             "kafka_server_raftmetrics_current_state",

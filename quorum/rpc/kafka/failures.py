@@ -12,6 +12,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     cluster,
     configs,
     elect_leaders,
+    raft_voters,
     reassignments,
     topics,
     unregister_broker,
@@ -120,6 +121,14 @@ def _list_reassignments(request: Message, error: ErrorCode, text: str) -> Messag
     )
 
 
+def _add_raft_voter(request: Message, error: ErrorCode, text: str) -> Message:
+    return raft_voters.AddRaftVoterResponse(error_code=error, error_message=text)
+
+
+def _remove_raft_voter(request: Message, error: ErrorCode, text: str) -> Message:
+    return raft_voters.RemoveRaftVoterResponse(error_code=error, error_message=text)
+
+
 def _unregister_broker(request: Message, error: ErrorCode, text: str) -> Message:
     return unregister_broker.UnregisterBrokerResponse(error_code=error, error_message=text)
 
@@ -139,5 +148,7 @@ FAILURES: dict[int, Failure] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
     ApiKey.UNREGISTER_BROKER: _unregister_broker,
+    ApiKey.ADD_RAFT_VOTER: _add_raft_voter,
+    ApiKey.REMOVE_RAFT_VOTER: _remove_raft_voter,
     ApiKey.UPDATE_FEATURES: _update_features,
 }

@@ -14,6 +14,7 @@ from quorate.config.topic_keys import TOPIC_KEYS
 
 HERE = Path(__file__).parent
 OURS = "quorate."
+SINCE_4_2 = {"controller.quorum.auto.join.enable"}
 # Kafka declares these as text and splits it later; an absent list is null here.
 SPLIT_LATER = {"log.dirs", "controller.listener.names"}
 REMOTE_STORAGE = ("remote.", "local.")
@@ -27,7 +28,11 @@ def kafka_table(name: str) -> dict[str, tuple[str, str, str]]:
 KAFKA_NODE = kafka_table("kafka_4_1_1_node_keys.tsv")
 KAFKA_TOPIC = kafka_table("kafka_4_1_1_topic_keys.tsv")
 OUR_KEYS = [
-    *((key, KAFKA_NODE) for name, key in NODE_KEYS.items() if not name.startswith(OURS)),
+    *(
+        (key, KAFKA_NODE)
+        for name, key in NODE_KEYS.items()
+        if not name.startswith(OURS) and name not in SINCE_4_2
+    ),
     *((key, KAFKA_TOPIC) for key in TOPIC_KEYS.values()),
 ]
 
