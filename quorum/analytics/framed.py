@@ -17,6 +17,7 @@ from quorate.quorum.log.batch import (
     CONTROL,
     HEADER_BYTES,
     LOG_APPEND_TIME,
+    PREFIX_BYTES,
     BatchHeader,
     records_of,
 )
@@ -74,13 +75,12 @@ class Framing:
         self._batches: list[tuple[int, int, int, int, int]] = []
         self._special: dict[int, tuple[Record, bool]] = {}
 
-    @property
-    def count(self) -> int:
+    def __len__(self) -> int:
         return len(self._starts)
 
     def add(self, header: BatchHeader, buffer: bytes, position: int) -> None:
         self._buffer = buffer
-        first, end = len(self._starts), position + header.size_bytes
+        first, end = len(self._starts), position + PREFIX_BYTES + header.length
         if header.attributes & SPECIAL:
             self._add_special(header, first, position)
         elif self._follow(position + HEADER_BYTES, header.record_count) != end:

@@ -63,10 +63,10 @@ def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.Re
     framing = Framing()
     for header, buffer, position in read_batches(piece):
         framing.add(header, buffer, position)
-        if framing.count >= ROWS_PER_BATCH:
+        if len(framing) >= ROWS_PER_BATCH:
             yield from _made(framing.take(), piece, request)
             framing = Framing()
-    if framing.count:
+    if len(framing):
         yield from _made(framing.take(), piece, request)
 
 

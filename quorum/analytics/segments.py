@@ -31,7 +31,13 @@ from quorate.quorum.analytics.first_pass import (
     undone,
 )
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
+from quorate.quorum.log.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+)
 from quorate.quorum.log.errors import CorruptBatch
 
 PARTITION_DIR = f"{METADATA_TOPIC}-0"
@@ -161,9 +167,9 @@ def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
                 return
             if position >= piece.end:
                 return
-            if header.last_offset >= piece.first_offset:
+            if header.base_offset + header.last_offset_delta >= piece.first_offset:
                 yield header, window.data, position - piece.start
-            position += header.size_bytes
+            position += PREFIX_BYTES + header.length
 
 
 class _Window:
@@ -178,20 +184,23 @@ class _Window:
 
     def batch_at(self, position: int) -> BatchHeader | None:
         """None when no whole batch with a right checksum begins there."""
-        start = self._piece.start
-        self._reach(position + HEADER_BYTES)
+        first = position - self._piece.start
+        if first + HEADER_BYTES > len(self.data):
+            self._reach(position + HEADER_BYTES)
         try:
-            header = read_header(self.data, position - start)
+            header = read_header(self.data, first)
         except CorruptBatch:
             return None
         if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
             return None
-        if position + header.size_bytes > self._piece.size_bytes:
+        size_bytes = header.size_bytes
+        if position + size_bytes > self._piece.size_bytes:
             return None
-        self._reach(position + header.size_bytes)
-        if position - start + header.size_bytes > len(self.data):
-            return None
-        return header if checksum_is_valid(self.data, position - start, header) else None
+        if first + size_bytes > len(self.data):
+            self._reach(position + size_bytes)
+            if first + size_bytes > len(self.data):
+                return None
+        return header if checksum_is_valid(self.data, first, header) else None
 
     def next_batch(self, position: int, end: int) -> int | None:
         """Where the first batch at or after `position` and before `end` begins."""
