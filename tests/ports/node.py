@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from quorate.quorum.ids import Uuid
@@ -47,9 +47,9 @@ class Raw:
 
 
 class Node:
-    def __init__(self, loop: SimLoop) -> None:
+    def __init__(self, loop: SimLoop, overrides: Mapping[str, str]) -> None:
         self.loop = loop
-        shape = Shape(controllers=1, brokers=1, overrides=OVERRIDES)
+        shape = Shape(controllers=1, brokers=1, overrides={**OVERRIDES, **overrides})
         self.cluster = Cluster(loop, "ports", shape)
         self._host = self.cluster.network.boot("client")
         self._transport = SimTransport(self.cluster.network, self._host)
@@ -85,14 +85,18 @@ class Node:
         task.result()
         return made[0]
 
+    def send(self, raw: Raw, request: Message, version: int, correlation_id: int) -> None:
+        api = APIS[request.API_KEY]
+        head = headers.request_header(
+            api.key, version, correlation_id, "test", api.request_header_version(version)
+        )
+        raw.link.send(head, encode(request, version))
+
     def ask(self, raw: Raw, request: Message, version: int) -> Message:
         """Its answer, on an open connection."""
         api = APIS[request.API_KEY]
-        head = headers.request_header(
-            api.key, version, 7, "test", api.request_header_version(version)
-        )
         raw.frames.clear()
-        raw.link.send(head, encode(request, version))
+        self.send(raw, request, version, 7)
         self.until(lambda: raw.frames or raw.closed)
         assert not raw.closed, f"{api.name} v{version} was not answered"
         (frame,) = raw.frames
@@ -126,11 +130,12 @@ class Node:
 
 
 @contextmanager
-def running() -> Iterator[Node]:
+def running(**overrides: str) -> Iterator[Node]:
+    """`overrides` are properties, with `_` for `.`."""
     loop = SimLoop()
     asyncio.set_event_loop(loop)
     try:
-        node = Node(loop)
+        node = Node(loop, {name.replace("_", "."): text for name, text in overrides.items()})
         yield node
         node.cluster.close()
     finally:
