@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -70,6 +71,7 @@ def test_a_broker_dies_and_comes_back_when_the_quorum_is_gone(
     client = producer(own_cluster.bootstrap, acks="all")
     client.produce(topic, b"value")
     assert client.flush(20) == 0
+    wait_for(lambda: len(targets(own_cluster, "broker")) == 3, "a standby knows all brokers")
     brokers = targets(own_cluster, "broker")
     all_is_well(own_cluster)
     victim, other, _ = sorted(brokers)
@@ -96,12 +98,17 @@ def test_a_broker_dies_and_comes_back_when_the_quorum_is_gone(
             own_cluster.kill(node["id"])
 
 
+def is_ready(address: tuple[str, int]) -> bool:
+    status, body = get(address, "/readyz")
+    assert (status == 200) == json.loads(body)["ready"]
+    return status == 200
+
+
 def all_is_well(cluster: ProcessCluster) -> None:
     controllers, brokers = targets(cluster, "controller"), targets(cluster, "broker")
     assert (len(controllers), len(brokers)) == (3, 3)
     for address in (*controllers.values(), *brokers.values()):
-        status, body = get(address, "/readyz")
-        assert (status, json.loads(body)["reasons"]) == (200, [])
+        wait_for(partial(is_ready, address), f"{address} is ready")
     active = "kafka_controller_kafkacontroller_activecontrollercount"
     assert sorted(metrics(each)[active] for each in controllers.values()) == [0, 0, 1]
     appended = "kafka_server_brokertopicmetrics_messagesin_total"
