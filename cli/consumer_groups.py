@@ -1,4 +1,5 @@
-"""`quorate consumer-groups`: list, describe and delete consumer groups, and reset their offsets."""
+"""`quorate consumer-groups`: list, describe and delete consumer groups, reset and delete their
+offsets (group_resets.py)."""
 
 from __future__ import annotations
 
@@ -9,23 +10,25 @@ from typing import Any
 import click
 
 from quorate.cli.client.admin import Admin
-from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.errors import Refused
+from quorate.cli.group_resets import reset
 from quorate.cli.group_view import (
+    WHOLE_TOPIC,
+    deletion_lines,
     listing_lines,
     member_lines,
     offset_lines,
     offset_rows,
-    reset_lines,
     state_lines,
 )
+from quorate.cli.log_ends import LogEnds, parts_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
 
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
-ACTIONS = ("list_", "describe", "delete", "reset_offsets")
+ACTIONS = ("list_", "describe", "delete", "reset_offsets", "delete_offsets")
 
 
 @click.command("consumer-groups")
@@ -35,19 +38,24 @@ ACTIONS = ("list_", "describe", "delete", "reset_offsets")
 @click.option("--describe", is_flag=True, help="Offsets, members or state of groups.")
 @click.option("--delete", is_flag=True, help="Delete groups that have no members.")
 @click.option("--reset-offsets", is_flag=True, help="Move a group without members elsewhere.")
+@click.option("--delete-offsets", is_flag=True, help="Forget what a group committed of topics.")
 @click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
 @click.option("--all-groups", is_flag=True, help="All of them.")
 @click.option("--offsets", is_flag=True, help="With --describe (the default).")
 @click.option("--members", is_flag=True, help="With --describe.")
 @click.option("--state", is_flag=True, help="With --describe or --list.")
 @click.option("--verbose", is_flag=True, help="With --members: what they are assigned.")
-@click.option("--topic", "topics", multiple=True, help="TOPIC or TOPIC:0,1 to reset.")
+@click.option("--topic", "topics", multiple=True, help="TOPIC or TOPIC:0,1.")
 @click.option("--all-topics", is_flag=True, help="Reset all that the group committed.")
 @click.option("--to-earliest", is_flag=True)
 @click.option("--to-latest", is_flag=True)
 @click.option("--to-current", is_flag=True)
 @click.option("--to-offset", type=click.IntRange(min=0))
 @click.option("--shift-by", type=int, help="Forward, or back if negative.")
+@click.option("--to-datetime", metavar="YYYY-MM-DDTHH:MM:SS.sss", help="UTC unless it says else.")
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="So long before now.")
+@click.option("--from-file", type=click.Path(), help="CSV as --export writes it.")
+@click.option("--export", is_flag=True, help="As CSV, for --from-file.")
 @click.option("--execute", is_flag=True, help="Do it.")
 @click.option("--dry-run", is_flag=True, help="Only show it (the default).")
 def consumer_groups(
@@ -60,7 +68,8 @@ def consumer_groups(
     chosen = [name for name in ACTIONS if options[name]]
     if len(chosen) != 1:
         raise click.UsageError(
-            "Command must include exactly one action: --list, --describe, --delete, --reset-offsets"
+            "Command must include exactly one action: --list, --describe, --delete, "
+            "--reset-offsets, --delete-offsets"
         )
     (action,) = chosen
     if action != "list_" and not options["groups"] and not options["all_groups"]:
@@ -88,7 +97,7 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
 
 
 def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
-    ends = Ends(admin)
+    ends = LogEnds(admin)
     as_json = []
     missing = []
     for name in sorted(names):
@@ -104,7 +113,7 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
             as_json.append({**state, "offsets": [each.as_json() for each in rows]})
             continue
         warn(described)
-        if options["members"] and described.members:
+        if options["members"]:
             echo(member_lines(described, verbose=options["verbose"]))
         elif options["state"]:
             echo(state_lines(described, groups.coordinator(name)))
@@ -138,108 +147,21 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
     raise Refused("\n".join(["Deletion of some consumer groups failed:", *lines]))
 
 
-def reset(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
-    wanted = target_of(options)
-    if not options["topics"] and not options["all_topics"]:
-        raise click.UsageError("--reset-offsets takes --topic or --all-topics")
-    if not (options["execute"] or options["dry_run"]):
-        click.echo(
-            "WARN: No action will be performed as the --execute option is missing.", err=True
-        )
-    for name in names:
-        state = groups.describe(name).group_state
-        if state not in (EMPTY, DEAD):
-            raise Refused(
-                f"Assignments can only be reset if the group '{name}' is inactive, "
-                f"but the current state is {state}."
-            )
-        committed = groups.offsets(name)
-        ends = Ends(admin)
-        places = committed if options["all_topics"] else places_of(options["topics"], ends)
-        planned = {each: wanted(each, committed.get(each), ends) for each in places}
-        if options["execute"] and not options["dry_run"]:
-            groups.commit(name, planned)
-        echo(reset_lines(name, planned))
-
-
-Target = Callable[[Place, int | None, "Ends"], int]
-
-
-def target_of(options: dict[str, Any]) -> Target:
-    """The one scenario that was chosen; what lies beyond an end of the log becomes that end."""
-
-    def current(place: Place, committed: int | None, ends: Ends) -> int:
-        return ends(place) if committed is None else committed
-
-    def shifted(place: Place, committed: int | None, ends: Ends) -> int:
-        if committed is None:
-            raise Refused(f"Cannot shift offset for partition {shown(place)}: none is committed")
-        return within(place, committed + options["shift_by"], ends)
-
-    scenarios: dict[str, Target] = {
-        "to_earliest": lambda place, committed, ends: ends.earliest(place),
-        "to_latest": lambda place, committed, ends: ends(place),
-        "to_current": current,
-        "to_offset": lambda place, committed, ends: within(place, options["to_offset"], ends),
-        "shift_by": shifted,
-    }
-    chosen = [name for name in scenarios if options[name] not in (None, False)]
-    if len(chosen) != 1:
-        listed = ", ".join(f"--{name.replace('_', '-')}" for name in scenarios)
-        raise click.UsageError(f"--reset-offsets takes exactly one of {listed}")
-    return scenarios[chosen[0]]
-
-
-def within(place: Place, offset: int, ends: Ends) -> int:
-    low, high = ends.earliest(place), ends(place)
-    allowed = min(max(offset, low), high)
-    if allowed != offset:
-        side = "lower than earliest" if offset < low else "higher than latest"
-        text = f"New offset ({offset}) is {side} offset for topic partition {shown(place)}."
-        click.echo(f"WARN {text} Value will be set to {allowed}", err=True)
-    return allowed
-
-
-class Ends:
-    """Where partitions start and end; topics are looked up once."""
-
-    def __init__(self, admin: Admin) -> None:
-        self._admin = admin
-        self._topics: dict[str, Consumer] = {}
-
-    def __call__(self, place: Place) -> int:
-        return self._topic(place[0]).offset_of(place[1], LATEST)
-
-    def earliest(self, place: Place) -> int:
-        return self._topic(place[0]).offset_of(place[1], EARLIEST)
-
-    def partitions(self, topic: str) -> list[int]:
-        return self._topic(topic).numbers
-
-    def _topic(self, name: str) -> Consumer:
-        if name not in self._topics:
-            self._topics[name] = Consumer(self._admin, name)
-        return self._topics[name]
-
-
-def places_of(topics: Iterable[str], ends: Ends) -> list[Place]:
-    places = []
-    for text in topics:
-        name, colon, listed = text.partition(":")
-        known = ends.partitions(name)
-        try:
-            wanted = [int(each) for each in listed.split(",")] if colon else known
-        except ValueError:
-            raise click.UsageError(f"--topic: value {text!r} must be TOPIC or TOPIC:0,1") from None
-        for each in wanted:
-            if each not in known:
-                raise Refused(f"{ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name}: {name}-{each}")
-            places.append((name, each))
-    return places
-
-
-def shown(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"
+def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
+    if not options["topics"] or len(names) != 1:
+        raise click.UsageError("--delete-offsets takes one --group and at least one --topic")
+    (name,) = names
+    ends = LogEnds(admin)
+    results: dict[Place, ErrorCode] = {}
+    for topic, listed in map(parts_of, options["topics"]):
+        if topic in ends.topics():
+            wanted = ends.partitions(topic) if listed is None else listed
+            results.update(groups.delete_offsets(name, topic, wanted))
+        else:
+            results[topic, WHOLE_TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    echo(deletion_lines(name, results))
+    if any(results.values()):
+        raise Refused("Some offsets were not deleted.")
 
 
 def echo(lines: Iterable[str]) -> None:
@@ -252,4 +174,5 @@ DO: dict[str, Callable[[Admin, Groups, list[str], dict[str, Any]], None]] = {
     "describe": describe,
     "delete": delete,
     "reset_offsets": reset,
+    "delete_offsets": delete_offsets,
 }

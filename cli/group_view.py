@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quorate.cli.client.groups import Place, assigned
+from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedGroup
 
 MISSING = "-"
+WHOLE_TOPIC = -1
+"""In place of a partition that could not be looked up."""
 MIN_WIDTH = 15
 OFFSET_HEAD = (
     "GROUP",
@@ -128,7 +131,7 @@ def member_lines(described: DescribedGroup, *, verbose: bool) -> list[str]:
         head += VERBOSE_HEAD
         for index, values in enumerate(table):
             values += [MISSING, shown_places(places[index]), MISSING, MISSING]
-        longest = max(len(each[-3]) for each in table)
+        longest = max((len(each[-3]) for each in table), default=0)
         widths += [MIN_WIDTH, max(20, longest), MIN_WIDTH, 20]
     tail = [] if verbose else [""]  # Kafka pads the last column, and adds a space before none
     return ["", *(aligned([*each, *tail], widths) for each in (head, *table))]
@@ -166,6 +169,25 @@ def reset_lines(group: str, planned: dict[Place, int]) -> list[str]:
     widths = [30, 30, 10, 15]
     rows = [(group, topic, str(p), str(offset)) for (topic, p), offset in sorted(planned.items())]
     return ["", *(aligned([*each, ""], widths).removesuffix(" ") for each in (RESET_HEAD, *rows))]
+
+
+def deletion_lines(group: str, results: Mapping[Place, ErrorCode]) -> list[str]:
+    failed = any(results.values())
+    head = (
+        f"Request succeeded for deleting offsets with topic-level errors from group {group}."
+        if failed
+        else f"Request succeeded for deleting offsets from group {group}."
+    )
+    rows = [("TOPIC", "PARTITION", "STATUS")]
+    for (topic, number), error in sorted(results.items()):
+        status = f"Error: {error.name}: {error.message}" if error else "Successful"
+        rows.append((topic, MISSING if number == WHOLE_TOPIC else str(number), status))
+    return [
+        "",
+        head,
+        "",
+        *(f"{topic:<30} {number:<15} {status:<15}" for topic, number, status in rows),
+    ]
 
 
 def aligned(values: Sequence[str], widths: Sequence[int]) -> str:

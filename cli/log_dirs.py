@@ -40,7 +40,7 @@ def log_dirs(
         missing = [each for each in asked if each not in live]
         if missing:
             raise Refused(
-                f"ERROR: The given brokers do not exist from --broker-list: {commas(missing)}. "
+                f"The given brokers do not exist from --broker-list: {commas(missing)}. "
                 f"Current existent brokers: {commas(live)}"
             )
         click.echo("Querying brokers for log directories information")

@@ -4,6 +4,7 @@ file and the line, or the entry."""
 from __future__ import annotations
 
 import json
+import json.scanner
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,37 +21,61 @@ def text_of(partition: TopicPartition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-def read_json(path: str) -> dict[str, Any]:
+class Located(dict[str, Any]):
+    """An object of a JSON file, and the line where it begins."""
+
+    line = 0
+
+
+class LocatingDecoder(json.JSONDecoder):
+    """Its objects know their lines, for messages about what is in them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parse_object = self._located
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _located(start: tuple[str, int], *options: Any) -> tuple[Located, int]:
+        value, end = json.decoder.JSONObject(start, *options)  # type: ignore[attr-defined]
+        located = Located(value)
+        located.line = start[0].count("\n", 0, start[1]) + 1
+        return located, end
+
+
+def read_json(path: str) -> Located:
     try:
-        value = json.loads(Path(path).read_text())
+        value = json.loads(Path(path).read_text(), cls=LocatingDecoder)
     except json.JSONDecodeError as error:
         raise Refused(f"{path}:{error.lineno}: {error.msg}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: {error}") from None
-    if not isinstance(value, dict):
+    if not isinstance(value, Located):
         raise Refused(f"{path}: the value must be an object")
     version = value.get("version", VERSION)
     if version != VERSION:
-        raise Refused(f"{path}: Not supported version field value {version}")
+        raise Refused(f"{path}:{value.line}: Not supported version field value {version}")
     return value
 
 
-def entries(path: str, name: str, fields: dict[str, type]) -> list[dict[str, Any]]:
+def entries(path: str, name: str, fields: dict[str, type]) -> list[Located]:
     """The objects of the list `name`, each with `fields` of those types at least."""
     found = read_json(path).get(name)
     if not isinstance(found, list):
         raise Refused(f"{path}: {name!r} must be a list")
     for number, entry in enumerate(found):
-        if not isinstance(entry, dict):
+        if not isinstance(entry, Located):
             raise Refused(f"{path}: {name}[{number}] must be an object")
         for field, kind in fields.items():
             value = entry.get(field)
             if not isinstance(value, kind) or isinstance(value, bool):
-                raise Refused(f"{path}: {name}[{number}].{field} must be {KINDS[kind]}")
+                raise Refused(
+                    f"{path}:{entry.line}: {name}[{number}].{field} must be {KINDS[kind]}"
+                )
     return found
 
 
-def read_partitions(path: str) -> list[tuple[TopicPartition, dict[str, Any]]]:
+def read_partitions(path: str) -> list[tuple[TopicPartition, Located]]:
     found = entries(path, "partitions", {"topic": str, "partition": int})
     return [((entry["topic"], entry["partition"]), entry) for entry in found]
 
@@ -83,10 +108,10 @@ def read_assignment(path: str) -> Assignment:
     return {key: tuple(entry["replicas"]) for key, entry in zip(keys, found, strict=True)}
 
 
-def check_replicas(path: str, key: TopicPartition, entry: dict[str, Any]) -> None:
+def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
     replicas = entry["replicas"]
     if not all(isinstance(each, int) for each in replicas):
-        raise Refused(f"{path}: replicas of {text_of(key)} must be integers")
+        raise Refused(f"{path}:{entry.line}: replicas of {text_of(key)} must be integers")
     if not replicas:
         raise Refused("Partition replica list cannot be empty")
     twice = sorted({each for each in replicas if replicas.count(each) > 1})

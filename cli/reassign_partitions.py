@@ -38,6 +38,8 @@ class Arguments:
     replication_factor: int | None
     additional: bool
     disable_rack_aware: bool
+    throttle: int | None
+    replica_alter_log_dirs_throttle: int | None
     preserve_throttles: bool
     output: str
 
@@ -71,6 +73,8 @@ class Failed(Refused):
 )
 @click.option("--additional", is_flag=True, help="Although another reassignment runs.")
 @click.option("--disable-rack-aware", is_flag=True, help="Do not look at racks.")
+@click.option("--throttle", type=int, hidden=True)
+@click.option("--replica-alter-log-dirs-throttle", type=int, hidden=True)
 @click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
 @format_option
 def reassign_partitions(
@@ -111,6 +115,11 @@ def reassign_partitions(
 
 
 def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
+    if arguments.throttle is not None or arguments.replica_alter_log_dirs_throttle is not None:
+        raise click.UsageError(
+            "--throttle and --replica-alter-log-dirs-throttle: replication is not throttled here; "
+            "leave them out"
+        )
     if controllers and action not in ("list", "cancel"):
         raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')
     if arguments.plans:

@@ -3,6 +3,7 @@ DescribeProducers (61). And DescribeClientQuotas (48), whose answer is that ther
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,8 +82,11 @@ class LogsHandler:
                     is_future_key=False,
                 )
             )
+        total_bytes, usable_bytes = space(self.log_dir)
         directory = DescribeLogDirsResult(
             log_dir=self.log_dir,
+            total_bytes=total_bytes,
+            usable_bytes=usable_bytes,
             topics=tuple(
                 DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
                 for name, partitions in topics.items()
@@ -133,6 +137,15 @@ class LogsHandler:
                 for producer_id, producer in hosted.partition.producers.producers.items()
             ),
         )
+
+
+def space(log_dir: str) -> tuple[int, int]:
+    """Total and usable bytes of the volume (KIP-827); -1 when nobody can say."""
+    try:
+        usage = shutil.disk_usage(log_dir)
+    except OSError:
+        return -1, -1
+    return usage.total, usage.free
 
 
 def deletion_response(

@@ -146,6 +146,31 @@ class Groups:
         )
         return ErrorCode.of(answer.results[0].error_code)
 
+    def delete_offsets(
+        self, group: str, topic: str, partitions: Iterable[int]
+    ) -> dict[Place, ErrorCode]:
+        request = group_offsets.OffsetDeleteRequest(
+            group_id=group,
+            topics=(
+                group_offsets.OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=tuple(
+                        group_offsets.OffsetDeleteRequestPartition(partition_index=each)
+                        for each in partitions
+                    ),
+                ),
+            ),
+        )
+        answer = self.ask(
+            group, request, group_offsets.OffsetDeleteResponse, lambda answer: [answer.error_code]
+        )
+        check(answer.error_code, None, f"group {group}")
+        return {
+            (found.name, each.partition_index): ErrorCode.of(each.error_code)
+            for found in answer.topics
+            for each in found.partitions
+        }
+
     def ask(
         self,
         group: str,

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 
 from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
-from quorate.cli.errors import NotReachable
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
@@ -44,7 +43,7 @@ class Partitions:
                 check(topic.error_code, None, f"topic {self.topic}")
                 break
             if time.monotonic() > deadline:
-                raise NotReachable(f"topic {self.topic}: {ErrorCode.of(topic.error_code).name}")
+                check(topic.error_code, None, f"topic {self.topic}")
             time.sleep(RETRY_DELAY_S)
         self.topic_id = topic.topic_id
         self._leaders = {each.partition_index: each.leader_id for each in topic.partitions}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.logs import LogsHandler
+from quorate.broker.kafka.logs import LogsHandler, space
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
@@ -165,6 +166,12 @@ def test_log_directories(cluster: Cluster) -> None:
             sizes = [each.partition_size for each in directory.topics[0].partitions]
             assert sizes[0] == cluster.hosted(1, topic).log.size_bytes > 0 == sizes[1]
     assert found == [[0, 1], [1], []]
+
+
+def test_the_space_of_a_volume(tmp_path: Path) -> None:
+    total_bytes, usable_bytes = space(str(tmp_path))
+    assert total_bytes >= usable_bytes > 0
+    assert space(str(tmp_path / "absent")) == (-1, -1)
 
 
 def test_producers(cluster: Cluster) -> None:

@@ -1,0 +1,60 @@
+"""Where partitions start, end, or were at a time; topics are looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
+from quorate.cli.client.groups import Place
+from quorate.cli.errors import Refused
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+
+
+class LogEnds:
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._known: dict[str, Consumer] = {}
+
+    def __call__(self, place: Place) -> int:
+        return self.at(place, LATEST)
+
+    def earliest(self, place: Place) -> int:
+        return self.at(place, EARLIEST)
+
+    def at(self, place: Place, time_ms: int) -> int:
+        """The first offset of that time or later; -1 when there is none."""
+        return self._topic(place[0]).offset_of(place[1], time_ms)
+
+    def topics(self) -> frozenset[str]:
+        return frozenset(each.name or "" for each in self._admin.metadata(None).topics)
+
+    def partitions(self, topic: str) -> list[int]:
+        return self._topic(topic).numbers
+
+    def _topic(self, name: str) -> Consumer:
+        if name not in self._known:
+            self._known[name] = Consumer(self._admin, name)
+        return self._known[name]
+
+
+def places_of(topics: Iterable[str], ends: LogEnds) -> list[Place]:
+    places = []
+    for name, listed in map(parts_of, topics):
+        known = ends.partitions(name)
+        for each in known if listed is None else listed:
+            if each not in known:
+                raise Refused(f"{ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name}: {name}-{each}")
+            places.append((name, each))
+    return places
+
+
+def parts_of(text: str) -> tuple[str, list[int] | None]:
+    """TOPIC, or TOPIC:0,1."""
+    name, colon, listed = text.partition(":")
+    try:
+        return name, [int(each) for each in listed.split(",")] if colon else None
+    except ValueError:
+        raise click.UsageError(f"--topic: value {text!r} must be TOPIC or TOPIC:0,1") from None
