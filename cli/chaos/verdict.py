@@ -169,6 +169,9 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     yield Check("taken back", not evidence.taken_back, text)
     different = ", ".join(map(str, evidence.different_replicas))
     text = f"replicas differ: partitions {different}" if different else "all replicas are equal"
+    gone = [each for each in evidence.pinned if each.diverged]
+    for each in () if different else gone:
+        text += f"; broker {each.node} truncated {each.diverged:,} records that only it had"
     yield Check("replicas", not different, text)
     text = "; ".join(evidence.failures[:3]) or "producers met passing errors only"
     yield Check("producers", not evidence.failures, text)

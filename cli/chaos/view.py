@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -52,7 +53,8 @@ class View:
         more = ", ..." if len(waiting) > MAX_WAITING_SHOWN else ""
         wait = f"; waiting: partitions {shown}{more}" if waiting else ""
         text = f"{ms / 1000:8.1f} s  {ledger.confirmed:,} acknowledged, {rate:,.0f}/s{wait}"
-        print(f"{CLEAR_LINE}{text}", end="", file=self.terminal, flush=True)
+        width = shutil.get_terminal_size().columns - 1
+        print(f"{CLEAR_LINE}{text[:width]}", end="", file=self.terminal, flush=True)
         self._redrawn = True
 
     def clear(self) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import json
 import random
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -86,3 +88,14 @@ async def test_a_wrong_line_changes_nothing(socket: Path, line: bytes, said: str
 async def test_a_line_without_end_is_not_kept(socket: Path) -> None:
     assert await asked(socket, b"x" * (2 * MAX_LINE_BYTES)) == [None]
     assert (await asked(socket, b"{}"))[0]["rules"]["paused"] is False
+
+
+def test_nodes_without_faults_import_nothing_of_it() -> None:
+    script = (
+        "import sys; from quorate.cli.node_process import preload; preload(); "
+        "print([name for name in sys.modules if name.startswith('quorate.quorum.faults')])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "[]\n"

@@ -66,6 +66,13 @@ def test_what_is_allowed(changed: dict[str, Any]) -> None:
     assert bad(**changed) == []
 
 
+def test_what_was_truncated_is_told() -> None:
+    zombie = pinned([])
+    zombie.diverged = 42
+    (told,) = [each for each in result(pinned=[zombie]).checks if each.name == "replicas"]
+    assert told.text == "all replicas are equal; broker 4 truncated 42 records that only it had"
+
+
 def test_json_has_what_scripts_ask_for() -> None:
     told = result().as_json()
     assert told["verdict"] == "good"
