@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from quorate.quorum.analytics.report import Summary
 
-__all__ = ["read_tables", "register", "report", "views"]
+__all__ = ["read_tables", "register", "views", "write_report"]
 
 
 def register(spark: SparkSession) -> None:
@@ -39,7 +39,7 @@ def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFra
     return make(spark, directory)
 
 
-def report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:
+def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:
     """What `quorate history report` does: the tables as Parquet and one self-contained page."""
     from quorate.quorum.analytics.report import report as run
 

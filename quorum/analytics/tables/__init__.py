@@ -54,11 +54,11 @@ TABLES: dict[str, Table] = {
 
 def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) -> DataFrame:
     """The rows of the data source that are the whole known history. `json` fills `record`."""
-    metadata_dir(str(directory))  # says what is wrong before Spark does
+    found = metadata_dir(str(directory)).absolute()  # Spark's workers may stand elsewhere
     spark.dataSource.register(MetadataLogSource)
     spark.conf.set(PUSHDOWN, "true")
     options = {"include": "base", "json": str(json).lower(), "pushdown": "true"}
-    return spark.read.format(NAME).options(**options).load(str(directory))
+    return spark.read.format(NAME).options(**options).load(str(found))
 
 
 def read_tables(

@@ -26,7 +26,7 @@ from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, logged
 from tests.unit.analytics.ruled import Ruled
-from tests.unit.metadata.kafka_dump import C1
+from tests.unit.metadata.kafka_dump import C1, FIXTURE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # pyspark's own
     pytest.mark.timeout(240),
 ]
+FIXTURES = FIXTURE.parent
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(
     max_examples=2,
@@ -82,6 +83,16 @@ def test_the_histories_contain_what_they_are_about() -> None:
         ),
         *(("configs", how) for how in ("changed", "unset", "removed", None)),
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka-4.1.1-voters", pytest.param("kafka-3.9.1-voters", marks=pytest.mark.long)]
+)
+def test_histories_of_kafka_with_voters_that_come_and_go(spark: SparkSession, name: str) -> None:
+    (segment,) = (FIXTURES / name).rglob("*.log")
+    tables = assert_as_the_oracle_says(spark, segment.parent, segment.read_bytes()).tables
+    assert [row["voters"] for row in tables["quorum"]] == [[1], [1, 2], [1], [1]]
+    assert {row["topic"] for row in tables["topics"]} == {"kept", "gone", "after"}
 
 
 def test_every_table_has_the_columns_that_its_document_names(spark: SparkSession) -> None:

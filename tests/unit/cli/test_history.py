@@ -18,7 +18,7 @@ from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from tests.unit.analytics.logs import START_MS, STEP_MS, batches, snapshot_of, write_segment
-from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, HISTORY
+from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, FIXTURE, HISTORY
 
 WHOLE = b"".join(batches())
 
@@ -55,8 +55,19 @@ def test_every_moment_is_what_replay_says(tmp_path: Path) -> None:
         assert seen.configs == expected.configs, offset
 
 
-def test_the_end_of_a_real_kafkas_history_is_what_its_clients_saw() -> None:
-    state = said("at", C1, "--offset", str(BEFORE_SHUTDOWN))
+VOTERS = (FIXTURE.parent / "kafka-4.1.1-voters", FIXTURE.parent / "kafka-3.9.1-voters")
+TOLD = [(C1, BEFORE_SHUTDOWN, HISTORY["final"], [1, 2, 3])] + [
+    (directory, told["offset"], told["final"], [1])
+    for directory in VOTERS
+    for told in [json.loads((directory / "history.json").read_text())]
+]
+
+
+@pytest.mark.parametrize(("log", "offset", "final", "voters"), TOLD)
+def test_the_end_of_a_real_kafkas_history_is_what_its_clients_saw(
+    log: Path, offset: int, final: dict[str, Any], voters: list[int]
+) -> None:
+    state = said("at", log, "--offset", str(offset))
     seen = {
         topic["name"]: [
             {name: partition[name] for name in ("partition", "leader", "isr", "replicas")}
@@ -64,8 +75,8 @@ def test_the_end_of_a_real_kafkas_history_is_what_its_clients_saw() -> None:
         ]
         for topic in state["topics"]
     }
-    assert seen == HISTORY["final"]
-    assert state["quorum"] == {"leader": 1, "epoch": 1, "voters": [1, 2, 3]}
+    assert seen == final
+    assert (state["quorum"]["leader"], state["quorum"]["voters"]) == (1, voters)
 
 
 def test_a_moment_in_text(tmp_path: Path) -> None:
