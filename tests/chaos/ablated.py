@@ -15,7 +15,8 @@ from quorate.cli.main import main
 from quorate.quorum.controller import broker_changes
 from quorate.quorum.controller.sessions import NEVER_MS, Sessions
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
-from quorate.quorum.raft import vote
+from quorate.quorum.raft import follower
+from quorate.quorum.raft.vote import campaign
 
 
 def fence_alone(context: Any, broker: Any, cause: Any) -> list[Any]:
@@ -27,10 +28,10 @@ def fence_alone(context: Any, broker: Any, cause: Any) -> list[Any]:
     ]
 
 
-def once(campaign: Callable[[Any], None]) -> Callable[[Any], None]:
+def once(begin: Callable[[Any], None]) -> Callable[[Any], None]:
     def first_only(core: Any) -> None:
         if core.election.epoch == 0:
-            campaign(core)
+            begin(core)
 
     return first_only
 
@@ -40,7 +41,7 @@ ABLATIONS: dict[str, Ablation] = {
     "fencing": (broker_changes, "fence", fence_alone),
     "session-expiry": (Sessions, "_first", lambda self: (NEVER_MS, -1)),
     "acks-all": (Leadership, "next_high_watermark", lambda self, high, end, now_ms: end),
-    "election": (vote, "campaign", once(vote.campaign)),
+    "election": (follower, "campaign", once(campaign)),
     "isr-expansion": (Leadership, "maybe_expand", lambda self, replica, high_watermark: None),
 }
 
