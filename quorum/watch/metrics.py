@@ -1,6 +1,6 @@
 """GET /metrics, and what every node tells of its copy of the metadata log.
 
-Families are rendered one at a time, the loop runs in between, and whoever asks again within
+Text is rendered some samples at a time, the loop runs in between, and whoever asks again within
 FRESH_MS gets the same text: many scrapers cost a node no more than one.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.quorum.node_core import NodeCore
 
 FRESH_MS = 500
+SAMPLES_AT_ONCE = 50
 Collector = Callable[[], Iterator[Metric]]
 
 # Kafka's words for our roles: a node that is no voter observes.
@@ -65,9 +66,19 @@ class Exposition:
         parts = []
         for collect in self._collectors:
             for family in collect():
-                parts.append(generate_latest(_One(family)))
-                await asyncio.sleep(0)
+                for text in rendered(family):
+                    parts.append(text)
+                    await asyncio.sleep(0)
         return b"".join(parts)
+
+
+def rendered(family: Metric) -> Iterator[bytes]:
+    """The text of a family in pieces: HELP and TYPE stand in the first."""
+    for start in range(0, max(1, len(family.samples)), SAMPLES_AT_ONCE):
+        piece = Metric(family.name, family.documentation, family.type, family.unit)
+        piece.samples = family.samples[start : start + SAMPLES_AT_ONCE]
+        text = generate_latest(_One(piece))
+        yield text if start == 0 else text.split(b"\n", 2)[2]
 
 
 class NodeMetrics:

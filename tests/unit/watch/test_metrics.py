@@ -14,7 +14,9 @@ from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
+from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.watch.node import Node, running, until
 from tests.unit.watch.test_endpoints import create_topic
@@ -130,6 +132,19 @@ async def test_many_scrapes_cost_no_more_than_one(tmp_path: Path) -> None:
         epoch = node.core.image.brokers[1].epoch
         await node.ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
         assert (await node.get("/metrics")).body == first.body
+
+
+def test_text_in_pieces_is_the_text_as_a_whole() -> None:
+    family = gauges(
+        "a_name", "Help.", ("n",), [((str(n),), n) for n in range(3 * SAMPLES_AT_ONCE + 1)]
+    )
+    pieces = list(rendered(family))
+    assert len(pieces) == 4
+    (parsed,) = text_string_to_metric_families(b"".join(pieces).decode())
+    assert [each.value for each in parsed.samples] == list(range(3 * SAMPLES_AT_ONCE + 1))
+    assert b"".join(pieces).count(b"# TYPE") == 1
+    empty = b"".join(rendered(gauges("b_name", "Help.", ("n",), [])))
+    assert empty == b"# HELP b_name Help.\n# TYPE b_name gauge\n"
 
 
 def batch(*values: bytes) -> memoryview:
