@@ -90,9 +90,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("installed")
     source, project, environment = base / "source", base / "project", base / "environment"
     source.mkdir()
+    compiled = shutil.ignore_patterns("__pycache__")
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, symlinks=True)
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=compiled)
         else:
             shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
@@ -101,7 +102,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = base.glob("quorate-*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = str(environment / "bin" / "python")
-    install = ["--python", python, "install", "--no-deps", "--no-index", str(wheel)]
+    install = ["--python", python, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
     subprocess.run([*pip, *install], check=True)
     site = environment / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -1,0 +1,35 @@
+"""What a local cluster holds in this process is gone with it. Alone in its module: nothing else may
+come and go meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+from quorate.testing import LocalCluster
+
+
+async def test_kills_and_the_end_leave_nothing_behind() -> None:
+    def held() -> tuple[int, int, int]:
+        return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    async with LocalCluster():
+        pass  # what is imported and opened once per process
+    before = held()
+    async with LocalCluster(controllers=3, brokers=2) as cluster:
+        await cluster.create_topic("orders", partitions=3)
+        whole = held()
+        victim = await cluster.leader("orders")
+        await cluster.partition(victim, cluster.controller_ids, silent=True)
+        await cluster.pause(victim)
+        await cluster.kill_broker(victim)
+        await cluster.heal()
+        await cluster.kill_controller()
+        assert held()[1] < whole[1]
+    for _ in range(1000):  # sockets close in the next iterations of the loop
+        more = [now - then for now, then in zip(held(), before, strict=True)]
+        if max(more) <= 0:
+            break
+        await asyncio.sleep(0.01)
+    assert max(more) <= 0, more
