@@ -66,6 +66,8 @@ def test_the_blocks_run(
     lost = (logs.change(logs.A, 0, Cause.SESSION_EXPIRED, isr=(2, 3), leader=2),)
     logs.write_segment(tmp_path / "quorate-data", 0, b"".join(logs.batches((topic, lost))))
     for block in blocks(heading, "sh"):
+        if "spark-submit" in block:
+            continue  # needs a cluster of Spark's: test_standalone.py
         for arguments in commands(block, tmp_path):
             done = CliRunner().invoke(main, arguments)
             assert done.exit_code == 0 and done.output, (arguments, done.output)
@@ -74,6 +76,6 @@ def test_the_blocks_run(
 
 
 def test_the_blocks_are_there() -> None:
-    assert len(blocks("What happened last night", "sh")) == 1
-    assert len(blocks("Read your Kafka's metadata log", "sh")) == 1
-    assert len(blocks("Read your Kafka's metadata log", "python")) == 1
+    assert "quorate history explain" in "".join(blocks("What happened last night", "sh"))
+    assert "quorate history export" in "".join(blocks("Read your Kafka's metadata log", "sh"))
+    assert "analytics.views" in "".join(blocks("Read your Kafka's metadata log", "python"))
