@@ -242,11 +242,11 @@ def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
 def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
     if fetching.token is not None or core.installing is not None:
         return
-    if core.now_ms < fetching.retry_ms:
-        return
     last = core.log_end()
     if core.flushes_first and core.durable_offset < last.offset:
         core.flush()
+        return
+    if core.now_ms < fetching.retry_ms:
         return
     if not core.is_voter and (fetching.failed or leader_id == NO_NODE):
         fetching.failed = False

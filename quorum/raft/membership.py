@@ -37,7 +37,7 @@ def read_appended(core: Core, data: Buffer) -> None:
                 control = decode_control(record.key, record.value)
                 if isinstance(control, ABOUT_VOTERS):
                     core.history.appended(record.offset, control)
-                    follow_history(core)
+            follow_history(core)  # kraft.version 1 comes with its voters, in one batch
 
 
 def appended(core: Core, base_offset: int, records: Iterable[ControlRecord]) -> None:

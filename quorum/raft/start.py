@@ -31,6 +31,8 @@ def start(core: Core) -> None:
     alone = core.is_voter and len(core.voters.ids) == 1
     if election.leader_id == core.me.id and (alone or not core.is_voter):
         election = replace(election, leader_id=NO_NODE)
+    if election.leader_id not in (core.me.id, *core.voters.ids, *core.addresses):
+        election = replace(election, leader_id=NO_NODE)  # where it is reached is asked anew
     pinned = core.voters.pinned() if core.is_voter else election.pinned
     voted = election.voted
     if voted is not None and voted.id == core.me.id and voted.directory_id == ZERO_UUID:
@@ -50,7 +52,7 @@ def _role(core: Core, alone: bool) -> State:
             preferred=(),
             unacked=set(core.voters.others(core.me.id)),
         )
-    if leader_id != NO_NODE and (leader_id in core.addresses or leader_id in core.voters.ids):
+    if leader_id != NO_NODE:
         deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:

@@ -15,12 +15,13 @@ from typing import cast
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.raft import effects
+from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
-from quorate.quorum.raft.voter_history import Membership, VoterHistory
+from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters, VoterHistory
 from tests.unit.raft.memory_log import MemoryLog
 from tests.unit.raft.memory_snapshots import MemorySnapshots
 
@@ -35,6 +36,28 @@ def directory(node_id: int, number: int = 1) -> Uuid:
 
 def key(node_id: int, number: int = 1) -> ReplicaKey:
     return ReplicaKey(node_id, directory(node_id, number))
+
+
+def voter(node_id: int, port: int = 9093) -> Voter:
+    return Voter(
+        voter_id=node_id,
+        voter_directory_id=directory(node_id),
+        endpoints=(VoterEndpoint(name="CONTROLLER", host=f"c{node_id}", port=port),),
+        k_raft_version_feature=KRaftVersionFeature(
+            min_supported_version=0, max_supported_version=1
+        ),
+    )
+
+
+def content_of(snapshot: EpochOffset, quorum: QuorumVoters) -> bytes:
+    """Stands for a snapshot's bytes: what it is of, and who votes."""
+    voters = ",".join(str(each.voter_id) for each in quorum.voters)
+    return f"{snapshot.offset}-{snapshot.epoch} {quorum.kraft_version} {voters}".encode()
+
+
+def quorum_of(content: bytes) -> QuorumVoters:
+    _, version, voters = content.decode().split(" ")
+    return QuorumVoters(int(version), tuple(voter(int(each)) for each in voters.split(",") if each))
 
 
 @dataclass(eq=False)
@@ -64,6 +87,8 @@ class Node:
     incarnation: int = 0
     high_watermark: int = 0
     installing: EpochOffset | None = None
+    meets: bool = True
+    answers: dict[int, tuple[int, str]] = field(default_factory=dict)  # token -> (error, message)
     roles: list[effects.RoleChanged] = field(default_factory=list)
     seen: list[Effect] = field(default_factory=list)
 
@@ -84,7 +109,11 @@ class Cluster:
         start: bool = True,
         directories_known: bool = False,
         log: Callable[[int], MemoryLog] = lambda node_id: MemoryLog(),
+        spares: int = 0,
+        dynamic: bool = False,
     ) -> None:
+        """`dynamic`: the voters stand in the log (kraft.version 1), as `storage format` wrote them
+        on each of them; `spares` are controllers 11, 12, ... that may become voters."""
         self.settings = settings or RaftSettings()
         self.random = random.Random(seed)
         self.now_ms = 1000
@@ -92,7 +121,9 @@ class Cluster:
         self.voters = tuple(
             key(i) if directories_known else ReplicaKey(i, ZERO_UUID) for i in self.voter_ids
         )
-        ids = [*self.voter_ids, *range(101, 101 + observers)]
+        self.dynamic = dynamic
+        self.spare_ids = list(range(11, 11 + spares))
+        ids = [*self.voter_ids, *self.spare_ids, *range(101, 101 + observers)]
         self._log = log
         self.nodes = {i: Node(key(i), log(i)) for i in ids}
         self.letters: list[Letter] = []
@@ -124,7 +155,52 @@ class Cluster:
         return node.raft
 
     def membership(self, node: Node) -> Membership:
-        return Membership(configured=self.voters, history=VoterHistory())
+        if not self.dynamic:
+            return Membership(configured=self.voters, history=VoterHistory())
+        formatted = node.me.id in self.voter_ids
+        history = VoterHistory(QuorumVoters(1, tuple(map(voter, self.voter_ids))))
+        if not formatted:
+            history = VoterHistory()
+        latest = node.snapshots.latest
+        if latest is not None:
+            history = VoterHistory(quorum_of(node.snapshots.files[latest]), in_log=True)
+        for batch in node.log.batches:
+            for offset, record in batch.control_records():
+                if latest is None or offset >= latest.offset:
+                    history.appended(offset, record)
+        return Membership(
+            configured=(),
+            history=history,
+            bootstrap_ids=tuple(-each for each in self.voter_ids),
+            mine=voter(node.me.id) if node.me.id < 100 else None,
+        )
+
+    def take_snapshot(self, node_id: int) -> EpochOffset | None:
+        """Of all that is committed there; with it goes the log below."""
+        node = self.nodes[node_id]
+        below = [each for each in node.log.batches if each.next_offset <= node.high_watermark]
+        if not below:
+            return None
+        snapshot = EpochOffset(below[-1].epoch, below[-1].next_offset)
+        node.snapshots.files[snapshot] = content_of(snapshot, node.core.voters_at(snapshot.offset))
+        node.log.cut_head(snapshot.offset)
+        return snapshot
+
+    def add_voter(self, leader: int, node_id: int, *, meets: bool = True) -> int:
+        """The token of the change; its answer will be in the leader's `answers`."""
+        node = self.nodes[leader]
+        self._token += 1
+        node.meets = meets
+        node.core.add_voter(self.now_ms, self._token, voter(node_id))
+        self.collect(node)
+        return self._token
+
+    def remove_voter(self, leader: int, node_id: int) -> int:
+        node = self.nodes[leader]
+        self._token += 1
+        node.core.remove_voter(self.now_ms, self._token, self.nodes[node_id].me)
+        self.collect(node)
+        return self._token
 
     def crash(self, node_id: int) -> None:
         """Power loss: what was not flushed, saved or delivered is gone."""
@@ -271,8 +347,9 @@ class Cluster:
         assert node.installing is not None
         snapshot, node.installing = node.installing, None
         data = node.snapshots.parts[snapshot]
-        size_bytes = -1 if data.startswith(b"damaged") else len(data)
-        node.core.snapshot_checked(self.now_ms, snapshot, size_bytes)
+        whole = not data.startswith(b"damaged")
+        quorum = quorum_of(data) if whole and self.dynamic else UNKNOWN
+        node.core.snapshot_checked(self.now_ms, snapshot, len(data) if whole else -1, quorum)
         self.collect(node)
 
     def flush(self, node_id: int) -> None:
@@ -298,10 +375,15 @@ class Cluster:
         match effect:
             case effects.Persist(election):
                 node.saving = election
+            case effects.MeetVoter(token):
+                node.core.voter_met(self.now_ms, token, node.meets)
+                node.outbox.extend(node.core.take_effects())
+            case effects.VotersAnswer(token, error, message):
+                node.answers[token] = (error, message)
             case effects.Send(voter_id, token, request, timeout_ms):
                 node.waiting[token] = (self.now_ms + timeout_ms, voter_id)
-                if (node.me.id, voter_id) not in self.cut:
-                    self.letters.append(Letter(node.me.id, voter_id, token, request, False))
+                if (node.me.id, abs(voter_id)) not in self.cut:
+                    self.letters.append(Letter(node.me.id, abs(voter_id), token, request, False))
             case effects.Reply(token, response):
                 source, sender_token = node.incoming.pop(token)
                 if (node.me.id, source) not in self.cut:

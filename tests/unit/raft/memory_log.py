@@ -7,6 +7,7 @@ from typing import NamedTuple
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.raft.control import ControlRecord, decode_control
 from quorate.quorum.raft.log_view import Epochs
 from quorate.quorum.seams import Buffer
 
@@ -16,6 +17,16 @@ class Batch(NamedTuple):
     next_offset: int
     epoch: int
     data: bytes
+
+    def control_records(self) -> list[tuple[int, ControlRecord]]:
+        found = []
+        for position, header in batches(self.data):
+            if header.is_control:
+                for record in records_of(self.data, position, header):
+                    control = decode_control(record.key, record.value)
+                    assert control is not None
+                    found.append((record.offset, control))
+        return found
 
 
 class MemoryLog:

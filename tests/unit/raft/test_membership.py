@@ -1,0 +1,323 @@
+"""Changing who votes (KIP-853): gates, catch-up, one change at a time, and what becomes of leaders,
+candidates and restarted nodes when the set changes under them."""
+
+from __future__ import annotations
+
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.messages import BeginQuorumEpochRequest, FetchRequest
+from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.raft.harness import Cluster, voter
+
+SETTINGS = RaftSettings(may_become_voter=True, hints=False)
+JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
+
+
+def dynamic(
+    voters: int = 3, spares: int = 1, observers: int = 0, settings: RaftSettings = SETTINGS
+) -> tuple[Cluster, int]:
+    """An elected quorum with everybody caught up, spares too."""
+    cluster = Cluster(voters, observers, settings=settings, spares=spares, dynamic=True)
+    cluster.until(
+        lambda: (
+            any(cluster.role(each) is Role.LEADER for each in cluster.up())
+            and cluster.nodes[cluster.leader()].high_watermark > 0
+        )
+    )
+    leader = cluster.leader()
+    cluster.append(leader, b"a")
+    catch_up(cluster)
+    return cluster, leader
+
+
+def catch_up(cluster: Cluster) -> None:
+    leader = cluster.leader()
+    end = cluster.nodes[leader].log.end_offset
+    cluster.until(lambda: all(cluster.nodes[each].high_watermark >= end for each in cluster.up()))
+    cluster.run(1500)
+
+
+def voters_of(cluster: Cluster, node_id: int) -> list[int]:
+    log = cluster.nodes[node_id].log
+    return [each.voter_id for each in cluster.core(node_id).voters_at(log.end_offset).voters]
+
+
+def answer(cluster: Cluster, leader: int, token: int) -> tuple[ErrorCode, str]:
+    error, message = cluster.nodes[leader].answers[token]
+    return ErrorCode.of(error), message
+
+
+def test_the_formatted_voters_are_written_into_the_log_by_the_first_leader() -> None:
+    """So that brokers and new controllers, which were not formatted with them, learn them."""
+    cluster, leader = dynamic(observers=1)
+    kinds = [
+        type(record).__name__
+        for batch in cluster.nodes[leader].log.batches
+        for _, record in batch.control_records()
+    ]
+    assert kinds == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
+    assert voters_of(cluster, 101) == voters_of(cluster, 11) == [1, 2, 3]
+
+
+def test_a_controller_that_has_caught_up_becomes_a_voter_and_counts() -> None:
+    cluster, leader = dynamic()
+    token = cluster.add_voter(leader, 11)
+    assert token not in cluster.nodes[leader].answers, "answered when the new set has committed it"
+    catch_up(cluster)
+    assert answer(cluster, leader, token) == (ErrorCode.NONE, "")
+    assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {(1, 2, 3, 11)}
+    others = [each for each in (1, 2, 3) if each != leader]
+    cluster.isolate(*others)
+    cluster.append(leader, b"two of four")
+    cluster.run(300)
+    assert cluster.nodes[leader].high_watermark < cluster.nodes[leader].log.end_offset
+    cluster.heal()
+    cluster.isolate(others[0])
+    end = cluster.nodes[leader].log.end_offset
+    cluster.until(lambda: cluster.nodes[leader].high_watermark >= end)
+
+
+def test_what_a_new_voter_fetched_as_an_observer_does_not_count_as_durable() -> None:
+    cluster, leader = dynamic(voters=1)
+    cluster.add_voter(leader, 11)
+    state = cluster.core(leader)._core.state
+    assert getattr(state, "voters")[11].end_offset == -1  # noqa: B009  # of a union
+    assert cluster.nodes[leader].high_watermark < cluster.nodes[leader].log.end_offset
+
+
+def test_a_controller_flushes_before_it_fetches_also_while_it_is_no_voter() -> None:
+    """Its fetch may arrive when it is one."""
+    cluster, leader = dynamic()
+    cluster.append(leader, b"b")
+    cluster.until(lambda: bool(cluster.nodes[11].flushes))
+    asked = [each for each in cluster.letters if each.source == 11]
+    assert not [each for each in asked if isinstance(each.message, FetchRequest)]
+
+
+def test_gates_in_kafkas_order() -> None:
+    cluster, leader = dynamic(spares=2)
+    follower = next(each for each in (1, 2, 3) if each != leader)
+    node = cluster.nodes[leader]
+
+    refused = cluster.add_voter(follower, 11)
+    assert answer(cluster, follower, refused)[0] is ErrorCode.NOT_CONTROLLER
+    duplicate = cluster.add_voter(leader, follower)
+    assert answer(cluster, leader, duplicate)[0] is ErrorCode.DUPLICATE_VOTER
+    not_met = cluster.add_voter(leader, 11, meets=False)
+    error, message = answer(cluster, leader, not_met)
+    assert error is ErrorCode.REQUEST_TIMED_OUT and "was not met at c11:9093" in message
+    unknown = cluster.remove_voter(leader, 11)
+    assert answer(cluster, leader, unknown)[0] is ErrorCode.VOTER_NOT_FOUND
+
+    first = cluster.add_voter(leader, 11)
+    second = cluster.add_voter(leader, 12)
+    third = cluster.remove_voter(leader, follower)
+    for token in (second, third):
+        error, message = answer(cluster, leader, token)
+        assert error is ErrorCode.REQUEST_TIMED_OUT and "another change" in message
+    assert first not in node.answers
+    catch_up(cluster)
+    assert answer(cluster, leader, first)[0] is ErrorCode.NONE
+
+
+def test_a_replica_that_has_not_caught_up_is_not_added() -> None:
+    cluster, leader = dynamic(spares=2)
+    cluster.crash(12)
+    cluster.nodes[12].log.forget_from(0)
+    cluster.append(leader, b"b")
+    state = cluster.core(leader)._core.state
+    del getattr(state, "observers")[cluster.nodes[12].me]  # noqa: B009  # of a union
+    token = cluster.add_voter(leader, 12)
+    error, message = answer(cluster, leader, token)
+    assert error is ErrorCode.REQUEST_TIMED_OUT and "has not caught up" in message
+
+
+def test_a_new_leader_changes_nothing_before_it_has_committed_in_its_own_epoch() -> None:
+    """Ongaro's bug of single-server changes: two leaders could otherwise work with sets that differ
+    by two (raft-dev, July 2015)."""
+    cluster, leader = dynamic()
+    cluster.crash(leader)
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    second = cluster.leader()
+    cluster.letters.clear()
+    cluster.save_all(second)
+    cluster.letters.clear()
+    token = cluster.add_voter(second, 11)
+    error, message = answer(cluster, second, token)
+    assert error is ErrorCode.REQUEST_TIMED_OUT and "not yet committed" in message
+    assert voters_of(cluster, second) == [1, 2, 3]
+
+
+def test_static_voters_are_not_changed() -> None:
+    cluster = Cluster(settings=SETTINGS)
+    cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
+    leader = cluster.leader()
+    token = cluster.remove_voter(leader, 2)
+    error, message = answer(cluster, leader, token)
+    assert error is ErrorCode.UNSUPPORTED_VERSION and "quorate features upgrade" in message
+
+
+def test_a_change_that_is_truncated_never_was() -> None:
+    """A set counts from its append; the one before counts again when its record goes."""
+    cluster, leader = dynamic()
+    cluster.isolate(leader)
+    token = cluster.add_voter(leader, 11)
+    assert voters_of(cluster, leader) == [1, 2, 3, 11]
+    cluster.run(5000)
+    cluster.heal()
+    cluster.run(5000)
+    assert answer(cluster, leader, token)[0] is ErrorCode.REQUEST_TIMED_OUT
+    assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {(1, 2, 3)}
+    assert cluster.core(leader)._core.voters.ids == (1, 2, 3)
+
+
+def test_a_leader_that_removes_itself_leads_uncounted_until_that_is_committed() -> None:
+    """KAFKA-16530."""
+    cluster, leader = dynamic()
+    others = [each for each in (1, 2, 3) if each != leader]
+    cluster.isolate(others[0])
+    token = cluster.remove_voter(leader, leader)
+    cluster.run(100)
+    assert token not in cluster.nodes[leader].answers, "one of two is no majority"
+    assert cluster.role(leader) is Role.LEADER
+    cluster.heal()
+    cluster.run(6000)
+    assert answer(cluster, leader, token)[0] is ErrorCode.NONE
+    assert cluster.leader() in others
+    assert cluster.role(leader) is Role.FOLLOWER
+    assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {tuple(others)}
+
+
+def test_a_removed_voter_does_not_campaign_any_more() -> None:
+    cluster, leader = dynamic()
+    removed = next(each for each in (1, 2, 3) if each != leader)
+    cluster.remove_voter(leader, removed)
+    catch_up(cluster)
+    epoch = cluster.core(leader).epoch
+    cluster.isolate(removed)
+    cluster.run(20_000)
+    assert cluster.role(removed) in (Role.FOLLOWER, Role.UNATTACHED)
+    cluster.heal()
+    cluster.run(2000)
+    assert cluster.core(leader).epoch == epoch
+
+
+def test_a_voter_that_was_away_while_it_was_removed_cannot_disturb() -> None:
+    """It still believes that it votes; pre-vote keeps it from deposing anybody (R13)."""
+    cluster, leader = dynamic()
+    away = next(each for each in (1, 2, 3) if each != leader)
+    cluster.isolate(away)
+    cluster.remove_voter(leader, away)
+    cluster.run(10_000)
+    epoch = cluster.core(leader).epoch
+    cluster.heal()
+    cluster.run(5000)
+    assert cluster.core(leader).epoch == epoch
+    assert cluster.role(leader) is Role.LEADER
+    assert voters_of(cluster, away) == sorted({1, 2, 3} - {away})
+
+
+def test_the_last_voter_stays() -> None:
+    cluster, leader = dynamic(voters=1, spares=0)
+    token = cluster.remove_voter(leader, leader)
+    error, message = answer(cluster, leader, token)
+    assert error is ErrorCode.INVALID_REQUEST and "the only voter" in message
+
+
+def test_a_node_that_knows_no_voter_finds_the_leader_by_its_bootstrap_servers() -> None:
+    cluster, leader = dynamic(observers=1)
+    observer = cluster.nodes[101]
+    asked = [each for each in observer.seen if isinstance(each, effects.Send)]
+    assert asked[0].voter_id < 0
+    found = [each for each in observer.seen if isinstance(each, effects.LeaderFound)]
+    assert found == [] or found[-1].leader_id == leader
+    changed = [each for each in observer.seen if isinstance(each, effects.VotersChanged)]
+    assert [each.voter_id for each in changed[-1].voters] == [1, 2, 3]
+
+
+def test_a_restarted_node_has_the_set_of_its_log() -> None:
+    cluster, leader = dynamic()
+    cluster.add_voter(leader, 11)
+    catch_up(cluster)
+    for node_id in cluster.up():
+        cluster.crash(node_id)
+    for node_id in (11, *(each for each in (1, 2, 3) if each != leader)):
+        cluster.start(node_id)
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    catch_up(cluster)
+    assert voters_of(cluster, 11) == [1, 2, 3, 11]
+
+
+def test_a_snapshot_carries_the_set() -> None:
+    cluster, leader = dynamic(spares=2)
+    cluster.crash(12)
+    cluster.add_voter(leader, 11)
+    catch_up(cluster)
+    cluster.nodes[12].log.forget_from(0)
+    snapshot = cluster.take_snapshot(leader)
+    assert snapshot is not None
+    cluster.start(12)
+    catch_up(cluster)
+    assert snapshot in cluster.nodes[12].snapshots.files
+    assert voters_of(cluster, 12) == [1, 2, 3, 11]
+    assert cluster.core(12)._core.voters.ids == (1, 2, 3, 11)
+
+
+def test_a_voter_at_another_address_says_so() -> None:
+    cluster, leader = dynamic()
+    moved = next(each for each in (1, 2, 3) if each != leader)
+    cluster.core(moved)._core.mine = voter(moved, port=9999)
+    cluster.run(5000)
+    catch_up(cluster)
+    quorum = cluster.core(leader).voters_at(cluster.nodes[leader].log.end_offset)
+    ports = {each.voter_id: each.endpoints[0].port for each in quorum.voters}
+    assert ports == {each: 9999 if each == moved else 9093 for each in (1, 2, 3)}
+
+
+def test_a_controller_joins_by_itself_when_it_may() -> None:
+    cluster, leader = dynamic(settings=JOINING)
+    cluster.run(5000)
+    assert voters_of(cluster, leader) == [1, 2, 3, 11]
+
+
+def test_who_was_never_told_is_told_where_the_leader_is() -> None:
+    cluster, leader = dynamic()
+    cluster.add_voter(leader, 11)
+    told = [
+        each.request
+        for each in cluster.nodes[leader].seen
+        if isinstance(each, effects.Send) and isinstance(each.request, BeginQuorumEpochRequest)
+    ]
+    assert told and all(each.leader is not None for each in told)
+    assert {each.leader.host for each in told if each.leader} == {f"c{leader}"}
+
+
+def test_kraft_version_is_upgraded_from_the_configured_voters() -> None:
+    cluster = Cluster(settings=SETTINGS)
+    cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
+    leader = cluster.leader()
+    catch_up(cluster)
+    configured = [voter(each) for each in (1, 2, 3)]
+    node = cluster.nodes[leader]
+    node.core.upgrade(cluster.now_ms, 77, 1, configured)
+    cluster.collect(node)
+    catch_up(cluster)
+    assert answer(cluster, leader, 77)[0] is ErrorCode.NONE
+    assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {(1, 2, 3)}
+    node.core.upgrade(cluster.now_ms, 78, 0, configured)
+    cluster.collect(node)
+    assert answer(cluster, leader, 78)[0] is ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_kraft_version_is_not_upgraded_before_all_voters_are_met() -> None:
+    cluster = Cluster(settings=SETTINGS, start=False)
+    for node_id in (1, 2):
+        cluster.start(node_id)
+    cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
+    leader = cluster.leader()
+    node = cluster.nodes[leader]
+    node.core.upgrade(cluster.now_ms, 77, 1, [voter(each) for each in (1, 2, 3)])
+    cluster.collect(node)
+    error, message = answer(cluster, leader, 77)
+    assert error is ErrorCode.INVALID_UPDATE_VERSION and "[3]" in message
