@@ -83,14 +83,16 @@ class Brokers:
         client = await self._connected(address)
         return await client.call(request, **options)
 
-    async def refresh(self) -> None:
-        """Ask any broker; callers that wait for the same answer ask once."""
+    async def refresh(self, last: int = -1) -> None:
+        """Ask any broker, but `last` only if no other answers: it just said or did nothing good.
+        Callers that wait for the same answer ask once."""
         seen = self._refreshed
         async with self._refreshing:
             if self._refreshed != seen:
                 return
             await asyncio.sleep(REFRESH_PAUSE_S)
-            for address in random.sample(self._bootstrap, len(self._bootstrap)):
+            shuffled = random.sample(self._bootstrap, len(self._bootstrap))
+            for address in sorted(shuffled, key=lambda each: each == self._addresses.get(last)):
                 try:
                     client = await self._connected(address)
                     answer = await client.call(self._request(), timeout_ms=METADATA_TIMEOUT_MS)

@@ -64,11 +64,11 @@ class Reader:
                     node_id, self._request(led), timeout_ms=MAX_WAIT_MS + ANSWER_MS
                 )
             except FAILURES:
-                await self.brokers.refresh()
+                await self.brokers.refresh(last=node_id)
                 continue
             refused = [self._taken(each) for topic in answer.responses for each in topic.partitions]
             if not all(refused):
-                await self.brokers.refresh()
+                await self.brokers.refresh(last=node_id)
 
     def _request(self, partitions: Sequence[int]) -> FetchRequest:
         wanted = tuple(

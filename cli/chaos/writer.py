@@ -124,7 +124,7 @@ class Writer:
             if code in FATAL:
                 self.ledger.failures.append(f"partition {partition}: broker {leader}: {code.name}")
                 return False
-            await self.brokers.refresh()
+            await self.brokers.refresh(last=leader)
 
     async def send(self, node_id: int, request: ProduceRequest) -> tuple[ErrorCode, int]:
         """(error, base offset)."""
