@@ -3,8 +3,8 @@
 STYLE = """
 :root { color-scheme: light dark; --bg:#fbfbfa; --fg:#1c1e21; --soft:#6b7077; --line:#dfe1e4;
   --panel:#fff; --track:#eceef0; --lost:#d4212c; --lost2:#f4a3a8; --accent:#2b6cb0;
-  --b0:#4c78a8; --b1:#e0892b; --b2:#4f9d55; --b3:#8f63b8; --b4:#17899a; --b5:#b5882b;
-  --b6:#c25b8f; --b7:#7a8b3a; --b8:#9c6b4e; --b9:#5a6b7b; --on:#fff; }
+  --b0:#4c78a8; --b1:#b3620e; --b2:#3f8546; --b3:#8f63b8; --b4:#137887; --b5:#8f6a1c;
+  --b6:#b34f80; --b7:#65742c; --b8:#9c6b4e; --b9:#5a6b7b; --on:#fff; }
 @media (prefers-color-scheme: dark) { :root { --bg:#15171a; --fg:#e6e7e9; --soft:#989ea6;
   --line:#2d3136; --panel:#1c1f23; --track:#292d32; --lost:#ff5a5f; --lost2:#7a2529;
   --accent:#78b0ea; --b0:#6f9bd0; --b1:#e9a355; --b2:#72b878; --b3:#ad88d2; --b4:#4db0bf;
@@ -26,7 +26,8 @@ p { margin:.2rem 0 .6rem; } .soft { color:var(--soft); } code { font-size:.92em;
 .key i { width:.9rem; height:.9rem; border-radius:3px; display:inline-block; }
 .chart { background:var(--panel); border:1px solid var(--line); border-radius:8px; padding:.5rem;
   max-height:78vh; overflow:auto; }
-.scale { width:calc(var(--label) + (100% - var(--label)) * var(--zoom)); --label:11rem; --zoom:1; }
+.scale { width:calc(var(--label) + (100% - var(--label)) * var(--zoom)); --label:11rem; --zoom:1;
+  min-width:46rem; }
 .lane { display:flex; align-items:center; height:22px; } .dense .lane { height:14px; }
 .lane > span { flex:0 0 var(--label); position:sticky; left:0; z-index:3; overflow:hidden;
   text-overflow:ellipsis; white-space:nowrap; padding-right:.5rem; background:var(--panel);
@@ -49,7 +50,8 @@ table { border-collapse:collapse; width:100%; background:var(--panel); font-size
 .frame { border:1px solid var(--line); border-radius:8px; overflow:auto; max-height:60vh; }
 th,td { text-align:left; padding:.28rem .6rem; border-bottom:1px solid var(--line);
   vertical-align:top; } th { position:sticky; top:0; background:var(--panel); cursor:pointer;
-  white-space:nowrap; } td.n,th.n { text-align:right; font-variant-numeric:tabular-nums; }
+  white-space:nowrap; } td.n,th.n { text-align:right; white-space:nowrap;
+  font-variant-numeric:tabular-nums; }
 td time { white-space:nowrap; font-variant-numeric:tabular-nums; } tr.bad td { color:var(--lost); }
 .meter { display:inline-block; width:6rem; height:.55rem; background:var(--track);
   border-radius:3px; overflow:hidden; margin-right:.4rem; }

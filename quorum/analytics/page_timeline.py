@@ -32,6 +32,8 @@ AXIS_STEPS_MS = tuple(
     for count in counts
 )
 MAX_TICKS = 9
+LAST_TICK_PERCENT = 95.0
+"""What is said further right would be cut at the edge."""
 
 
 def timeline(history: History) -> str:
@@ -51,9 +53,9 @@ def timeline(history: History) -> str:
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
         f'{keys}<span class=key><i class="lost"></i>no leader</span></div>'
         f'{cut(len(lanes), MAX_LANES, "partitions")}<div class=chart><div class="scale{dense}" '
-        f"id=lanes>{_axis(history)}<div class=rule>partitions</div>{rows}"
-        f"<div class=rule>brokers in service</div>{_broker_lanes(history, colours)}"
-        f"<div class=rule>active controller</div>{_controller_lane(history)}</div></div>"
+        f"id=lanes>{_axis(history)}<div class=rule>active controller</div>"
+        f"{_controller_lane(history)}<div class=rule>brokers in service</div>"
+        f"{_broker_lanes(history, colours)}<div class=rule>partitions</div>{rows}</div></div>"
     )
 
 
@@ -158,6 +160,7 @@ def _axis(history: History) -> str:
     ticks = "".join(
         f'<em style="left:{_percent(at, history):.3f}%">{_tick(at, step)}</em>'
         for at in range(first, history.end_ms + 1, step)
+        if _percent(at, history) <= LAST_TICK_PERCENT
     )
     return f'<div class="lane axis"><span>UTC</span><div class=track>{ticks}</div></div>'
 
