@@ -11,6 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
@@ -21,7 +22,7 @@ from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
-from quorate.quorum.raft.voter_history import Membership, QuorumVoters
+from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Random
@@ -127,6 +128,19 @@ class Core:
     @property
     def is_voter(self) -> bool:
         return self.me in self.voters
+
+    @property
+    def campaigns(self) -> bool:
+        """Also a voter that is removed, until that is committed: it may be the only one who has the
+        record, and nobody with less can win its vote (Ongaro's thesis, 4.2.2)."""
+        if self.is_voter:
+            return True
+        undecided = self.history.latest_offset >= self.high_watermark
+        return undecided and any(key_of(each) == self.me for each in self.history.previous.voters)
+
+    def votes_of(self, ids: Collection[int]) -> int:
+        """How many of `ids` vote."""
+        return sum(voter_id in ids for voter_id in self.voters.ids)
 
     @property
     def flushes_first(self) -> bool:
@@ -278,5 +292,5 @@ class Core:
         """Each voter draws from a slot of its own, so that two who saw the same hint seldom ask for
         votes at the same time: with the leader dead, a tie of the others elects nobody."""
         slot_ms = HINT_DELAY_MAX_MS // len(self.voters.ids)
-        rank = self.voters.ids.index(self.me.id)
+        rank = self.voters.ids.index(self.me.id) if self.is_voter else 0
         return self.now_ms + rank * slot_ms + self.random.randrange(0, max(1, slot_ms // 2))

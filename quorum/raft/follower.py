@@ -37,7 +37,7 @@ NEVER = (1 << 63) - 1
 
 
 def step_follower(core: Core, state: Follower) -> None:
-    if state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
+    if _is_due(core, state):
         campaign(core)
     else:
         if state.has_fetched:
@@ -47,10 +47,18 @@ def step_follower(core: Core, state: Follower) -> None:
 
 def step_unattached(core: Core, state: Unattached) -> None:
     """A voter waits for its election timeout, an observer asks around for the leader."""
-    if not core.is_voter:
-        _fetch(core, state.fetching, NO_NODE)
-    elif state.deadline_ms is not None and core.now_ms >= state.deadline_ms:
+    if _is_due(core, state):
         campaign(core)
+    elif not core.is_voter:
+        _fetch(core, state.fetching, NO_NODE)
+
+
+def _is_due(core: Core, state: Follower | Unattached) -> bool:
+    if state.deadline_ms is None or core.now_ms < state.deadline_ms:
+        return False
+    if not core.campaigns:
+        state.deadline_ms = None  # its removal is committed
+    return core.campaigns
 
 
 def on_fetch_response(
@@ -77,7 +85,7 @@ def on_fetch_response(
         core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
         _retry(core, fetching)
         return
-    if core.is_voter and core.durable_offset < core.log.end_offset:
+    if core.flushes_first and core.durable_offset < core.log.end_offset:
         core.flush()  # before anybody acts on what is committed: the leader waits for it
     if response.records and not core.is_voter:
         fetching.retry_ms = core.now_ms + OBSERVER_REST_MS

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
@@ -34,7 +34,7 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
 
-def become_leader(core: Core, granted: Iterable[int]) -> None:
+def become_leader(core: Core, granted: Collection[int]) -> None:
     voters = core.voters
     others = voters.others(core.me.id)
     state = Leader(
@@ -45,7 +45,7 @@ def become_leader(core: Core, granted: Iterable[int]) -> None:
     )
     core.become(state, core.epoch, voted=core.me, leader_id=core.me.id)
     core.lost_elections = 0
-    granting = tuple(voters.key(voter_id) for voter_id in sorted(granted))
+    granting = tuple(voters.key(voter_id) for voter_id in voters.ids if voter_id in granted)
     change = leader_change(core.me.id, voters.keys(), granting)
     append_control(core, state, [change, *_voters_to_write(core)])
 

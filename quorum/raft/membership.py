@@ -71,7 +71,7 @@ def follow_history(core: Core) -> None:
     if quorum == core.followed:
         return
     core.followed = quorum
-    was_voter = core.is_voter
+    campaigned = core.campaigns
     core.voters = voters_now(core)
     for voter in quorum.voters:
         if voter.endpoints:
@@ -82,8 +82,8 @@ def follow_history(core: Core) -> None:
     if isinstance(state, Leader):
         _follow_as_leader(core, state)
         advance(core, state)
-    elif isinstance(state, Unattached | Follower) and core.is_voter != was_voter:
-        state.deadline_ms = core.election_deadline_ms() if core.is_voter else None
+    elif isinstance(state, Unattached | Follower) and core.campaigns != campaigned:
+        state.deadline_ms = core.election_deadline_ms() if core.campaigns else None
 
 
 def _follow_as_leader(core: Core, state: Leader) -> None:

@@ -29,7 +29,7 @@ def start(core: Core) -> None:
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
     alone = core.is_voter and len(core.voters.ids) == 1
-    if election.leader_id == core.me.id and (alone or not core.is_voter):
+    if election.leader_id == core.me.id and (alone or not core.campaigns):
         election = replace(election, leader_id=NO_NODE)
     if election.leader_id not in (core.me.id, *core.voters.ids, *core.addresses):
         election = replace(election, leader_id=NO_NODE)  # where it is reached is asked anew
@@ -53,8 +53,8 @@ def _role(core: Core, alone: bool) -> State:
             unacked=set(core.voters.others(core.me.id)),
         )
     if leader_id != NO_NODE:
-        deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
+        deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.campaigns else None
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:
         return Unattached(deadline_ms=core.now_ms)
-    return Unattached(deadline_ms=core.election_deadline_ms() if core.is_voter else None)
+    return Unattached(deadline_ms=core.election_deadline_ms() if core.campaigns else None)

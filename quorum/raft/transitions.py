@@ -16,7 +16,7 @@ def become_unattached(core: Core, epoch: int) -> None:
     vote in must not put off its own election (R12)."""
     old = core.state
     deadline_ms = None
-    if core.is_voter:
+    if core.campaigns:
         running_ms = None if isinstance(old, Leader) else old.deadline_ms
         deadline_ms = core.election_deadline_ms() if running_ms is None else running_ms
     core.become(Unattached(deadline_ms=deadline_ms), epoch, voted=None)
@@ -25,14 +25,14 @@ def become_unattached(core: Core, epoch: int) -> None:
 
 def become_voted(core: Core, candidate: ReplicaKey) -> None:
     """This node's vote of this epoch is given, and the candidate gets its time."""
-    deadline_ms = core.election_deadline_ms() if core.is_voter else None
+    deadline_ms = core.election_deadline_ms() if core.campaigns else None
     core.become(Unattached(deadline_ms=deadline_ms), core.epoch, voted=candidate)
 
 
 def become_follower(core: Core, epoch: int, leader_id: int) -> None:
     old = core.state
     voted = core.election.voted if epoch == core.epoch else None
-    deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_voter else None
+    deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.campaigns else None
     follower = Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     core.become(follower, epoch, voted=voted, leader_id=leader_id)
     core.lost_elections = 0

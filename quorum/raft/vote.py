@@ -38,11 +38,11 @@ def campaign(core: Core) -> None:
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    if not core.is_voter:  # it was removed meanwhile
+    if not core.campaigns:  # it was removed meanwhile
         known = core.election
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
-    elif len(state.granted) >= core.voters.majority:
+    elif core.votes_of(state.granted) >= core.voters.majority:
         candidate = Candidate(deadline_ms=core.election_deadline_ms())
         core.become(candidate, core.epoch + 1, voted=core.me)
     elif _is_lost(core, state) or core.now_ms >= state.deadline_ms:
@@ -57,7 +57,7 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    if len(state.granted) >= core.voters.majority:
+    if core.votes_of(state.granted) >= core.voters.majority:
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
         if not state.lost:
@@ -191,8 +191,8 @@ def _cannot_be_won(core: Core, state: Round) -> bool:
     if not core.settings.hints or not state.rejected:
         return False
     hopeless = (state.rejected | core.refusing) - state.granted
-    return len(hopeless) > len(core.voters.ids) - core.voters.majority
+    return core.votes_of(hopeless) > len(core.voters.ids) - core.voters.majority
 
 
 def _is_lost(core: Core, state: Round) -> bool:
-    return len(state.rejected) > len(core.voters.ids) - core.voters.majority
+    return core.votes_of(state.rejected) > len(core.voters.ids) - core.voters.majority

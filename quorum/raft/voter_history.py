@@ -85,6 +85,10 @@ class VoterHistory:
         return self._entries[-1]
 
     @property
+    def previous(self) -> QuorumVoters:
+        return self._entries[-2] if len(self._entries) > 1 else UNKNOWN
+
+    @property
     def latest_offset(self) -> int:
         """Of the record that said so; -1 when a snapshot or the configuration did."""
         return self._offsets[-1]

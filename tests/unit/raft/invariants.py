@@ -7,6 +7,9 @@ of a node never go back.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.effects import Role
 from tests.unit.raft.harness import Cluster, Node
 from tests.unit.raft.memory_log import Batch
@@ -16,20 +19,18 @@ class Invariants:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.leaders: dict[int, int] = {}  # epoch -> node
-        self.committed: list[Batch] = []
+        self.committed: dict[int, Batch] = {}  # by base offset
+        self.committed_end = 0
+        self.snapshots: dict[EpochOffset, bytes] = {}
         self.epochs: dict[int, int] = {}
         self.saved_epochs: dict[int, int] = {}
         self.votes: dict[tuple[int, int], object] = {}  # (node, epoch) -> voted, as saved
         self.watermarks: dict[int, tuple[int, int]] = {}
-        self.lost: dict[int, list[Batch]] = {}  # what wiped voters had flushed
-
-    @property
-    def committed_end(self) -> int:
-        return self.committed[-1].next_offset if self.committed else 0
+        self.lost: dict[int, Durable] = {}  # what wiped voters had flushed
 
     def forget(self, node_id: int) -> None:
         """Its disk was replaced: what comes back under that id is another replica."""
-        self.lost[node_id] = self._flushed_by(node_id)
+        self.lost[node_id] = self._durable_of(node_id)
         self.saved_epochs.pop(node_id, None)
         self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
 
@@ -44,6 +45,7 @@ class Invariants:
             self._commit(node)
         for node in nodes.values():
             self._committed_prefix(node)
+            self._same_snapshots(node)
 
     def _durable(self, node_id: int, node: Node) -> None:
         saved = node.saved
@@ -59,7 +61,7 @@ class Invariants:
         assert epoch >= self.epochs.get(node_id, 0) or node.incarnation > 0, "an epoch went back"
         self.epochs[node_id] = epoch
         if raft.role is Role.LEADER:
-            assert node_id in self.cluster.voter_ids
+            assert node_id in (*self.cluster.voter_ids, *self.cluster.spare_ids)
             leader = self.leaders.setdefault(epoch, node_id)
             assert leader == node_id, f"epoch {epoch} has leaders {leader} and {node_id}"
         incarnation, high_watermark = self.watermarks.get(node_id, (-1, 0))
@@ -70,41 +72,70 @@ class Invariants:
 
     def _log_matching(self) -> None:
         """The same offset and epoch: the same record, and the same before it."""
-        seen: dict[tuple[int, int], tuple[Batch | None, Batch]] = {}
+        seen: dict[tuple[int, int], Batch] = {}
+        befores: dict[tuple[int, int], Batch] = {}
         for node in self.cluster.nodes.values():
             before: Batch | None = None
             for batch in node.log.batches:
                 place = (batch.base_offset, batch.epoch)
-                known = seen.setdefault(place, (before, batch))
-                assert known == (before, batch), f"logs differ at (offset, epoch) {place}"
+                assert seen.setdefault(place, batch) == batch, f"logs differ at {place}"
+                if before is not None:
+                    assert befores.setdefault(place, before) == before, f"logs differ below {place}"
                 before = batch
 
     def _commit(self, node: Node) -> None:
-        """What is said to be committed is durable on a majority at that moment."""
+        """What is said to be committed is durable at that moment on a majority of those who vote,
+        as the one who says so first, the leader, has it."""
         end = node.high_watermark if node.raft is not None else 0
         if end <= self.committed_end:
             return
-        wanted = [batch for batch in node.log.batches if batch.next_offset <= end]
-        holders = [
-            voter_id
-            for voter_id in self.cluster.voter_ids
-            if self._flushed_by(voter_id)[: len(wanted)] == wanted
+        new = [
+            batch
+            for batch in node.log.batches
+            if self.committed_end <= batch.base_offset and batch.next_offset <= end
         ]
-        assert len(holders) > len(self.cluster.voter_ids) // 2, (
-            f"offset {end} is called committed but durable only on {holders}"
+        voters = node.core._core.voters.ids
+        holders = [voter_id for voter_id in voters if self._durable_of(voter_id).holds(new, end)]
+        assert len(holders) > len(voters) // 2, (
+            f"offset {end} is called committed but durable only on {holders} of {voters}"
         )
-        assert wanted[: len(self.committed)] == self.committed, "a committed record changed"
-        self.committed = wanted
+        for batch in new:
+            self.committed[batch.base_offset] = batch
+        self.committed_end = end
 
-    def _flushed_by(self, voter_id: int) -> list[Batch]:
-        """By that very replica, not by one that came after it under its id."""
+    def _durable_of(self, voter_id: int) -> Durable:
+        """Of that very replica, not of one that came after it under its id."""
         if voter_id in self.lost:
             return self.lost[voter_id]
         log = self.cluster.nodes[voter_id].log
-        return [batch for batch in log.batches if batch.next_offset <= log.flushed_offset]
+        flushed = max(log.flushed_offset, log.start_offset)
+        return Durable(
+            log.start_offset,
+            flushed,
+            {each.base_offset: each for each in log.batches if each.next_offset <= flushed},
+        )
 
     def _committed_prefix(self, node: Node) -> None:
         if node.raft is None:
             return
-        known = [batch for batch in node.log.batches if batch.next_offset <= node.high_watermark]
-        assert known == self.committed[: len(known)], "a node's committed prefix differs"
+        for batch in node.log.batches:
+            if batch.next_offset <= node.high_watermark:
+                assert self.committed[batch.base_offset] == batch, "a committed record changed"
+
+    def _same_snapshots(self, node: Node) -> None:
+        for snapshot, content in node.snapshots.files.items():
+            known = self.snapshots.setdefault(snapshot, content)
+            assert known == content, f"snapshot {snapshot} differs: {known!r}, {content!r}"
+
+
+class Durable(NamedTuple):
+    start_offset: int  # a snapshot stands for what is below
+    end_offset: int
+    batches: dict[int, Batch]
+
+    def holds(self, wanted: list[Batch], end_offset: int) -> bool:
+        return self.end_offset >= end_offset and all(
+            self.batches.get(each.base_offset) == each
+            for each in wanted
+            if each.base_offset >= self.start_offset
+        )

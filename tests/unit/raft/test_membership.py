@@ -321,3 +321,20 @@ def test_kraft_version_is_not_upgraded_before_all_voters_are_met() -> None:
     cluster.collect(node)
     error, message = answer(cluster, leader, 77)
     assert error is ErrorCode.INVALID_UPDATE_VERSION and "[3]" in message
+
+
+def test_a_leader_that_removed_itself_can_still_be_elected_until_that_is_committed() -> None:
+    """Walk 0: of two voters, one removed itself and lost its leadership before the other had the
+    record. Only its own log could win, and it did not campaign: nobody ever led again (Ongaro's
+    thesis, 4.2.2)."""
+    cluster, leader = dynamic(voters=2, spares=0)
+    (other,) = {1, 2} - {leader}
+    cluster.isolate(leader)
+    cluster.remove_voter(leader, leader)
+    cluster.run(10_000)
+    assert cluster.role(leader) is not Role.LEADER
+    assert cluster.nodes[leader].log.end_offset > cluster.nodes[other].log.end_offset
+    cluster.heal()
+    cluster.run(10_000)
+    assert cluster.leader() == other
+    assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {(other,)}

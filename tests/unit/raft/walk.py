@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.errors import NotLeader
@@ -33,13 +34,21 @@ class Walk:
         seed: int,
         *,
         steps: int,
-        log: Callable[[int], MemoryLog] = lambda node_id: MemoryLog(),
+        log: Callable[[int], MemoryLog] | None = None,
     ) -> None:
         self.random = random.Random(seed)
         voters = self.random.choice((1, 3, 3, 3, 4, 5))
         observers = self.random.choice((0, 0, 1, 2))
+        dynamic = self.random.random() < 0.4
         self.cluster = Cluster(
-            voters, observers, settings=SETTINGS, seed=seed, start=False, log=log
+            voters,
+            observers,
+            settings=replace(SETTINGS, may_become_voter=dynamic),
+            seed=seed,
+            start=False,
+            log=log or (lambda node_id: MemoryLog()),
+            spares=2 if dynamic else 0,
+            dynamic=dynamic,
         )
         self.invariants = Invariants(self.cluster)
         self.steps = steps
@@ -48,7 +57,11 @@ class Walk:
         self.repeats = self.random.choice((0.0, 0.05))
         self.crashes = self.random.choice((0.0, 0.005, 0.03))
         self.cuts = self.random.choice((0.0, 0.02))
-        self.wipes = self.random.choice((0, 0, (voters - 1) // 2))
+        self.wipes = 0 if dynamic else self.random.choice((0, 0, (voters - 1) // 2))
+        self.changes = self.random.choice((0.0, 0.02, 0.1)) if dynamic else 0.0
+        # What becomes of a cut log on a real disk is the business of MetadataStorage.
+        self.snapshots = self.random.choice((0.0, 0.01, 0.05)) if log is None else 0.0
+        self.damage = self.random.choice((0.0, 0.3))
         for node_id in self.cluster.nodes:
             self.cluster.start(node_id)
         if self.wipes:  # every voter has met every other, so each notices a disk that was replaced
@@ -107,10 +120,18 @@ class Walk:
         choices = []
         if cluster.letters:
             choices += [self._letter] * 6
-        busy = [i for i in cluster.up() if cluster.nodes[i].saving or cluster.nodes[i].flushes]
+        busy = [
+            i
+            for i in cluster.up()
+            if cluster.nodes[i].saving or cluster.nodes[i].flushes or cluster.nodes[i].installing
+        ]
         if busy:
             choices += [lambda: self._disk(chance.choice(busy))] * 3
         choices += [self._append, self._time]
+        if chance.random() < self.changes:
+            choices += [self._change_voters] * 10
+        if chance.random() < self.snapshots:
+            choices += [self._snapshot] * 10
         chance.choice(choices)()
 
     def _letter(self) -> None:
@@ -123,7 +144,13 @@ class Walk:
 
     def _disk(self, node_id: int) -> None:
         node = self.cluster.nodes[node_id]
-        if node.saving is not None and (not node.flushes or self.random.random() < 0.5):
+        if node.installing is not None and (
+            self.random.random() < 0.5 or not (node.flushes or node.saving)
+        ):
+            if self.random.random() < self.damage:
+                node.snapshots.parts[node.installing] = b"damaged"
+            self.cluster.install(node_id)
+        elif node.saving is not None and (not node.flushes or self.random.random() < 0.5):
             self.cluster.save(node_id)
         else:
             self.cluster.flush(node_id)
@@ -141,6 +168,23 @@ class Walk:
             self.appended += 1
         except NotLeader:
             assert not leaders
+
+    def _change_voters(self) -> None:
+        cluster, chance = self.cluster, self.random
+        leaders = [node_id for node_id in cluster.up() if cluster.role(node_id) is Role.LEADER]
+        if not leaders:
+            return
+        leader = chance.choice(leaders)
+        ids = [*cluster.voter_ids, *cluster.spare_ids]
+        if chance.random() < 0.6:
+            cluster.add_voter(leader, chance.choice(ids), meets=chance.random() < 0.9)
+        else:
+            cluster.remove_voter(leader, chance.choice(ids))
+
+    def _snapshot(self) -> None:
+        up = self.cluster.up()
+        if up:
+            self.cluster.take_snapshot(self.random.choice(up))
 
     def _time(self) -> None:
         self.cluster.pass_time(self.cluster.now_ms + self.random.randrange(1, 60))
