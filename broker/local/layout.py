@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,8 +60,12 @@ class Ports:
         keeper = socket.socket()
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         keeper.bind((HOST, 0))
-        self._sockets.append(keeper)
-        return Address(HOST, keeper.getsockname()[1])
+        address = Address(HOST, keeper.getsockname()[1])
+        if sys.platform == "linux":
+            self._sockets.append(keeper)
+        else:  # nothing may be bound beside it there: free a moment ago has to do
+            keeper.close()
+        return address
 
     def release(self) -> None:
         for keeper in self._sockets:
