@@ -1,13 +1,13 @@
 """`quorate console-consumer`: the records of a topic, one per line.
 
-With --group it goes on from what the group committed and commits what it printed, but it does not
-join: it takes all partitions, and a group that has members refuses its commits."""
+With --group it is a member: it gets its share of the partitions, goes on from what the group
+committed and commits what it printed."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +15,8 @@ import click
 from quorate.cli.client.options import cluster_options, connected
 
 if TYPE_CHECKING:
-    from quorate.cli.client.admin import Admin
     from quorate.cli.client.consumer import Consumed, Consumer
+    from quorate.cli.client.membership import Membership
 
 AUTO_COMMIT_INTERVAL_S = 5.0
 SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
@@ -26,7 +26,7 @@ SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 @cluster_options()
 @click.option("--topic", required=True)
 @click.option("--from-beginning", is_flag=True, help="From the earliest record on.")
-@click.option("--group", help="Go on where this group stopped, and commit for it.")
+@click.option("--group", help="Join this group: its offsets, a share of the partitions.")
 @click.option("--partition", type=int, help="This partition only.")
 @click.option("--offset", default=None, help="earliest, latest or a number; with --partition.")
 @click.option("--max-messages", type=int, default=-1, help="Stop after so many.")
@@ -49,11 +49,12 @@ def console_consumer(
 ) -> None:
     """Print the records of a topic."""
     from quorate.cli.client.consumer import Consumer
+    from quorate.cli.client.membership import Membership
 
     if offset is not None and partition is None:
         raise click.UsageError("The partition is required when --offset is given.")
     if group is not None and partition is not None:
-        raise click.UsageError("--group takes all partitions: leave --partition out.")
+        raise click.UsageError("--group shares the partitions out: leave --partition out.")
     start = start_of(from_beginning, offset)
     line = Formatter(
         dict(each.partition("=")[::2] for each in (*properties, *formatter_properties))
@@ -64,9 +65,12 @@ def console_consumer(
     ) as admin:
         consumer = Consumer(admin, topic, () if partition is None else (partition,))
         consumer.seek(start)
-        progress = None if group is None else Progress(admin, group, topic, consumer)
+        progress = None
+        if group is not None:
+            progress = Progress(Membership(admin, group, topic), consumer, start)
+        between = progress.between_polls if progress else lambda: None
         try:
-            for each in taken(consumer, max_messages, timeout_ms):
+            for each in taken(consumer, max_messages, timeout_ms, between):
                 sys.stdout.buffer.write(line(each))
                 count += 1
                 if progress is not None:
@@ -76,38 +80,48 @@ def console_consumer(
         finally:
             sys.stdout.flush()
             if progress is not None:
-                progress.commit()
+                progress.leave()
             click.echo(f"Processed a total of {count} messages", err=True)
 
 
 class Progress:
     """What the group has got: from the last commit to the last record printed."""
 
-    def __init__(self, admin: Admin, group: str, topic: str, consumer: Consumer) -> None:
-        from quorate.cli.client.groups import Groups
-
-        self._groups = Groups(admin)
-        self._group = group
-        self._topic = topic
-        committed = self._groups.offsets(group)
-        consumer.seek_to({p: offset for (name, p), offset in committed.items() if name == topic})
-        self._next = consumer.positions
-        self._changed = False
+    def __init__(self, membership: Membership, consumer: Consumer, start: int) -> None:
+        self._membership = membership
+        self._consumer = consumer
+        self._start = start
+        self._next: dict[int, int] = {}
         self._committed_at = time.monotonic()
+        self._join()
+
+    def between_polls(self) -> None:
+        """The group is told that this member lives; when it rebalances, it is joined again."""
+        if not self._membership.alive():
+            self.commit()
+            self._join()
 
     def printed(self, consumed: Consumed) -> None:
         self._next[consumed.partition] = consumed.record.offset + 1
-        self._changed = True
         if time.monotonic() - self._committed_at > AUTO_COMMIT_INTERVAL_S:
             self.commit()
 
     def commit(self) -> None:
-        if self._changed:
+        if self._next:
             sys.stdout.flush()
-            offsets = {(self._topic, each): offset for each, offset in self._next.items()}
-            self._groups.commit(self._group, offsets)
-            self._changed = False
+            self._membership.commit(self._next)
+            self._next = {}
         self._committed_at = time.monotonic()
+
+    def leave(self) -> None:
+        self.commit()
+        self._membership.leave()
+
+    def _join(self) -> None:
+        partitions = self._membership.join()
+        self._consumer.assign(partitions, self._start)
+        committed = self._membership.committed()
+        self._consumer.seek_to({each: committed[each] for each in partitions if each in committed})
 
 
 def start_of(from_beginning: bool, offset: str | None) -> int:
@@ -124,9 +138,12 @@ def start_of(from_beginning: bool, offset: str | None) -> int:
     return int(offset)
 
 
-def taken(consumer: Consumer, max_messages: int, timeout_ms: int) -> Iterator[Consumed]:
+def taken(
+    consumer: Consumer, max_messages: int, timeout_ms: int, between_polls: Callable[[], None]
+) -> Iterator[Consumed]:
     count, last = 0, time.monotonic()
     while count != max_messages:
+        between_polls()
         some = False
         for each in consumer.poll():
             yield each

@@ -43,6 +43,12 @@ class Consumer:
         for number in self.numbers:
             self._positions[number] = offset if offset >= 0 else self.offset_of(number, offset)
 
+    def assign(self, partitions: Sequence[int], offset: int) -> None:
+        """These and no others, from `offset` on."""
+        self.numbers = list(partitions)
+        self._positions = {}
+        self.seek(offset)
+
     def seek_to(self, positions: Mapping[int, int]) -> None:
         """Some partitions, each to an offset of its own."""
         self._positions.update(positions)

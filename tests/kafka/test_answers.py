@@ -41,7 +41,13 @@ IGNORED = ("throttle_time_ms", "documentation")
 PRESENCE = (
     *("host", "port", "cluster_id", "log_dir", "topic_id", "session_id"),
     *("member_id", "leader", "producer_id", "directory_id"),
-    *("partition_size", "finalized_features_epoch", "log_end_offset"),
+    *(
+        "partition_size",
+        "total_bytes",
+        "usable_bytes",
+        "finalized_features_epoch",
+        "log_end_offset",
+    ),
     *("last_fetch_timestamp", "last_caught_up_timestamp", "client_host"),
 )
 # (API, path without indexes): why the two may differ there.
@@ -50,8 +56,6 @@ DIFFERENCES = {
     ("ApiVersions", ".supported_features"): "metadata.version is the only feature",
     ("Fetch", ".responses.partitions.aborted_transactions"): "null where Kafka says an empty list: "
     "there are no transactions",
-    ("DescribeLogDirs", ".results.total_bytes"): "not told: the Disk seam does not know it",
-    ("DescribeLogDirs", ".results.usable_bytes"): "the same",
     ("DescribeQuorum", ".topics.partitions.current_voters.replica_directory_id"): "Kafka does not "
     "know it of voters from controller.quorum.voters",
 }
