@@ -3,6 +3,7 @@
 Invariants, also after a crash at any step:
 
 - The log starts at 0 or where the earliest snapshot ends: there is no gap between the two.
+- No snapshot is older than the log's start: who asks for what is cut off is judged by the earliest.
 - A log that ends below the latest snapshot was being replaced by it: that is done first.
 - The state to begin with is the latest whole snapshot's. A damaged one is set aside as long as the
   log, or an older snapshot, still says the same; else the node refuses to start.
@@ -61,6 +62,8 @@ class MetadataStorage:
             log.reset_to(latest.offset, latest.epoch)
         elif log.start_offset > 0:
             _start_at_snapshot(log, snapshots)
+        for older in [each for each in snapshots if each.offset < log.start_offset]:
+            snapshots.remove(older)  # a power cut brought it back
         return cls(log, snapshots, beginning, _history(log, snapshots, beginning))
 
     def close(self) -> None:

@@ -162,5 +162,6 @@ class SnapshotGenerator:
             self._snapshots.remove(snapshot, self._log.settings.archive_directory)
         earliest = self._snapshots.earliest
         if count and earliest is not None:
+            self._disk.sync_dir(self._log.directory)  # the snapshots first: see MetadataStorage
             self._log.advance_start(earliest.offset)
             self._log.delete_expired(high_watermark=earliest.offset, wall_ms=wall_ms)

@@ -240,6 +240,29 @@ def test_a_gap_between_snapshot_and_log_is_refused() -> None:
         reopened(node)
 
 
+def test_a_snapshot_older_than_the_log_is_gone() -> None:
+    """A power cut brought it back. Judged by it, a follower whose log went on in an older epoch
+    would be given the log instead of the snapshot, and keep what nobody else has (walk 304)."""
+    node = opened()
+    _, clock = node.generator()
+    node.append(8)
+    run(clock)
+    old = node.latest()
+    content = b"".join(node.storage.snapshots.chunks(old))
+    for epoch in (2, 3, 4, 5):
+        node.append(8, epoch)
+        run(clock)
+    bases = [int(name[:20]) for name in node.names() if name.endswith(".log")]
+    assert min(bases) > old.offset
+    node.storage.close()
+    file = node.disk.open(f"{DIRECTORY}/{snapshot_name(old)}", create=True)
+    file.pwrite(content, 0)
+    again = reopened(node)
+    assert again.storage.snapshots.earliest is not None
+    assert again.storage.snapshots.earliest.offset == again.storage.log.start_offset
+    again.check()
+
+
 def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
     node = opened()
     node.append(5)

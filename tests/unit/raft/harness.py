@@ -182,7 +182,8 @@ class Cluster:
         if not below:
             return None
         snapshot = EpochOffset(below[-1].epoch, below[-1].next_offset)
-        node.snapshots.files[snapshot] = content_of(snapshot, node.core.voters_at(snapshot.offset))
+        content = content_of(snapshot, node.core.voters_at(snapshot.offset))
+        node.snapshots.files = {snapshot: content}  # older ones never outlive the log below them
         node.log.cut_head(snapshot.offset)
         return snapshot
 
