@@ -8,11 +8,12 @@ said: None. A batch as large as Kafka lets one grow may be a part of something, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import (
     NO_LEADER,
+    RECOVERED,
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
@@ -82,10 +83,6 @@ class Step:
     def joined(self) -> set[int]:
         return set(self.new.isr) - set(self.old.isr)
 
-    @property
-    def target(self) -> set[int]:
-        return set(self.new.replicas) - set(self.new.removing)
-
 
 def why(step: Step) -> str | None:
     """One sentence, or None: the log leaves it open."""
@@ -100,27 +97,30 @@ def why_created(topic_id: bytes, together: Together) -> str:
     return "The number of partitions of the topic was raised."
 
 
-def _reassigned(step: Step) -> str | None:
-    old, new = step.old, step.new
-    if new.reassigning and (
-        not old.reassigning or step.target != set(old.replicas) - set(old.removing)
-    ):
-        return "A reassignment began."
-    if old.reassigning and not new.reassigning:
-        if set(new.replicas) == set(old.replicas) - set(old.removing):
-            return "The reassignment was complete: all new replicas were in the ISR."
-        if set(new.replicas) == set(old.replicas) - set(old.adding):
-            return "The reassignment was cancelled."
-    if not old.reassigning and old.replicas != new.replicas:
-        return "Its replicas were reassigned at once: nothing had to be copied."
-    return None
-
-
 def _unclean(step: Step) -> str | None:
     old, leader = step.old, step.new.leader
-    if leader in (NO_LEADER, old.leader) or leader in old.isr or leader in old.elr:
+    if leader in (NO_LEADER, old.leader) or leader in old.isr:
+        return None
+    clean = leader in old.elr or old.reassigning  # whoever catches up at its end may lead at once
+    if clean and step.new.leader_recovery_state == RECOVERED:
         return None
     return f"Broker {leader} was elected uncleanly, from outside of the ISR: data may be lost."
+
+
+def _reassigned(step: Step) -> str | None:
+    old, new = step.old, step.new
+    if new.reassigning:
+        if (old.replicas, old.adding, old.removing) == (new.replicas, new.adding, new.removing):
+            return None
+        return "The reassignment was changed." if old.reassigning else "A reassignment began."
+    if not old.reassigning:
+        at_once = "Its replicas were reassigned at once: nothing had to be copied."
+        return at_once if old.replicas != new.replicas else None
+    if set(new.replicas) == set(old.replicas) - set(old.removing):
+        return "The reassignment was complete: all new replicas were in the ISR."
+    if set(new.replicas) == set(old.replicas) - set(old.adding):
+        return "The reassignment was cancelled."
+    return "Another reassignment took its place and was complete at once."
 
 
 def _broker_went(step: Step) -> str | None:
@@ -172,14 +172,16 @@ def _recovered(step: Step) -> str | None:
 
 
 def _directories(step: Step) -> str | None:
-    if step.old.directories != step.new.directories and step.old.isr == step.new.isr:
+    old, new = step.old, step.new
+    placed = replace(old, directories=new.directories, partition_epoch=new.partition_epoch)
+    if old.directories != new.directories and placed == new:
         return "A broker placed its replica in a log directory."
     return None
 
 
 RULES: tuple[Callable[[Step], str | None], ...] = (
-    _reassigned,
     _unclean,
+    _reassigned,
     _broker_went,
     _broker_came,
     _preferred,
