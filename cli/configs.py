@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.errors import NotReachable, Refused
@@ -240,14 +241,7 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
         resource_name=entity.name,
         configs=tuple(changes),
     )
-    answer = admin.change(
-        schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False),
-        schemas.IncrementalAlterConfigsResponse,
-        lambda answer: [each.error_code for each in answer.responses],
-        repeatable=True,
-    )
-    for result in answer.responses:
-        check(result.error_code, result.error_message)
+    alter_configs(admin, resource)
     if entity.name:
         click.echo(f"Completed updating config for {entity.one} {entity.name}.")
     else:

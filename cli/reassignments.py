@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.errors import Refused
 from quorate.cli.partition_files import TopicPartition, text_of
 from quorate.cli.reassignment_plan import Assignment, Racks
@@ -126,28 +127,15 @@ def clear_throttles(admin: Admin, broker_ids: Iterable[int], topics: Iterable[st
     resources = [(BROKER, str(each), BROKER_THROTTLES) for each in broker_ids]
     resources += [(TOPIC, each, TOPIC_THROTTLES) for each in topics]
     for kind, name, keys in resources:
-        answer = admin.change(
-            configs.IncrementalAlterConfigsRequest(
-                resources=(
-                    configs.IncrementalAlterConfigsResource(
-                        resource_type=kind,
-                        resource_name=name,
-                        configs=tuple(
-                            configs.IncrementalAlterableConfig(
-                                name=key, config_operation=DELETE, value=None
-                            )
-                            for key in keys
-                        ),
-                    ),
-                ),
-                validate_only=False,
+        resource = configs.IncrementalAlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=tuple(
+                configs.IncrementalAlterableConfig(name=key, config_operation=DELETE, value=None)
+                for key in keys
             ),
-            configs.IncrementalAlterConfigsResponse,
-            lambda answer: [each.error_code for each in answer.responses],
-            repeatable=True,
         )
-        for each in answer.responses:
-            check(each.error_code, each.error_message, name)
+        alter_configs(admin, resource, name)
 
 
 def check_brokers(known: Racks, wanted: Iterable[int]) -> None:

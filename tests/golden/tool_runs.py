@@ -160,7 +160,7 @@ CONFIGS = (
     run("configs @server --alter --topic absent --add-config retention.ms=1"),
     run("configs @server --describe --topic absent", fails=True),
     run("configs @server --alter --broker 1 --add-config log.retention.ms=86400000"),
-    run("configs @server --describe --broker 1"),
+    run("configs @server --describe --broker 1", until="log.retention.ms=86400000 sensitive"),
     run("configs @server --alter --broker-defaults --add-config log.retention.ms=96400000"),
     run("configs @server --describe --broker 1"),
     run("configs @server --describe --entity-type brokers"),
