@@ -65,7 +65,14 @@ async def settle(stage: Stage) -> None:
 
 async def unhurt(stage: Stage) -> None:
     """Also when a step failed or somebody pressed Ctrl-C: no fault stays, every node runs."""
-    await heal(stage, {})
+    stage.unmet += [
+        f"node {node} died by itself, see {stage.cluster.directory.node_log(node)}"
+        for node in stage.died()
+    ]
+    try:
+        await heal(stage, {})
+    except Refused as refused:
+        stage.unmet.append(str(refused))
     if stage.pinned_writer is not None:
         await unpin_writer(stage, {})
     for node in stage.hurt.open():

@@ -5,6 +5,7 @@ clients, the clock of the rehearsal, and what is known so far.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,11 +18,14 @@ from quorate.cli.chaos.ledger import Ledger
 from quorate.cli.chaos.metadata_tail import Logged, MetadataTail, log_end
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario
-from quorate.cli.chaos.timeline import SERVING, STANDBY, Event, Spell, Story, Track
+from quorate.cli.chaos.timeline import DEAD, SERVING, STANDBY, Event, Spell, Story, Track
 from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter, Writer
+from quorate.cli.cluster_dir import alive
 
 POLL_S = 0.02
+POLLS_PER_LOOK = 25
+"""Whether a node died is looked at more seldom."""
 
 
 class Unmet(Exception):
@@ -131,13 +135,25 @@ class Stage:
         whole = all(len(isr) == replicas for isr in self.story.isr.values())
         return whole and all(self.story.state(broker) == SERVING for broker in self.serving)
 
+    def died(self) -> list[int]:
+        """Nodes that are gone and that no step stopped."""
+        stopped = {spell.subject for spell in self.hurt.spells if spell.what == DEAD}
+        stopped |= {node for node, what in self.hurt.open().items() if what == DEAD}
+        nodes = (*self.cluster.entry["controllers"], *self.cluster.entry["brokers"])
+        gone = [node["id"] for node in nodes if not alive(node["pid"])]
+        return [node for node in gone if node not in stopped]
+
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
         """How long it took; Unmet when it takes too long."""
         begin_s = time.monotonic()
-        while not condition():
+        for polls in itertools.count(1):
+            if condition():
+                break
             waited_ms = round((time.monotonic() - begin_s) * 1000)
             if waited_ms > within_ms:
                 raise Unmet(f"not within {within_ms:,} ms: {what}")
+            if polls % POLLS_PER_LOOK == 0 and (died := self.died()):
+                raise Unmet(f"node {died[0]} died by itself, so not: {what}")
             await asyncio.sleep(POLL_S)
         return round((time.monotonic() - begin_s) * 1000)
 
