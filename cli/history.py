@@ -80,7 +80,7 @@ def sql(query: str, directory: Path, output: str) -> None:
                 names = result.columns
                 rows = [row.asDict(recursive=True) for row in result.collect()]
         except AnalysisException as error:
-            raise click.UsageError(str(error).splitlines()[0]) from None
+            raise click.UsageError(str(error).strip().splitlines()[0]) from None
     if output == "json":
         click.echo(json.dumps(rows, default=str))
         return

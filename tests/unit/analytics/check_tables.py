@@ -1,14 +1,15 @@
-"""Spark's tables against the oracle's."""
+"""Spark's tables against the oracle's, and their columns against their documents."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables import read_tables
+from quorate.quorum.analytics.tables import TABLES, read_tables
 from tests.unit.analytics.oracle import Oracle, Row, logged
 
 if TYPE_CHECKING:
@@ -17,12 +18,21 @@ if TYPE_CHECKING:
 
 def spark_tables(spark: SparkSession, directory: Path) -> dict[str, list[Row]]:
     made = read_tables(spark, directory)
+    for name, table in made.items():
+        assert name == "records" or documented(name) == table.dtypes, name
+        assert set(TABLES[name].order) <= set(table.columns), name
     made["records"] = made["records"].select("offset", "type")
     rows: dict[str, list[Row]] = {}
     for name, table in made.items():
         whole = f.to_json(f.struct("*"), {"ignoreNullFields": "false"})
         rows[name] = [json.loads(text) for (text,) in table.select(whole).collect()]
     return rows
+
+
+def documented(name: str) -> list[tuple[str, str]]:
+    """The columns and types that a table's docstring lists."""
+    _, _, listed = (TABLES[name].make.__doc__ or "").partition("\n\n")
+    return re.findall(r"^    ([a-z_]+) +([a-z]+(?:<.*>)?)(?: |$)", listed, re.MULTILINE)
 
 
 def assert_as_the_oracle_says(spark: SparkSession, directory: Path, data: bytes) -> Oracle:
