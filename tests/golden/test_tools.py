@@ -6,12 +6,13 @@ on standard error, where Kafka's print a stack trace; test_mistakes.py has those
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.golden.in_process import quorate
-from tests.golden.nodes import KAFKA, QUORATE, Program, two_nodes
+from tests.golden.nodes import CLUSTER_ID, KAFKA, QUORATE, Program, two_nodes
 from tests.golden.tool_runs import RUNS, Played, Run, Runner, played, read
 from tests.kafka.tools import missing
 
@@ -55,3 +56,30 @@ def test_the_story(tmp_path: Path, cluster: Program, tools: Runner) -> None:
     assert not differences(found)
     if tools is quorate:
         assert all(each.code for each, run in zip(found, RUNS, strict=True) if run.fails)
+
+
+@pytest.mark.kafka
+def test_what_has_no_golden_lines_on_apache_kafka(tmp_path: Path) -> None:
+    """Usable is what the asking program speaks, and epochs move."""
+    if reason := missing():
+        pytest.skip(reason)
+    with two_nodes(tmp_path / "nodes", KAFKA) as nodes:
+        at = ("--bootstrap-server", nodes.bootstrap)
+        for tool, own in (
+            (("broker-api-versions", *at), r" \[usable: [^]]*\]"),
+            (("features", *at, "describe"), r"Epoch: \d+"),
+        ):
+            theirs = KAFKA.run(*tool)
+            mine = quorate(*tool)
+            assert (theirs.code, mine.code) == (0, 0), mine.errors
+            assert without(own, mine.lines) == without(own, theirs.lines)
+        status = quorate("status", *at)
+        assert status.code == 0, status.errors
+        assert [line.partition(":")[0] for line in status.lines] == [
+            f"Cluster {CLUSTER_ID}",
+            *("Quorum", "Broker 1", "Broker 2", "Partitions"),
+        ]
+
+
+def without(pattern: str, lines: list[str]) -> list[str]:
+    return sorted(re.sub(pattern, "", line) for line in lines)
