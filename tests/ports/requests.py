@@ -32,6 +32,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    raft_voters,
     reassignments,
     sasl_handshake,
     topics,
@@ -409,6 +410,16 @@ BUILDERS: dict[int, Build] = {
         )
     ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: described_partitions,
+    ApiKey.ADD_RAFT_VOTER: lambda world, version: raft_voters.AddRaftVoterRequest(
+        cluster_id="another",
+        timeout_ms=TIMEOUT_MS,
+        voter_id=9,
+        voter_directory_id=Uuid(bytes(range(16))),
+        listeners=(raft_voters.RaftVoterListener(name="CONTROLLER", host="h", port=1),),
+    ),
+    ApiKey.REMOVE_RAFT_VOTER: lambda world, version: raft_voters.RemoveRaftVoterRequest(
+        cluster_id="another", voter_id=9, voter_directory_id=Uuid(bytes(range(16)))
+    ),
 }
 
 MORE: tuple[tuple[int, Build], ...] = (
