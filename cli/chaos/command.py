@@ -16,7 +16,7 @@ import click
 from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.loader import ScenarioError, load, ready_made
 from quorate.cli.chaos.run import rehearse
-from quorate.cli.chaos.scenario import Scenario, Variant
+from quorate.cli.chaos.scenario import STEPS, TABLES, Scenario, Variant
 from quorate.cli.chaos.staging import Plan
 from quorate.cli.chaos.verdict import Result
 from quorate.cli.chaos.view import View, verdict_lines
@@ -48,6 +48,20 @@ def list_(output: str) -> None:
         if len(each.variants) > 1:
             for variant in each.variants:
                 click.echo(f"{'':<20}  --variant {variant.name}: {variant.title}")
+
+
+@chaos.command()
+def steps() -> None:
+    """What a scenario file can ask for: its tables and its steps."""
+    for name, table in TABLES.items():
+        click.echo(f"[{name}]")
+        for key, rule in table.items():
+            default = "" if rule.required or rule.default in ("-", {}) else f" = {rule.default}"
+            click.echo(f"  {key + default:<28}{rule.doc}")
+    click.echo("[[variants.steps]]")
+    for do, (doc, table) in STEPS.items():
+        keys = ", ".join(key for key in table)
+        click.echo(f"  {do:<28}{doc}{f' Keys: {keys}.' if keys else ''}")
 
 
 @chaos.command()

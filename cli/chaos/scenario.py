@@ -100,6 +100,12 @@ VARIANT: Table = {
     "title": Rule("What is different in it.", text, default="-"),
     "steps": Rule("What is done, in order.", tables, required=True),
 }
+TABLES: Mapping[str, Table] = {
+    "cluster": CLUSTER,
+    "workload": WORKLOAD,
+    "expect": EXPECT,
+    "[variants]": VARIANT,
+}
 
 NODE = Rule("Which node.", node, required=True)
 WITHIN_MS = Rule("How long it may take.", whole(1, MAX_MS), 60_000)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos.command import chaos
+from quorate.cli.chaos.scenario import STEPS
 
 
 def run(*arguments: str) -> Result:
@@ -33,6 +34,15 @@ def test_the_list() -> None:
     assert "--variant partition: all traffic between it and" in listed.output
     names = [each["name"] for each in json.loads(run("list", "--format", "json").output)]
     assert names == ["controller-kill", "heartbeat-timeout", "leader-kill", "rolling-restart"]
+
+
+def test_what_a_file_can_ask_for() -> None:
+    told = run("steps").output
+    assert "  partitions = 12             Of the topic that is written and read.\n" in told
+    assert (
+        "  mute-heartbeats             Its heartbeats, and nothing else, are lost. Keys: " in told
+    )
+    assert all(f"  {do} " in told for do in STEPS)
 
 
 @pytest.mark.parametrize(
