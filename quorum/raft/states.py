@@ -70,6 +70,7 @@ class Follower:
     leader_id: int
     deadline_ms: int | None  # of the fetch timeout; None for an observer
     has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
+    heard_ms: int = 0  # when it answered last; an observer has no deadline to tell
     leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
     update_ms: int = 0  # not before, whether the set of voters has this node right is looked at
     fetching: Fetching = field(default_factory=Fetching)

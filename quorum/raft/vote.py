@@ -148,7 +148,9 @@ def _grants(core: Core, request: VoteRequest) -> bool:
             case Leader():
                 return False
             case Follower():
-                return up_to_date and (state.leader_gone or not state.has_fetched)
+                # Also of an observer: it may be a voter that has not heard of it (R7).
+                silent = core.now_ms >= state.heard_ms + core.settings.fetch_timeout_ms
+                return up_to_date and (state.leader_gone or not state.has_fetched or silent)
             case _:  # also one that resigned, where Kafka refuses: another may be elected sooner
                 return up_to_date
     if core.election.voted is not None:

@@ -1,0 +1,99 @@
+"""Elections that went wrong elsewhere; see README.md beside this file."""
+
+from __future__ import annotations
+
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.messages import VoteRequest
+from tests.unit.raft.harness import Cluster, key
+from tests.unit.raft.test_membership import catch_up, dynamic, voters_of
+from tests.unit.raft.test_votes import ask, vote_request
+
+
+def test_r6_the_vote_of_a_removed_voter_elects_nobody() -> None:
+    """NATS RemovedPeerVoteDoesNotElectLeader: of {1, 2, 3} one was removed, then the leader died.
+    The last of the two that vote needs the dead one, however gladly the removed one would vote."""
+    cluster, leader = dynamic(spares=0)
+    removed, last = (each for each in (1, 2, 3) if each != leader)
+    cluster.remove_voter(leader, removed)
+    catch_up(cluster)
+    cluster.crash(leader)
+    cluster.run(20_000)
+    assert cluster.role(last) is not Role.LEADER
+    granted = ask(cluster, removed, vote_request(last, removed, epoch=9, last=(8, 99)))
+    assert granted.granted, "it would have voted"
+    cluster.start(leader)
+    cluster.run(5_000)
+    assert cluster.leader() in (leader, last)
+
+
+def test_r7_a_voter_that_has_not_heard_of_its_own_promotion_is_needed_and_votes() -> None:
+    """etcd's campaign_learner_must_vote.txt, raft-rs #57: of {1, 2} and the new 11 the leader died
+    right after it had promoted 11. Whoever is left has the record, 11 has not, and one vote of two
+    is no majority."""
+    cluster, leader = dynamic(voters=2)
+    (other,) = {1, 2} - {leader}
+    cluster.isolate(11)
+    cluster.add_voter(leader, 11)
+    cluster.until(lambda: voters_of(cluster, other) == [1, 2, 11])
+    cluster.crash(leader)
+    cluster.heal()
+    assert voters_of(cluster, 11) == [1, 2]
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    assert cluster.leader() == other
+    assert cluster.nodes[11].saved.voted == key(other)
+
+
+def test_r11_a_node_ahead_of_a_working_leader_comes_back_in() -> None:
+    """raft-rs #84: pre-vote and check-quorum. Its epoch is higher than the leader's, so it takes
+    nothing from it; everybody else hears that leader and grants no pre-vote. It must not stay
+    outside for ever."""
+    cluster = Cluster(voters=3)
+    cluster.elect(1)
+    cluster.run(1_000)
+    cluster.crash(3)
+    cluster.nodes[3].saved = Election(9, key(3))
+    cluster.start(3)
+    cluster.run(15_000)
+    leader = cluster.leader()
+    assert cluster.core(leader).epoch >= 9
+    assert {cluster.core(each).leader_id for each in (1, 2, 3)} == {leader}
+    cluster.append(leader, b"taken by all")
+    cluster.run(1_000)
+    assert len({node.high_watermark for node in cluster.nodes.values()}) == 1
+
+
+def test_r11_a_pre_vote_does_not_go_to_a_shorter_log() -> None:
+    """redpanda PR #2071: without the check of the log a node that cannot win is told that it could,
+    raises its epoch, deposes the others, and loses; again and again."""
+    cluster = Cluster(voters=3)
+    cluster.elect(1)
+    cluster.isolate(3)
+    cluster.append(1, b"3 does not have it")
+    cluster.run(100)
+    cluster.crash(1)
+    cluster.heal()
+    epoch = cluster.core(3).epoch
+    cluster.prompt(3)
+    cluster.settle()
+    assert cluster.core(3).epoch == epoch, "no real vote was asked for"
+    cluster.run(15_000)
+    assert cluster.leader() == 2
+
+
+def test_r13_two_that_see_only_each_other_do_not_move_the_epoch() -> None:
+    """Ongaro's thesis 9.6, KIP-996: two of five, cut off for a minute, come back to the same leader
+    in the same epoch."""
+    cluster = Cluster(voters=5)
+    cluster.elect(1)
+    cluster.isolate(4, 5)
+    cluster.run(60_000)
+    asked = [
+        each
+        for each in cluster.nodes[4].seen
+        if isinstance(getattr(each, "request", 0), VoteRequest)
+    ]
+    assert asked, "they tried"
+    cluster.heal()
+    cluster.run(5_000)
+    assert (cluster.leader(), cluster.core(1).epoch) == (1, 1)
