@@ -1,4 +1,4 @@
-"""`quorate metadata-quorum`: kafka-metadata-quorum's describe."""
+"""`quorate metadata-quorum`: kafka-metadata-quorum; changing the voters is in quorum_voters.py."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster import describe_cluster
 from quorate.cli.errors import Refused
+from quorate.cli.quorum_voters import add_controller, remove_controller
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
 from quorate.quorum.rpc.kafka.schemas.cluster import (
     DescribeQuorumRequest,
@@ -84,6 +85,10 @@ def metadata_quorum(
         "command_config": command_config,
         "timeout_s": timeout_s,
     }
+
+
+metadata_quorum.add_command(add_controller)
+metadata_quorum.add_command(remove_controller)
 
 
 @metadata_quorum.command()

@@ -15,7 +15,7 @@ from typing import Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
-from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid, random_uuid
+from quorate.quorum.ids import METADATA_TOPIC, NO_NODE, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
@@ -258,6 +258,8 @@ class NodeCore:
     def on_role(self, effect: RoleChanged) -> None:
         for each in self.followers.role:
             each(effect)
+        if effect.leader_id != NO_NODE:
+            self._prune_links()
 
     def on_committed(self, high_watermark: int) -> None:
         for each in self.followers.committed:
@@ -276,10 +278,17 @@ class NodeCore:
         self._election_file.kraft_version = effect.kraft_version
         for voter in effect.voters:
             self._know(voter.voter_id, voter.endpoints[0].host, voter.endpoints[0].port)
-        voter_ids = {voter.voter_id for voter in effect.voters}
-        for voter_id in self.links.known_ids:
-            if voter_id >= 0 and voter_id not in voter_ids:
-                self.links.forget(voter_id)
+        self._prune_links()
+
+    def _prune_links(self) -> None:
+        """A leader that was removed leads on until that is committed, so it is still reached."""
+        raft = self.replica.raft
+        quorum = raft.voters_at(self.end_offset)
+        if quorum.kraft_version > 0:
+            needed = {voter.voter_id for voter in quorum.voters} | {raft.leader_id}
+            for voter_id in self.links.known_ids:
+                if voter_id >= 0 and voter_id not in needed:
+                    self.links.forget(voter_id)
 
     def on_leader_found(self, effect: LeaderFound) -> None:
         self._know(effect.leader_id, effect.host, effect.port)

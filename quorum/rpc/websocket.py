@@ -49,7 +49,10 @@ class WebSocketSide:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoclose=False, compress=False)
-        await socket.prepare(request)
+        try:
+            await socket.prepare(request)
+        except ConnectionResetError:  # it went while it waited for us
+            return socket
         if request.transport is None:
             return socket
         link = WebSocketLink(

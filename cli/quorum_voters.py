@@ -1,0 +1,111 @@
+"""`quorate metadata-quorum add-controller` and `remove-controller`: who votes in the quorum."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.client.admin import check
+from quorate.cli.client.options import connected
+from quorate.cli.errors import Refused
+from quorate.cli.server import load_config
+from quorate.quorum.ids import Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.meta_properties import StorageError, read_meta
+from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RaftVoterListener,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+
+TIMEOUT_MS = 30_000
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done.")
+
+
+@click.command("add-controller")
+@dry_run_option
+@click.pass_context
+def add_controller(context: click.Context, dry_run: bool) -> None:
+    """Make a controller that runs and has caught up a voter.
+
+    The --command-config before the command is that controller's own .properties file: it says its
+    id, where its directory is and where it is reached.
+    """
+    file = context.obj["command_config"]
+    if file is None:
+        raise click.UsageError(
+            "--command-config FILE must be given before add-controller: the .properties file of "
+            "the controller to add"
+        )
+    config = load_config(file)
+    if not config.is_controller:
+        raise Refused(
+            f"{file}: process.roles did not contain 'controller'. Is this a valid controller "
+            "configuration file?"
+        )
+    directory_id = directory_id_in(config.metadata_log_dir)
+    listeners = tuple(
+        RaftVoterListener(name=each.name, host=each.host or "localhost", port=each.port)
+        for each in config.listeners.controller
+    )
+    if not dry_run:
+        request = AddRaftVoterRequest(
+            timeout_ms=TIMEOUT_MS,
+            voter_id=config.node_id,
+            voter_directory_id=directory_id,
+            listeners=listeners,
+        )
+        with connected(**{**context.obj, "command_config": None}) as admin:
+            answer = admin.change(request, AddRaftVoterResponse, lambda each: [each.error_code])
+        check(answer.error_code, answer.error_message)
+    endpoints = ", ".join(endpoint_text(each) for each in listeners)
+    click.echo(
+        f"{'DRY RUN of adding' if dry_run else 'Added'} controller {config.node_id} with directory "
+        f"id {uuid_to_text(directory_id)} and endpoints: {endpoints}"
+    )
+
+
+@click.command("remove-controller")
+@click.option("--controller-id", "-i", type=int, required=True, help="The voter's id.")
+@click.option(
+    "--controller-directory-id",
+    "-d",
+    "directory_text",
+    required=True,
+    help="Its directory id, as `describe --replication` shows it.",
+)
+@dry_run_option
+@click.pass_context
+def remove_controller(
+    context: click.Context, controller_id: int, directory_text: str, dry_run: bool
+) -> None:
+    """Take a voter out of the quorum; also the leader, also one that is gone for good."""
+    if controller_id < 0:
+        raise Refused(f"Invalid negative --controller-id: {controller_id}")
+    try:
+        directory_id = uuid_from_text(directory_text)
+    except ValueError as error:
+        raise Refused(f"Failed to parse --controller-directory-id: {error}") from None
+    if not dry_run:
+        request = RemoveRaftVoterRequest(voter_id=controller_id, voter_directory_id=directory_id)
+        with connected(**context.obj) as admin:
+            answer = admin.change(request, RemoveRaftVoterResponse, lambda each: [each.error_code])
+        check(answer.error_code, answer.error_message)
+    done = "DRY RUN of removing " if dry_run else "Removed "  # Kafka prints two spaces
+    click.echo(f"{done} KRaft controller {controller_id} with directory id {directory_text}")
+
+
+def directory_id_in(log_dir: str) -> Uuid:
+    try:
+        meta = read_meta(OsDisk(), log_dir)
+    except StorageError as error:
+        raise Refused(str(error)) from None
+    if meta is None:
+        raise Refused(f"Unable to read meta.properties from {log_dir}")
+    return meta.directory_id
+
+
+def endpoint_text(each: RaftVoterListener) -> str:
+    host = f"[{each.host}]" if ":" in each.host else each.host
+    return f"{each.name}://{host}:{each.port}"
