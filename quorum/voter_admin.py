@@ -59,7 +59,9 @@ class VoterAdmin:
                 raft_voters.AddRaftVoterResponse(error_code=error, error_message=message or None)
             )
 
-        wrong = self._wrong(request.cluster_id, request.voter_id)
+        if self._elsewhere(request.cluster_id, respond):
+            return
+        wrong = no_voter_id(request.voter_id)
         if not wrong and not request.listeners:
             wrong = "the new voter must have at least one listener"
         if wrong:
@@ -86,7 +88,9 @@ class VoterAdmin:
             text = message or None
             answer(raft_voters.RemoveRaftVoterResponse(error_code=error, error_message=text))
 
-        wrong = self._wrong(request.cluster_id, request.voter_id)
+        if self._elsewhere(request.cluster_id, respond):
+            return
+        wrong = no_voter_id(request.voter_id)
         if wrong:
             respond(ErrorCode.INVALID_REQUEST, wrong)
             return
@@ -125,10 +129,13 @@ class VoterAdmin:
             self._in_time(respond, CHANGE_TIMEOUT_MS),
         )
 
-    def _wrong(self, cluster_id: str | None, voter_id: int) -> str:
-        if cluster_id not in (None, self._core.cluster_id):
-            return f"the cluster id is {self._core.cluster_id}, not {cluster_id}"
-        return "" if voter_id >= 0 else f"{voter_id} is no id of a voter"
+    def _elsewhere(self, cluster_id: str | None, respond: Callable[[int, str], None]) -> bool:
+        """Meant for another cluster: refused."""
+        if cluster_id in (None, self._core.cluster_id):
+            return False
+        text = f"the cluster id is {self._core.cluster_id}, not {cluster_id}"
+        respond(ErrorCode.INCONSISTENT_CLUSTER_ID, text)
+        return True
 
     def _in_time(
         self, respond: Callable[[int, str], None], timeout_ms: int
@@ -146,3 +153,7 @@ class VoterAdmin:
             timeout_ms, partial(once, ErrorCode.REQUEST_TIMED_OUT, late)
         )
         return once
+
+
+def no_voter_id(voter_id: int) -> str:
+    return "" if voter_id >= 0 else f"{voter_id} is no id of a voter"

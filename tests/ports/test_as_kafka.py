@@ -113,6 +113,11 @@ def test_controllers_do_not_describe_brokers(
     assert answer.error_code == error
 
 
+@pytest.mark.parametrize("key", [ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER])
+def test_voters_of_another_cluster(ask: Any, key: int) -> None:
+    assert ask(key, 0).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
 def test_controllers_describe_themselves(prepared: tuple[Node, World]) -> None:
     node, _ = prepared
     request = DescribeClusterRequest(
