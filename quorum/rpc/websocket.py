@@ -52,7 +52,7 @@ class WebSocketSide:
         try:
             await socket.prepare(request)
         except ConnectionResetError:  # it went while it waited for us
-            return socket
+            return web.Response()
         if request.transport is None:
             return socket
         link = WebSocketLink(
