@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import json.scanner
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,14 @@ def text_of(partition: TopicPartition) -> str:
 
 
 class Located(dict[str, Any]):
-    """An object of a JSON file, and the line where it begins."""
+    """An object of a JSON file, and where it begins."""
 
-    line = 0
+    text = ""
+    start = 0
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.start) + 1
 
 
 class LocatingDecoder(json.JSONDecoder):
@@ -39,7 +45,7 @@ class LocatingDecoder(json.JSONDecoder):
     def _located(start: tuple[str, int], *options: Any) -> tuple[Located, int]:
         value, end = json.decoder.JSONObject(start, *options)  # type: ignore[attr-defined]
         located = Located(value)
-        located.line = start[0].count("\n", 0, start[1]) + 1
+        located.text, located.start = start
         return located, end
 
 
@@ -81,13 +87,14 @@ def read_partitions(path: str) -> list[tuple[TopicPartition, Located]]:
 
 
 def duplicates(partitions: Sequence[TopicPartition]) -> list[str]:
-    twice = {each for each in partitions if partitions.count(each) > 1}
-    return [text_of(each) for each in sorted(twice)]
+    times = Counter(partitions)
+    return [text_of(each) for each in sorted(times) if times[each] > 1]
 
 
 def read_topics(path: str) -> list[str]:
     topics = [entry["topic"] for entry in entries(path, "topics", {"topic": str})]
-    twice = sorted({each for each in topics if topics.count(each) > 1})
+    times = Counter(topics)
+    twice = sorted(each for each in times if times[each] > 1)
     if twice:
         raise Refused(f"List of topics to reassign contains duplicate entries: {','.join(twice)}")
     return topics
