@@ -17,7 +17,7 @@ from tests.golden.tool_runs import RUNS, Played, Run, Runner, played, read
 from tests.kafka.tools import missing
 
 GOLDEN = read((Path(__file__).parent / "tools.txt").read_text())
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 
 def comparable(run: Run, found: Played) -> tuple[bool, list[str]]:
