@@ -91,6 +91,7 @@ class BrokerNode:
             suspects=self.suspects,
             groups=self.groups,
             connections=self.connections,
+            features=core.features,
         )
         self.lifecycle: BrokerLifecycle | None = None
         self.client_ports: list[KafkaServer] = []

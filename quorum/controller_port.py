@@ -11,14 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.handshake import Peer
-from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
@@ -76,7 +75,7 @@ class ControllerPort:
         for key in (*RULED, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
             handlers[key] = self._direct
         api_keys = (*handlers, ApiKey.API_VERSIONS)
-        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, self._features).handle
+        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, core.features).handle
         clock, config = core.seams.clock, core.config
         self._server = KafkaServer(
             handlers,
@@ -127,14 +126,6 @@ class ControllerPort:
             self._voters.ask(request, answer)
         else:
             self._shell.submit(request, answer)
-
-    def _features(self) -> Features:
-        image = self._core.image
-        return Features(
-            supported=SUPPORTED_FEATURES,
-            finalized=dict(image.features),
-            epoch=image.last.offset,
-        )
 
     def _describe_quorum_directly(
         self, context: RequestContext, request: DescribeQuorumRequest

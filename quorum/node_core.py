@@ -15,6 +15,7 @@ from typing import Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import METADATA_TOPIC, NO_NODE, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.meetings import Meetings
@@ -42,10 +43,12 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ConnectorSettings
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
@@ -163,6 +166,16 @@ class NodeCore:
             roles=self.config.roles,
             incarnation_id=self.incarnation,
         )
+
+    def features(self) -> Features:
+        """What clients are told: the controllers' features, and Raft's own, kraft.version."""
+        image = self.image
+        level = self.replica.raft.voters_at(self.end_offset).kraft_version
+        finalized = dict(image.features)
+        if level:
+            finalized[KRAFT_VERSION] = level
+        supported = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}
+        return Features(supported=supported, finalized=finalized, epoch=image.last.offset)
 
     @property
     def voters(self) -> Sequence[Voter]:

@@ -15,6 +15,7 @@ from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.node_membership import SUPPORTED, configured_voters
 from quorate.quorum.raft.control import Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.wire import Message
@@ -22,7 +23,6 @@ from quorate.quorum.rpc.kafka.wire import Message
 if TYPE_CHECKING:
     from quorate.quorum.node_core import NodeCore
 
-KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT_MS = 30_000
 Answer = Callable[[object], None]
 

@@ -24,7 +24,6 @@ from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.suspects import Suspects
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
@@ -49,6 +48,7 @@ class Services:
     suspects: Suspects
     groups: GroupCoordinator
     connections: Connections
+    features: Callable[[], Features]
 
 
 Handlers = dict[int, Callable[[RequestContext, Any], None]]
@@ -95,14 +95,8 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding_handler(services.forwarder)
 
-    def features() -> Features:
-        now = image()
-        return Features(
-            supported=SUPPORTED_FEATURES, finalized=dict(now.features), epoch=now.last.offset
-        )
-
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
-    handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, features).handle
+    handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, services.features).handle
     return KafkaServer(
         handlers,
         services.clock,

@@ -25,6 +25,7 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 CAUGHT_UP_WITHIN_MS = 3_600_000
 NOBODY = -1
 """The token of a change that no administrator waits for."""
+KRAFT_VERSION = "kraft.version"
 KRAFT_VERSIONS = (0, 1)
 
 
