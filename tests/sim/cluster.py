@@ -8,49 +8,39 @@ handler: whatever is raised out of a callback, and every node that stops itself,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from quorate.broker.node import BrokerNode
-from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller_node import ControllerNode
-from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.ids import ReplicaKey, random_uuid, uuid_to_text
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.seams import Address, Seams
-from quorate.quorum.storage_format import format_directory
+from quorate.quorum.storage_format import InitialVoter, format_directory
 from tests.sim.clock import WALL_EPOCH_MS, SimClock
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.host import Host
 from tests.sim.loop import SimLoop
 from tests.sim.network import SimNetwork
+from tests.sim.shape import CLIENT_PORT, CONTROLLER_PORT, Shape, name_of, node_config, voters_of
 from tests.sim.transport import SimTransport
 
-CONTROLLER_PORT = 9093
-CLIENT_PORT = 9092
-CLOCK_BASE_MS = 1 << 20
+__all__ = [
+    "CLIENT_PORT",
+    "CONTROLLER_PORT",
+    "Cluster",
+    "Machine",
+    "NodeStopped",
+    "Process",
+    "Shape",
+    "name_of",
+]
 
-# Everything that takes its time takes less than in production: a run is twenty virtual seconds.
-FAST = {
-    "broker.heartbeat.interval.ms": "400",
-    "broker.session.timeout.ms": "2000",
-    "controller.quorum.fetch.timeout.ms": "1000",
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.election.backoff.max.ms": "300",
-    "controller.quorum.request.timeout.ms": "1000",
-    "replica.lag.time.max.ms": "1500",
-    "replica.socket.timeout.ms": "2000",
-    "replica.fetch.backoff.ms": "200",
-    "replica.high.watermark.checkpoint.interval.ms": "1000",
-    "leader.imbalance.check.interval.seconds": "4",
-    "log.flush.offset.checkpoint.interval.ms": "3000",
-    "min.insync.replicas": "2",
-    "default.replication.factor": "3",
-    "auto.create.topics.enable": "false",
-}
+CLOCK_BASE_MS = 1 << 20
 
 
 @dataclass(slots=True)
@@ -69,12 +59,14 @@ class Machine:
     name: str
     config: NodeConfig
     disk: SimDisk
+    key: ReplicaKey  # the directory's id is another one after a wipe
     wall_offset_ms: int = 0
     clock_rate: float = 1.0
     disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
     process: Process | None = None
     stopping: bool = False
     power_losses: int = 0
+    wipes: int = 0
 
     @property
     def id(self) -> int:
@@ -85,14 +77,6 @@ class Machine:
         return self.config.is_broker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    controllers: int = 3
-    brokers: int = 3
-    replication_port: int = 0  # 0: another one after each start
-    overrides: Mapping[str, str] = field(default_factory=dict)
-
-
 class Cluster:
     """`started` is told of every process before it runs, `trace` of what happens to machines."""
 
@@ -101,29 +85,43 @@ class Cluster:
         self.seed = seed
         self.network = SimNetwork(loop, self.random("network"))
         self.started: Callable[[Machine, Process], None] = lambda machine, process: None
-        self.dying: Callable[[Machine, Process], None] = lambda machine, process: None
+        self.dying: list[Callable[[Machine, Process], None]] = []
         self.failed: asyncio.Future[None] = loop.create_future()
         self.trace: list[str] = []
         self._disk_random = self.random("disk")
         loop.set_exception_handler(self._unhandled)
-        voters = ",".join(
-            f"{i}@{name_of(i, 'controller')}:{CONTROLLER_PORT}"
-            for i in range(1, shape.controllers + 1)
-        )
-        cluster_id = uuid_to_text(random_uuid(self.random("cluster id")))
+        self.shape = shape
+        self.cluster_id = uuid_to_text(random_uuid(self.random("cluster id")))
+        self._directory_ids = self.random("directory ids")
+        keys = {i: ReplicaKey(i, random_uuid(self._directory_ids)) for i in shape.roles()}
+        voters = voters_of(shape, keys)
         self.machines: dict[str, Machine] = {}
-        for node_id in range(1, shape.controllers + shape.brokers + 1):
-            role = "controller" if node_id <= shape.controllers else "broker"
-            config = node_config(node_id, role, voters, shape)
-            machine = Machine(name_of(node_id, role), config, SimDisk(self._disk_random))
-            format_directory(
-                machine.disk,
-                config,
-                cluster_id=cluster_id,
-                directory_id=random_uuid(self.random(f"directory {node_id}")),
-                wall_ms=WALL_EPOCH_MS,
-            )
+        for node_id, role in shape.roles().items():
+            config = node_config(node_id, role, shape)
+            disk = SimDisk(self._disk_random)
+            machine = Machine(name_of(node_id, role), config, disk, keys[node_id])
+            self._format(machine, voters if node_id in shape.voter_ids else ())
             self.machines[machine.name] = machine
+
+    def _format(self, machine: Machine, voters: Sequence[InitialVoter] = ()) -> None:
+        format_directory(
+            machine.disk,
+            machine.config,
+            cluster_id=self.cluster_id,
+            directory_id=machine.key.directory_id,
+            wall_ms=WALL_EPOCH_MS,
+            voters=voters,
+        )
+
+    def wipe(self, machine: Machine) -> None:
+        """A dead machine gets an empty disk, formatted anew: another directory id."""
+        assert machine.process is None
+        self.note(f"wipe {machine.name}")
+        machine.disk = SimDisk(self._disk_random)
+        machine.key = ReplicaKey(machine.id, random_uuid(self._directory_ids))
+        machine.wipes += 1
+        machine.power_losses += 1
+        self._format(machine)
 
     def random(self, purpose: str) -> Random:
         """A stream of its own, so that one more draw does not shift all others."""
@@ -205,7 +203,8 @@ class Cluster:
         process = machine.process
         assert process is not None
         self.note(f"{how} {machine.name}")
-        self.dying(machine, process)
+        for each in self.dying:
+            each(machine, process)
         machine.process = None
         machine.stopping = False
         machine.disk.dead = True
@@ -288,27 +287,3 @@ async def _run(process: Process) -> None:
     assert node is not None
     await node.start()
     process.core.start()
-
-
-def name_of(node_id: int, role: str) -> str:
-    return f"{role[0]}{node_id}"
-
-
-def node_config(node_id: int, role: str, voters: str, shape: Shape) -> NodeConfig:
-    name = name_of(node_id, role)
-    listener = (
-        f"CONTROLLER://{name}:{CONTROLLER_PORT}"
-        if role == "controller"
-        else f"PLAINTEXT://{name}:{CLIENT_PORT},REPLICATION://{name}:{shape.replication_port}"
-    )
-    values = {
-        **FAST,
-        "process.roles": role,
-        "node.id": str(node_id),
-        "controller.quorum.voters": voters,
-        "controller.listener.names": "CONTROLLER",
-        "listeners": listener,
-        "log.dirs": f"/{name}",
-        **shape.overrides,
-    }
-    return load(None, environment={}, overrides=values, hostname=name)

@@ -104,7 +104,7 @@ class Invariants:
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
         cluster.started = self._watch
-        cluster.dying = self._sweep_process
+        cluster.dying.append(self._sweep_process)
 
     @property
     def raft_epochs(self) -> int:

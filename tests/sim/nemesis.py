@@ -9,11 +9,12 @@ killed (`kill -9` keeps what was written) at any time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from tests.sim.cluster import Cluster, Machine
+from tests.sim.electorate import Electorate
 
 Undo = Callable[[], None]
 
@@ -46,6 +47,7 @@ EVERYTHING = {
     "lossy": 2,
     "pause": 3,
     "step_clock": 1,
+    "wipe": 2,
 }
 PROFILES = (
     Profile(name="calm", pause_s=4.0, at_once=1, weights={**EVERYTHING, "kill_all": 0}),
@@ -68,12 +70,14 @@ class Nemesis:
     def __init__(
         self,
         cluster: Cluster,
+        electorate: Electorate,
         profile: Profile,
         clients: Iterable[str],
         healthy: Callable[[], bool],
     ) -> None:
         self.profile = profile
         self._cluster = cluster
+        self._electorate = electorate
         self._healthy = healthy
         self._fragile: Machine | None = None  # the broker that lost power last
         self._random: Random = cluster.random("nemesis")
@@ -98,16 +102,20 @@ class Nemesis:
                 lasts_s = self._random.uniform(self.profile.min_s, self.profile.max_s)
                 loop.call_at(loop.time() + lasts_s, self._end, undo)
 
-    def heal(self) -> None:
-        """Everything as it was before; every machine runs."""
-        self._cluster.note("heal")
+    def heal(self, controllers: Sequence[Machine] | None = None) -> None:
+        """Everything as it was before; every machine runs, or these controllers only."""
+        self._cluster.note("heal" if controllers is None else "heal some")
         for undo in list(self._undo):
             self._end(undo)
         self._cluster.network.heal()
         for machine in self._cluster.machines.values():
             machine.disk_delay_s = 0.0
-            if machine.process is None:
-                self._cluster.start(machine)
+            running = machine.process is not None
+            if machine.is_broker or controllers is None or machine in controllers:
+                if not running:
+                    self._cluster.start(machine)
+            elif running:
+                self._cluster.kill(machine)
 
     def _end(self, undo: Undo) -> None:
         if undo in self._undo:
@@ -146,6 +154,26 @@ class Nemesis:
         self._cluster.lose_power(chosen)
         if chosen.is_broker:
             self._fragile = chosen
+        return self._restart(chosen)
+
+    def _wipe(self) -> Undo | None:
+        """The directory of a controller is gone, and it comes back as another replica; or that of
+        a broker, which then owns nothing that it had."""
+        brokers_too = self._may_lose_power()
+        machines = [
+            each
+            for each in self._running()
+            if (brokers_too if each.is_broker else self._electorate.may_wipe(each))
+        ]
+        if not machines:
+            return None
+        chosen = self._random.choice(machines)
+        self._cluster.kill(chosen)
+        if chosen.is_broker:
+            self._fragile = chosen
+        else:
+            self._electorate.wiped(chosen.key)
+        self._cluster.wipe(chosen)
         return self._restart(chosen)
 
     def _is_fragile(self) -> bool:

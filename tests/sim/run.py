@@ -17,11 +17,14 @@ from quorate.quorum.metadata.records import NO_LEADER
 from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Machine, Shape
+from tests.sim.electorate import Electorate
 from tests.sim.history import History, Place
 from tests.sim.host import current_host
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.loop import SimLoop
 from tests.sim.nemesis import PROFILES, Nemesis, Profile
+from tests.sim.quorum_admin import QuorumAdmin
+from tests.sim.shape import Quorum
 
 SWEEP_S = 0.01
 FAULTS_S = 12.0
@@ -73,7 +76,10 @@ class Simulation:
         self.invariants = Invariants(self.cluster)
         self.history = History()
         self.admin = Admin(self.cluster, self.history)
-        self.clients: list[Client] = [self.admin]
+        self.electorate = Electorate(self.cluster)
+        self.quorum_admin = QuorumAdmin(self.cluster, self.electorate)
+        self.clients: list[Client] = [self.admin, self.quorum_admin]
+        self.cluster.dying.append(self.electorate.remember)
         self.producers: list[Producer] = []
         self._sweep()
 
@@ -187,6 +193,19 @@ class Simulation:
         self.admin.check(self.cluster.newest_image())
         return took_s
 
+    async def caught_up(self) -> None:
+        """Every node has all that is committed now."""
+        offset = self.cluster.newest_image().last.offset
+        machines = self.cluster.machines.values()
+        await self.until(
+            lambda: all(
+                each.process is not None and each.process.core.image.last.offset >= offset
+                for each in machines
+            ),
+            f"everybody knows offset {offset}",
+            LIVENESS_S,
+        )
+
     async def _in_time(self, task: asyncio.Task[Any], what: str) -> Any:
         await self.until(task.done, what, LIVENESS_S)
         return task.result()
@@ -266,9 +285,14 @@ def run_seed(
 
 def shape_of(seed: int) -> Shape:
     random = Random(f"{seed}/shape")
+    quorum = random.choice(list(Quorum))
+    dynamic = quorum is not Quorum.STATIC
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
         brokers=random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
+        spares=random.choice((1, 2)) if dynamic else 0,
+        quorum=quorum,
+        auto_join=dynamic and random.randrange(0, 4) == 0,
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
@@ -291,16 +315,26 @@ async def _script(stage: Simulation, seed: int, profile: Profile | None) -> Repo
     consumer = stage.consumer("reader")
     consumer.start([*PLACES, *LOOSE], 0.1)
     stage.admin.start(0.7)
+    if stage.cluster.shape.quorum is not Quorum.STATIC:
+        stage.quorum_admin.start(random.choice((0.3, 1.0)))
     names = [each.name for each in stage.clients]
     nemesis = Nemesis(
-        stage.cluster, profile, names, lambda: stage.all_serve() and stage.all_in_sync()
+        stage.cluster,
+        stage.electorate,
+        profile,
+        names,
+        lambda: stage.all_serve() and stage.all_in_sync(),
     )
     end_s = stage.loop.time() + FAULTS_S
     faults = stage.loop.create_task(nemesis.run(end_s))
     await asyncio.sleep(end_s - stage.loop.time())
     faults.cancel()
-    nemesis.heal()
+    stage.quorum_admin.stopping = True
+    some = stage.electorate.majority(random) if random.getrandbits(1) else None
+    nemesis.heal(some)
     healed_s = await stage.reckoning()
+    nemesis.heal()
+    await stage.caught_up()
     return Report(
         seed,
         profile.name,

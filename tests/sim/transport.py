@@ -107,6 +107,9 @@ class _Attempt:
         if self._made.done():
             client.abort()
             return
+        if client.closed:  # a reset overtook the answer
+            self._fail(PeerUnreachable(f"{self._address} is not reached: closed at once"))
+            return
         client.start(self._accept(client))
         self._made.set_result(client)
 

@@ -1,0 +1,89 @@
+"""Who votes, as every log has it; which controllers can be spared.
+
+A directory that is wiped never votes again: its key is lost. An administrator who wipes and removes
+voters has to leave a majority of the living in every set that some log may hold, or the quorum is
+gone for good (only force-voters helps then, and that is another story). What was asked for and not
+answered may still happen, so it counts as happened and as not happened.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft.voter_history import QuorumVoters, key_of
+from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.shape import Quorum
+
+Voters = frozenset[ReplicaKey]
+
+
+class Electorate:
+    def __init__(self, cluster: Cluster) -> None:
+        self.lost: dict[ReplicaKey, None] = {}
+        self.unsettled_adds: dict[ReplicaKey, None] = {}
+        self.unsettled_removals: dict[ReplicaKey, None] = {}
+        self._cluster = cluster
+        self._of_dead: dict[str, tuple[Voters, ...]] = {}
+
+    def remember(self, machine: Machine, process: Process) -> None:
+        """It is about to die; this is what its log says."""
+        self._of_dead[machine.name] = self._sets_of(process)
+
+    def may_wipe(self, machine: Machine) -> bool:
+        if self._cluster.shape.quorum is not Quorum.DYNAMIC or self.unsettled_removals:
+            return False
+        if self._cluster.shape.auto_join:
+            self.unsettled_adds[machine.key] = None
+        lost = {*self.lost, machine.key}
+        return all(_has_majority(voters, voters - lost) for voters in self._sets())
+
+    def wiped(self, key: ReplicaKey) -> None:
+        self.lost[key] = None
+
+    def may_remove(self, key: ReplicaKey) -> bool:
+        """The lost at any time, the living only while nobody is lost."""
+        return key in self.lost or not self.lost
+
+    def majority(self, random: Random) -> list[Machine]:
+        """Some controllers that can elect a leader whatever their logs say; all if need be."""
+        controllers = list(self._cluster.controllers)
+        random.shuffle(controllers)
+        sets = self._sets()
+        for count in range(1, len(controllers)):
+            living = frozenset(each.key for each in controllers[:count])
+            if all(_has_majority(voters, voters & living) for voters in sets):
+                return controllers[:count]
+        return controllers
+
+    def _sets(self) -> list[Voters]:
+        """With and without everything that may still be carried out."""
+        sets: dict[Voters, None] = {}
+        for machine in self._cluster.controllers:
+            if machine.process is not None:
+                found = self._sets_of(machine.process)
+            else:
+                found = self._of_dead.get(machine.name, ())
+            sets.update(dict.fromkeys(found))
+        for key in self.unsettled_adds:
+            sets.update(dict.fromkeys([voters | {key} for voters in sets]))
+        for key in self.unsettled_removals:
+            sets.update(dict.fromkeys([voters - {key} for voters in sets]))
+        return [each for each in sets if each]
+
+    def _sets_of(self, process: Process) -> tuple[Voters, ...]:
+        core = process.core
+        ends = core.replica.raft.high_watermark, core.end_offset
+        return tuple(self._voters(core.replica.raft.voters_at(each)) for each in ends)
+
+    def _voters(self, quorum: QuorumVoters) -> Voters:
+        if quorum.kraft_version:
+            return frozenset(key_of(each) for each in quorum.voters)
+        if self._cluster.shape.quorum is Quorum.DYNAMIC:
+            return frozenset()  # a spare that has not heard of anybody
+        configured = self._cluster.shape.voter_ids
+        return frozenset(each.key for each in self._cluster.controllers if each.id in configured)
+
+
+def _has_majority(voters: Voters, living: Voters) -> bool:
+    return 2 * len(living) > len(voters)

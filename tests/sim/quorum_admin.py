@@ -1,0 +1,147 @@
+"""An administrator of the quorum itself: voters come and go while things fail.
+
+He asks the controllers directly, as `quorate metadata-quorum` does: who leads and who votes, then
+for one change. The electorate says what he may ask for without losing the quorum for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.cluster import (
+    DescribeQuorumRequest,
+    QuorumPartition,
+    QuorumPartitionState,
+    QuorumTopic,
+)
+from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+    AddRaftVoterRequest,
+    RaftVoterListener,
+    RemoveRaftVoterRequest,
+)
+from quorate.quorum.rpc.kafka.schemas.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+)
+from quorate.quorum.seams import Address
+from quorate.quorum.voter_admin import KRAFT_VERSION
+from tests.sim.clients import Client, Unreachable
+from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine
+from tests.sim.electorate import Electorate
+from tests.sim.shape import Quorum
+
+TIMEOUT_MS = 1200
+MOST_VOTERS = 5
+UNSETTLED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
+"""What a leader says of a change that it may have appended, or that another one carried out."""
+
+
+class QuorumAdmin(Client):
+    def __init__(self, cluster: Cluster, electorate: Electorate, name: str = "voters") -> None:
+        super().__init__(cluster, name)
+        self.stopping = False
+        self.changes = 0
+        self._electorate = electorate
+        self._addresses = {
+            each.id: Address(each.name, CONTROLLER_PORT) for each in cluster.controllers
+        }
+        self._upgraded = cluster.shape.quorum is Quorum.DYNAMIC
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, pace_s: float) -> None:
+        self._task = self.spawn(self._churn(pace_s))
+
+    async def stop(self) -> None:
+        self.stopping = True
+        if self._task is not None:
+            await self._task
+
+    async def _churn(self, pace_s: float) -> None:
+        while not self.stopping:
+            await self.pause(pace_s)
+            with contextlib.suppress(Unreachable):
+                state = await self.describe()
+                if state is None:
+                    continue
+                if not self._upgraded:
+                    await self._upgrade(state.leader_id)
+                else:
+                    await self._change(state)
+
+    async def describe(self) -> QuorumPartitionState | None:
+        """None from who does not lead."""
+        topic = QuorumTopic(
+            topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),)
+        )
+        answer = await self.ask_any(DescribeQuorumRequest(topics=(topic,)))
+        if answer.error_code:
+            return None
+        (state,) = answer.topics[0].partitions
+        found: QuorumPartitionState = state
+        return None if found.error_code else found
+
+    async def _upgrade(self, leader_id: int) -> None:
+        update = FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1)
+        request = UpdateFeaturesRequest(timeout_ms=TIMEOUT_MS, feature_updates=(update,))
+        answer = await self.ask(leader_id, request)
+        self._upgraded = answer.error_code == ErrorCode.NONE
+        self._note("upgrade", answer.error_code)
+
+    async def _change(self, state: QuorumPartitionState) -> None:
+        voters = [
+            ReplicaKey(each.replica_id, each.replica_directory_id) for each in state.current_voters
+        ]
+        ids = {each.id for each in voters}
+        absent = [each for each in self._cluster.controllers if each.id not in ids]
+        lost = [each for each in voters if each in self._electorate.lost]
+        if lost and self.random.getrandbits(1):
+            await self.remove(state.leader_id, self.random.choice(lost))
+        elif absent and len(voters) < MOST_VOTERS and self.random.randrange(0, 5) > 1:
+            await self.add(state.leader_id, self.random.choice(absent))
+        elif len(voters) > 1:
+            key = self.random.choice(voters)
+            if self._electorate.may_remove(key):
+                await self.remove(state.leader_id, key)
+
+    async def add(self, leader_id: int, machine: Machine) -> int | None:
+        """The error, or None when nobody knows."""
+        key = machine.key
+        listener = RaftVoterListener(name="CONTROLLER", host=machine.name, port=CONTROLLER_PORT)
+        request = AddRaftVoterRequest(
+            cluster_id=self._cluster.cluster_id,
+            timeout_ms=TIMEOUT_MS,
+            voter_id=key.id,
+            voter_directory_id=key.directory_id,
+            listeners=(listener,),
+        )
+        unsettled = self._electorate.unsettled_adds
+        unsettled[key] = None
+        answer = await self.ask(leader_id, request)
+        return self._settle(f"add {machine.name}", key, answer.error_code, unsettled)
+
+    async def remove(self, leader_id: int, key: ReplicaKey) -> int | None:
+        request = RemoveRaftVoterRequest(
+            cluster_id=self._cluster.cluster_id,
+            voter_id=key.id,
+            voter_directory_id=key.directory_id,
+        )
+        unsettled = self._electorate.unsettled_removals
+        unsettled[key] = None
+        answer = await self.ask(leader_id, request)
+        return self._settle(f"remove c{key.id}", key, answer.error_code, unsettled)
+
+    def _settle(
+        self, what: str, key: ReplicaKey, error: int, unsettled: dict[ReplicaKey, None]
+    ) -> int | None:
+        self._note(what, error)
+        if error in UNSETTLED:
+            return None
+        unsettled.pop(key, None)
+        return error
+
+    def _note(self, what: str, error: int) -> None:
+        self.changes += error == ErrorCode.NONE
+        self._cluster.note(f"{self.name}: {what}: {ErrorCode.of(error).name}")

@@ -1,0 +1,120 @@
+"""What a simulated cluster consists of: its machines, their properties, their formatted disks."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.storage_format import InitialVoter
+
+CONTROLLER_PORT = 9093
+CLIENT_PORT = 9092
+
+# Everything that takes its time takes less than in production: a run is twenty virtual seconds.
+FAST = {
+    "broker.heartbeat.interval.ms": "400",
+    "broker.session.timeout.ms": "2000",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.request.timeout.ms": "1000",
+    "replica.lag.time.max.ms": "1500",
+    "replica.socket.timeout.ms": "2000",
+    "replica.fetch.backoff.ms": "200",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "leader.imbalance.check.interval.seconds": "4",
+    "log.flush.offset.checkpoint.interval.ms": "3000",
+    "min.insync.replicas": "2",
+    "default.replication.factor": "3",
+    "auto.create.topics.enable": "false",
+}
+
+
+class Quorum(enum.Enum):
+    """Where it is written who votes."""
+
+    STATIC = "static"
+    """In controller.quorum.voters (kraft.version 0)."""
+    UPGRADED = "upgraded"
+    """There, until an administrator raises kraft.version."""
+    DYNAMIC = "dynamic"
+    """In the log: formatted with --initial-controllers, found by bootstrap servers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Spares are controllers that do not vote at first; they have the highest ids."""
+
+    controllers: int = 3
+    brokers: int = 3
+    spares: int = 0
+    quorum: Quorum = Quorum.STATIC
+    auto_join: bool = False
+    replication_port: int = 0  # 0: another one after each start
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+    def roles(self) -> dict[int, str]:
+        """Of every node, by id."""
+        roles = ["controller"] * self.controllers + ["broker"] * self.brokers
+        return dict(enumerate(roles + ["controller"] * self.spares, 1))
+
+    @property
+    def voter_ids(self) -> range:
+        return range(1, self.controllers + 1)
+
+
+def name_of(node_id: int, role: str) -> str:
+    return f"{role[0]}{node_id}"
+
+
+def voters_of(shape: Shape, keys: Mapping[int, ReplicaKey]) -> Sequence[InitialVoter]:
+    """Of a dynamic quorum, as its first members are formatted."""
+    if shape.quorum is not Quorum.DYNAMIC:
+        return ()
+    return [
+        InitialVoter(key=keys[i], host=name_of(i, "controller"), port=CONTROLLER_PORT)
+        for i in shape.voter_ids
+    ]
+
+
+def node_config(node_id: int, role: str, shape: Shape) -> NodeConfig:
+    name = name_of(node_id, role)
+    listener = (
+        f"CONTROLLER://{name}:{CONTROLLER_PORT}"
+        if role == "controller"
+        else f"PLAINTEXT://{name}:{CLIENT_PORT},REPLICATION://{name}:{shape.replication_port}"
+    )
+    values = {
+        **FAST,
+        "process.roles": role,
+        "node.id": str(node_id),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": listener,
+        "log.dirs": f"/{name}",
+        **_quorum_keys(node_id, role, shape),
+        **shape.overrides,
+    }
+    return load(None, environment={}, overrides=values, hostname=name)
+
+
+def _quorum_keys(node_id: int, role: str, shape: Shape) -> dict[str, str]:
+    """A spare never stands in controller.quorum.voters; every controller is a bootstrap server."""
+    voters = ",".join(f"{i}@{name_of(i, 'controller')}:{CONTROLLER_PORT}" for i in shape.voter_ids)
+    servers = ",".join(
+        f"{name_of(i, each)}:{CONTROLLER_PORT}"
+        for i, each in shape.roles().items()
+        if each == "controller"
+    )
+    keys: dict[str, str] = {}
+    configured = role == "broker" or node_id in shape.voter_ids
+    if shape.quorum is not Quorum.DYNAMIC and configured:
+        keys["controller.quorum.voters"] = voters
+    if shape.quorum is not Quorum.STATIC:
+        keys["controller.quorum.bootstrap.servers"] = servers
+    if shape.auto_join and role == "controller":
+        keys["controller.quorum.auto.join.enable"] = "true"
+    return keys
