@@ -73,6 +73,8 @@ def test_r11_a_pre_vote_does_not_go_to_a_shorter_log() -> None:
     cluster.run(100)
     cluster.crash(1)
     cluster.heal()
+    cluster.crash(2)
+    cluster.start(2)  # it has heard of no leader in this life
     epoch = cluster.core(3).epoch
     cluster.prompt(3)
     cluster.settle()
