@@ -142,6 +142,10 @@ class SnapshotGenerator:
             return
         assert snapshot is not None and size_bytes is not None
         self._snapshots.added(snapshot, size_bytes)
+        if snapshot.offset < self._log.start_offset:
+            self._snapshots.remove(snapshot)  # a later one was installed meanwhile
+            self._arm(CHECK_MS, self._check)
+            return
         logger.info("snapshot up to offset %d, %d bytes", snapshot.offset, size_bytes)
         self._clean()
         self._arm(CHECK_MS, self._check)

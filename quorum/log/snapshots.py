@@ -41,6 +41,7 @@ class SnapshotFiles:
         self.directory = directory
         self._sizes: SortedDict = SortedDict()  # EpochOffset -> bytes
         self._parts: dict[EpochOffset, File] = {}
+        self._written: EpochOffset | None = None  # here, while others may be received
         self._reading: tuple[EpochOffset, File] | None = None
         for name in names:
             snapshot = snapshot_of(name)
@@ -109,8 +110,9 @@ class SnapshotFiles:
     # -- parts -----------------------------------------------------------------------------------
 
     def part_bytes(self, snapshot: EpochOffset) -> int:
-        """How far the part of `snapshot` goes. Opens it; parts of others are dropped."""
-        for other in [each for each in self._parts if each < snapshot]:
+        """How far the received part of `snapshot` goes. Opens it; parts that were received of
+        older ones are dropped."""
+        for other in [each for each in self._parts if each < snapshot and each != self._written]:
             self.drop_part(other)
         return self._part(snapshot).size()
 
@@ -119,7 +121,8 @@ class SnapshotFiles:
         self._part(snapshot).pwrite(data, position)
 
     def start_part(self, snapshot: EpochOffset) -> None:
-        """An empty part, whatever was left of one."""
+        """An empty part, whatever was left of one; this node writes it itself."""
+        self._written = snapshot
         self._part(snapshot).truncate(0)
 
     def drop_part(self, snapshot: EpochOffset) -> None:
@@ -141,6 +144,8 @@ class SnapshotFiles:
 
     def added(self, snapshot: EpochOffset, size_bytes: int) -> None:
         """A frozen part counts from now on."""
+        if snapshot == self._written:
+            self._written = None
         file = self._parts.pop(snapshot, None)
         if file is not None:
             file.close()

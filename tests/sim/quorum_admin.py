@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 
 from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.cluster import (
     DescribeQuorumRequest,
@@ -27,7 +28,6 @@ from quorate.quorum.rpc.kafka.schemas.update_features import (
     UpdateFeaturesRequest,
 )
 from quorate.quorum.seams import Address
-from quorate.quorum.voter_admin import KRAFT_VERSION
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine
 from tests.sim.electorate import Electorate

@@ -274,3 +274,20 @@ def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
     again = reopened(node)
     assert again.storage.snapshots.latest is None
     assert again.storage.snapshots.part_bytes(snapshot) == 10
+
+
+def test_a_snapshot_that_is_written_while_a_later_one_is_received() -> None:
+    """Simulation, seed 217: what had been written of it was dropped, and the rest of it counted as
+    a snapshot that begins with zeros."""
+    node = opened()
+    generator, clock = node.generator()
+    node.append(12)
+    files = node.storage.snapshots
+    while not [name for name in node.names() if name.endswith(".part")]:
+        clock.advance(1)
+    assert files.part_bytes(EpochOffset(2, 40)) == 0
+    run(clock)
+    generator.close()
+    assert not node.failures
+    snapshot = node.latest()
+    assert read_snapshot(snapshot, files.chunks(snapshot)).image.configs == node.image().configs
