@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,8 @@ from tests.clients.kafka_python import (
     TopicPartition,
     UnknownTopicOrPartitionError,
 )
+from tests.clients.kafka_python_writer import HALF
+from tests.clients.librdkafka import read_all
 
 pytestmark = [
     pytest.mark.clients,
@@ -85,8 +90,14 @@ def read(cluster: ProcessCluster, name: str, start: int = 0) -> list[bytes]:
     return values
 
 
-@pytest.mark.parametrize("acks", [0, 1, "all"])
-@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize(
+    ("acks", "codec"),
+    [
+        (0, None),
+        (1, "gzip"),
+        *(("all", codec) for codec in (None, "gzip", "snappy", "lz4", "zstd")),
+    ],
+)
 def test_produce_and_read(
     cluster: ProcessCluster,
     client: Any,
@@ -182,3 +193,22 @@ def test_features_and_versions(client: Any) -> None:
     assert features["finalized"] == (27, 27)
     assert features["supported"] == (7, 27)
     assert client.api_versions()
+
+
+def test_the_leader_dies_while_it_writes(own_cluster: ProcessCluster) -> None:
+    """The writer is a process of its own: it leaves sockets open when a broker dies."""
+    command = ["-m", "tests.clients.kafka_python_writer", own_cluster.bootstrap, "orders"]
+    writer = subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert writer.stdout is not None
+    with writer, writer.stdout as lines:
+        leader = int(lines.readline())
+        own_cluster.kill(leader)
+        assert [int(each) for each in lines.readline().split()] == list(range(2 * HALF))
+    values = read_all(own_cluster.bootstrap, [("orders", 0)])
+    assert [each.value() for each in values] == [b"%d" % each for each in range(2 * HALF)]
