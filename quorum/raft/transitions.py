@@ -37,6 +37,9 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
     core.become(follower, epoch, voted=voted, leader_id=leader_id)
     core.lost_elections = 0
     release(core, old)
+    address = core.addresses.get(leader_id)
+    if address is not None and leader_id not in core.voters.ids:
+        core.emit(effects.LeaderFound(leader_id, address.host, address.port))
 
 
 def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None) -> None:
