@@ -62,8 +62,7 @@ class MetadataStorage:
             log.reset_to(latest.offset, latest.epoch)
         elif log.start_offset > 0:
             _start_at_snapshot(log, snapshots)
-        for older in [each for each in snapshots if each.offset < log.start_offset]:
-            snapshots.remove(older)  # a power cut brought it back
+        snapshots.remove_before(log.start_offset)  # a power cut brought it back
         return cls(log, snapshots, beginning, _history(log, snapshots, beginning))
 
     def close(self) -> None:

@@ -164,6 +164,12 @@ class SnapshotFiles:
         else:
             self.disk.remove(self.path(snapshot))
 
+    def remove_before(self, offset: int) -> None:
+        """None is older than the log's start: who lacks what is cut off is judged by the earliest.
+        """
+        for snapshot in [each for each in self._sizes if each.offset < offset]:
+            self.remove(snapshot)
+
     def set_aside(self, snapshot: EpochOffset, suffix: str) -> None:
         """It does not count any more, but its bytes stay to be looked at. Blocks."""
         del self._sizes[snapshot]

@@ -70,3 +70,6 @@ class RaftSnapshots(Protocol):
     def drop_part(self, snapshot: EpochOffset) -> None: ...
 
     def added(self, snapshot: EpochOffset, size_bytes: int) -> None: ...
+
+    def remove_before(self, offset: int) -> None:
+        """Those that end before `offset`, where the log starts now."""

@@ -132,6 +132,7 @@ def checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVo
     if isinstance(core.state, Leader):
         raise InvariantViolation(f"a leader whose log ends at {core.log_end()} lacks {snapshot}")
     core.log.reset_to(snapshot.offset, snapshot.epoch)
+    core.snapshots.remove_before(snapshot.offset)
     core.durable_offset = core.log.flushed_offset
     core.flush_asked = NOTHING_ASKED
     core.emit(effects.Loaded(snapshot))

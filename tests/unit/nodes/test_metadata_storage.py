@@ -167,6 +167,7 @@ def received(node: MetadataDisk) -> None:
         files.write_part(snapshot, start, content[start : start + 100])
     files.added(snapshot, files.freeze(snapshot))
     node.storage.log.reset_to(40, 2)
+    files.remove_before(40)
     node.storage.log.flush()
     node.flushed = 40
 

@@ -42,3 +42,6 @@ class MemorySnapshots:
     def added(self, snapshot: EpochOffset, size_bytes: int) -> None:
         self.files[snapshot] = self.parts.pop(snapshot)
         assert len(self.files[snapshot]) == size_bytes
+
+    def remove_before(self, offset: int) -> None:
+        self.files = {each: data for each, data in self.files.items() if each.offset >= offset}
