@@ -1,0 +1,226 @@
+"""Producers and consumers, each in a thread of its own, and what they were told.
+
+Producers are idempotent, acks=all, and never give a record up. A record's value is its producer's
+name and its number in its partition.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from tests.clients.librdkafka import consumer, producer
+from tests.sim.history import History, Place, Promises, value_of
+
+ROUND_S = 0.02
+"""One record to every place, then a rest."""
+MAX_UNACKNOWLEDGED = 3_000
+NEVER_MS = 600_000
+FLUSH_S = 60.0
+REQUEST_MS = 3_000
+"""A paused broker's answer is waited for that long, then the client asks elsewhere: what the broker
+does with the request when it wakes up is its business."""
+IMPATIENT: dict[str, Any] = {
+    "socket_timeout_ms": REQUEST_MS,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 300,
+    "topic_metadata_refresh_interval_ms": 2_000,
+}
+FATAL = frozenset(
+    {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._FATAL}
+)
+
+
+class Client:
+    """A thread that works until it is told to stop; what goes wrong in it is raised by `stop`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._guarded, name=name)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def work(self) -> None:
+        raise AssertionError("each kind of client works in its own way")
+
+    def _guarded(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:
+            self._failure = error
+
+
+@contextmanager
+def working(clients: Sequence[Client]) -> Iterator[None]:
+    """Threads end with the block, also when it fails."""
+    for client in clients:
+        client.start()
+    try:
+        yield
+    finally:
+        for client in clients:
+            client.stopping.set()
+        for client in clients:
+            client.stop()
+
+
+class Writer(Client):
+    def __init__(self, name: str, bootstrap: str, places: Sequence[Place]) -> None:
+        super().__init__(name)
+        self.history = History()
+        self._places = places
+        self._producer = producer(
+            bootstrap,
+            enable_idempotence=True,
+            acks="all",
+            delivery_timeout_ms=NEVER_MS,
+            request_timeout_ms=REQUEST_MS,
+            retry_backoff_ms=20,
+            retry_backoff_max_ms=200,
+            **IMPATIENT,
+        )
+
+    def work(self) -> None:
+        """Ends when everything is acknowledged."""
+        while not self.stopping.is_set():
+            self._producer.poll(ROUND_S)
+            if len(self._producer) < MAX_UNACKNOWLEDGED:
+                for place in self._places:
+                    self._send(place)
+        left = self._producer.flush(FLUSH_S)
+        assert left == 0, f"{self.name}: {left} records are not acknowledged"
+
+    def _send(self, place: Place) -> None:
+        topic, partition = place
+        promises = self.history.of(self.name, place)
+        self._producer.produce(
+            topic,
+            value_of(self.name, promises.sent),
+            partition=partition,
+            on_delivery=self._delivered(promises, promises.sent),
+        )
+        promises.sent += 1
+
+    def _delivered(
+        self, promises: Promises, number: int
+    ) -> Callable[[KafkaError | None, Message], None]:
+        def done(error: KafkaError | None, message: Message) -> None:
+            assert error is None, f"{self.name}: {message.topic()}-{message.partition()}: {error}"
+            offset = message.offset()
+            assert offset is not None
+            promises.acknowledged[number] = offset
+
+        return done
+
+
+class Reader(Client):
+    """Follows every place from its beginning; sees every offset once, in order."""
+
+    def __init__(self, name: str, bootstrap: str, places: Sequence[Place]) -> None:
+        super().__init__(name)
+        self.read: dict[Place, list[bytes]] = {place: [] for place in places}
+        self._consumer = consumer(bootstrap, auto_offset_reset="error", **IMPATIENT)
+
+    def work(self) -> None:
+        self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self.read])
+        try:
+            while not self.stopping.is_set():
+                for message in self._consumer.consume(500, timeout=0.1):
+                    self._take(message)
+        finally:
+            self._consumer.close()
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            assert error.code() not in FATAL, f"{self.name}: {error}"
+            return
+        place, offset, value = placed(message)
+        expected = len(self.read[place])
+        assert offset == expected, f"{self.name}: {place}: offset {offset} follows {expected - 1}"
+        self.read[place].append(value)
+
+
+class Worker(Client):
+    """The one member of a group: what it committed is where it goes on."""
+
+    def __init__(self, name: str, bootstrap: str, topic: str, group: str) -> None:
+        super().__init__(name)
+        self.read: dict[Place, dict[int, bytes]] = {}
+        self.acknowledged: dict[Place, int] = {}
+        """The offset of each place that was committed last."""
+        self.perhaps: dict[Place, set[int]] = {}
+        """Offsets whose commit got no good answer: they may have been taken, or be taken late."""
+        self._topic = topic
+        self._consumer = consumer(
+            bootstrap, group_id=group, auto_offset_reset="earliest", **IMPATIENT
+        )
+
+    def work(self) -> None:
+        self._consumer.subscribe([self._topic])
+        try:
+            while not self.stopping.is_set():
+                messages = self._consumer.consume(500, timeout=0.2)
+                ends: dict[Place, int] = {}
+                for message in messages:
+                    if message.error() is None:
+                        place, offset, value = placed(message)
+                        known = self.read.setdefault(place, {}).setdefault(offset, value)
+                        assert known == value, f"{place}: offset {offset}: {known!r}, {value!r}"
+                        ends[place] = offset + 1
+                if ends:
+                    self._commit(ends)
+        finally:
+            self._consumer.close()
+
+    def _commit(self, ends: dict[Place, int]) -> None:
+        offsets = [TopicPartition(*place, end) for place, end in ends.items()]
+        try:
+            answered = self._consumer.commit(offsets=offsets, asynchronous=False) or []
+        except KafkaException:
+            answered = []
+        good = {(each.topic, each.partition) for each in answered if each.error is None}
+        for place, end in ends.items():
+            if place in good:
+                self.acknowledged[place] = end
+            else:
+                self.perhaps.setdefault(place, set()).add(end)
+
+
+def placed(message: Message) -> tuple[Place, int, bytes]:
+    topic, partition = message.topic(), message.partition()
+    offset, value = message.offset(), message.value()
+    assert topic is not None and partition is not None
+    assert offset is not None and isinstance(value, bytes)
+    return (topic, partition), offset, value
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float) -> None:
+    """Slower than `wait_for`: conditions ask the cluster."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(0.1)

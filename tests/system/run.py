@@ -1,0 +1,216 @@
+"""One run: a cluster is started, used and hurt, healed, asked, stopped, and read from its disks."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorate.quorum.log.names import PartitionName, partition_of
+from tests.clients.cluster import run_quorate
+from tests.clients.librdkafka import admin, consumer, create_topic, read_all
+from tests.sim.history import Place
+from tests.system import disks
+from tests.system.admin_load import Admin
+from tests.system.faults import Step, schedule
+from tests.system.load import Client, Reader, Worker, Writer, placed, wait_until, working
+from tests.system.nodes import HurtCluster
+
+TOPICS = ("orders", "audit")
+PARTITIONS = 3
+REPLICAS = 3
+GROUP = "workers"
+HEAL_S = 60.0
+OPTIONS = {
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "replica.lag.time.max.ms": 2000,
+    "log.segment.bytes": 1 << 20,
+    "internal.metadata.log.segment.bytes": 100_000,
+    "metadata.log.max.record.bytes.between.snapshots": 60_000,
+    "metadata.max.retention.bytes": 300_000,
+}
+"""Sessions end, ISRs shrink, and metadata logs are cut within a run."""
+
+
+def say_on_stdout(text: object) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    seed: int
+    seconds: float
+    steps: Counter[str]
+    acknowledged: int
+    read: int
+    admin_done: int
+    admin_refused: int
+    raft_epochs: int
+    partition_epochs: int
+    snapshots: int
+    healed_s: float
+
+    def __str__(self) -> str:
+        steps = ", ".join(f"{count} x {name}" for name, count in sorted(self.steps.items()))
+        return (
+            f"seed {self.seed}, {self.seconds:.0f} s: {steps}; {self.acknowledged:,} records "
+            f"acknowledged, {self.read:,} read along; admin: {self.admin_done} done, "
+            f"{self.admin_refused} without a good answer; {self.raft_epochs} controller epochs, "
+            f"{self.partition_epochs} leader epochs, {self.snapshots} snapshots compared; "
+            f"whole after {self.healed_s:.1f} s"
+        )
+
+
+def run(seed: int, seconds: float, say: Callable[[str], None], cluster: HurtCluster) -> Report:
+    """`cluster` is new; who made it stops it."""
+    cluster.start(*(f"--override={key}={value}" for key, value in OPTIONS.items()))
+    bootstrap = cluster.bootstrap
+    creator = admin(bootstrap)
+    for topic in TOPICS:
+        create_topic(creator, topic, PARTITIONS, REPLICAS)
+    places = [(topic, index) for topic in TOPICS for index in range(PARTITIONS)]
+    writers = [Writer(f"writer{number}", bootstrap, places) for number in range(2)]
+    reader = Reader("reader", bootstrap, places)
+    worker = Worker("worker", bootstrap, TOPICS[0], GROUP)
+    operator = Admin("operator", bootstrap, seed)
+    entry = cluster.entry()
+    steps = schedule(
+        seed,
+        seconds,
+        [node["id"] for node in entry["controllers"]],
+        [node["id"] for node in entry["brokers"]],
+    )
+    with working([reader, worker]):
+        with working([*writers, operator]):
+            hurt(cluster, steps, [*writers, reader, worker, operator], say)
+            begin_s = time.monotonic()
+        wait_until(lambda: whole(cluster), "every replica is in sync and where it belongs", HEAL_S)
+        healed_s = time.monotonic() - begin_s
+        say(f"whole after {healed_s:.1f} s")
+        final = read_to_end(bootstrap, places)
+        wait_until(
+            lambda: all(len(reader.read[place]) >= len(final[place]) for place in places),
+            "the reader gets everything",
+            HEAL_S,
+        )
+    cluster.require_all_running()
+    compare(final, writers, reader, worker)
+    compare_commits(bootstrap, worker)
+    operator.compare()
+    high_watermark = metadata_high_watermark(cluster)
+    cluster.stop()
+    cluster.require_nothing_broken()
+    found = disks.check(cluster, high_watermark)
+    return Report(
+        seed=seed,
+        seconds=seconds,
+        steps=Counter(step.action.value for step in steps),
+        acknowledged=sum(writer.history.acknowledged for writer in writers),
+        read=sum(map(len, reader.read.values())),
+        admin_done=operator.done,
+        admin_refused=operator.refused,
+        raft_epochs=len(found.raft_leaders),
+        partition_epochs=len(found.leaders),
+        snapshots=len(found.snapshots),
+        healed_s=healed_s,
+    )
+
+
+def hurt(
+    cluster: HurtCluster,
+    steps: Sequence[Step],
+    clients: Sequence[Client],
+    say: Callable[[str], None],
+) -> None:
+    begin_s = time.monotonic()
+    for step in steps:
+        while (left_s := begin_s + step.at_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, 0.2))
+            for client in clients:
+                client.check()
+        say(f"{step.at_s:6.2f} s  node {step.node_id}: {step.action.value}")
+        cluster.act(step.action, step.node_id)
+
+
+# -- healed ------------------------------------------------------------------------------------
+
+
+def whole(cluster: HurtCluster) -> bool:
+    """Every ISR is full, nothing of the quorum is behind, and brokers hold what they should."""
+    cluster.require_all_running()
+    described = admin(cluster.bootstrap).list_topics(timeout=10).topics
+    replicas: dict[int, set[PartitionName]] = {n["id"]: set() for n in cluster.entry()["brokers"]}
+    for name, topic in described.items():
+        for index, partition in topic.partitions.items():
+            if sorted(partition.isrs) != sorted(partition.replicas):
+                return False
+            for broker_id in partition.replicas:
+                replicas[broker_id].add(PartitionName(name, index))
+    held = {node["id"]: hosted(Path(node["log_dir"])) for node in cluster.entry()["brokers"]}
+    return held == replicas and metadata_high_watermark(cluster) > 0
+
+
+def hosted(log_dir: Path) -> set[PartitionName]:
+    """Directories of replicas, without those that are being deleted."""
+    names = (partition_of(each.name) for each in log_dir.iterdir() if each.is_dir())
+    return {name for name in names if name is not None and name.topic != "__cluster_metadata"}
+
+
+def metadata_high_watermark(cluster: HurtCluster) -> int:
+    """What every node has; 0 while one is missing."""
+    done = run_quorate(
+        *("metadata-quorum", "--bootstrap-server", cluster.bootstrap),
+        *("describe", "--replication", "--format", "json"),
+    )
+    rows = json.loads(done.stdout) if done.returncode == 0 else []
+    if len(rows) < len(cluster.nodes()):
+        return 0
+    ends = sorted(int(row["LogEndOffset"]) for row in rows)
+    return max(0, ends[0])
+
+
+def read_to_end(bootstrap: str, places: Sequence[Place]) -> dict[Place, list[bytes]]:
+    found: dict[Place, list[bytes]] = {place: [] for place in places}
+    for message in read_all(bootstrap, places):
+        place, offset, value = placed(message)
+        assert offset == len(found[place]), f"{place}: offset {offset} after {len(found[place])}"
+        found[place].append(value)
+    return found
+
+
+# -- told and there ----------------------------------------------------------------------------
+
+
+def compare(
+    final: dict[Place, list[bytes]], writers: Sequence[Writer], reader: Reader, worker: Worker
+) -> None:
+    for place, values in final.items():
+        for writer in writers:
+            promises = writer.history.of(writer.name, place)
+            assert len(promises.acknowledged) == promises.sent, f"{place}: {writer.name}"
+            writer.history.check(place, enumerate(values))
+        assert len(values) == sum(writer.history.of(writer.name, place).sent for writer in writers)
+        assert reader.read[place] == values[: len(reader.read[place])], f"{place}: taken back"
+    for place, read in worker.read.items():
+        for offset, value in read.items():
+            assert final[place][offset] == value, f"{place}: offset {offset} was {value!r}"
+
+
+def compare_commits(bootstrap: str, worker: Worker) -> None:
+    from confluent_kafka import TopicPartition
+
+    asked = consumer(bootstrap, group_id=GROUP)
+    try:
+        told = asked.committed([TopicPartition(*place) for place in worker.acknowledged], 30)
+    finally:
+        asked.close()
+    for each in told:
+        place = (each.topic, each.partition)
+        allowed = {worker.acknowledged[place], *worker.perhaps.get(place, ())}
+        assert each.offset in allowed, f"{place}: committed {each.offset}, acknowledged {allowed}"
