@@ -8,7 +8,7 @@ import sys
 import time
 from itertools import count
 
-from tests.sim.run import SeedFailed, run_seed
+from tests.sim.seeds import SeedFailed, run_seed
 
 
 def say(text: object) -> None:

@@ -67,7 +67,7 @@ class Client:
         self._cluster = cluster
         self._clock = SimClock(self.host)
         self._transport = SimTransport(cluster.network, self.host)
-        self._addresses = {each.id: cluster.broker_address(each.id) for each in cluster.brokers}
+        self._addresses = cluster.addresses()
         self._links: dict[int, KafkaClient] = {}
 
     async def ask(self, broker_id: int, request: Message, version: int | None = None) -> Any:

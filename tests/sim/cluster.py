@@ -8,6 +8,7 @@ handler: whatever is raised out of a callback, and every node that stops itself,
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 CLOCK_BASE_MS = 1 << 20
+DISK_ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS)
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Machine:
     disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
     process: Process | None = None
     stopping: bool = False
+    may_fail: bool = False  # its disk does: the node may stop itself
+    may_refuse: bool = False  # its directory is damaged: the node may refuse to start
     power_losses: int = 0
     wipes: int = 0
 
@@ -137,8 +141,11 @@ class Cluster:
     def brokers(self) -> list[Machine]:
         return [each for each in self.machines.values() if each.is_broker]
 
-    def broker_address(self, broker_id: int) -> Address:
-        return Address(name_of(broker_id, "broker"), CLIENT_PORT)
+    def addresses(self) -> dict[int, Address]:
+        """Where clients connect: brokers, or controllers when there are none."""
+        nodes = [(each, CLIENT_PORT) for each in self.brokers]
+        nodes = nodes or [(each, CONTROLLER_PORT) for each in self.controllers]
+        return {each.id: Address(each.name, port) for each, port in nodes}
 
     def start_all(self) -> None:
         for machine in self.machines.values():
@@ -157,9 +164,15 @@ class Cluster:
         )
         random = Random(self._disk_random.getrandbits(64))
         seams = Seams(clock, random, SimTransport(self.network, host), machine.disk)
-        core = NodeCore(
-            machine.config, seams, lambda error: self.fail(NodeStopped(machine.name, error))
-        )
+        try:
+            core = NodeCore(machine.config, seams, lambda error: self._stopped(machine, error))
+        except Exception as error:
+            if not (machine.may_refuse or (machine.may_fail and is_of_the_disk(error))):
+                raise NodeStopped(machine.name, error) from error
+            self.note(f"{machine.name} does not start: {error!r}")
+            machine.disk.dead = True
+            self.network.crash(host)
+            return
         process = machine.process = Process(host, clock, core)
         if machine.is_broker:
             process.broker = BrokerNode(core)
@@ -253,17 +266,38 @@ class Cluster:
             self.note(f"FAILED {error!r}")
             self.failed.set_exception(error)
 
+    def _stopped(self, machine: Machine, error: BaseException) -> None:
+        """A node stopped itself, which is what it has to do when its disk fails."""
+        if not (machine.may_fail and is_of_the_disk(error)):
+            self.fail(NodeStopped(machine.name, error))
+        elif machine.process is not None:
+            self.note(f"{machine.name} stops itself: {error!r}")
+            process = machine.process
+            self.loop.call_soon(lambda: self._gone(machine, process))
+
+    def _gone(self, machine: Machine, process: Process) -> None:
+        if machine.process is process:
+            self._end(machine, "failed")
+
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or AssertionError(context["message"])
-        if isinstance(error, AssertionError):
-            self.fail(error)
-        elif not isinstance(error, PowerCut):
-            self.fail(NodeStopped("a node", error))
+        self._raised(error, NodeStopped("a node", error))
 
     def task_done(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, PowerCut):
+        if error is not None:
+            self._raised(error, error)
+
+    def _raised(self, error: BaseException, failure: BaseException) -> None:
+        """Whatever no one caught stops the node that it was raised in."""
+        failing = [each for each in self.machines.values() if each.may_fail and each.process]
+        if isinstance(error, AssertionError):
             self.fail(error)
+        elif failing and is_of_the_disk(error):
+            for machine in failing:
+                self._stopped(machine, error)
+        elif not isinstance(error, PowerCut):
+            self.fail(failure)
 
     def close(self) -> None:
         """Ends whatever runs, so that nothing is left to the garbage collector's order."""
@@ -280,6 +314,14 @@ class NodeStopped(Exception):
     def __init__(self, name: str, error: BaseException) -> None:
         super().__init__(f"{name}: {error!r}")
         self.__cause__ = error
+
+
+def is_of_the_disk(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in DISK_ERRNOS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 async def _run(process: Process) -> None:

@@ -19,15 +19,25 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from quorate.quorum.seams import Buffer, Random
+from tests.sim.disk_tree import (
+    SECTOR_BYTES,
+    Crash,
+    Directory,
+    Inode,
+    Node,
+    Rename,
+    Truncate,
+    Write,
+    used_bytes,
+)
+
+__all__ = ["SECTOR_BYTES", "PowerCut", "SimDisk"]
 
 T = TypeVar("T")
-
-SECTOR_BYTES = 512
 
 Before = Callable[[str, str], None]
 """(operation, path); operations are open pread pwrite truncate sync rename remove sync_dir ..."""
@@ -35,126 +45,6 @@ Before = Callable[[str, str], None]
 
 class PowerCut(BaseException):
     """The machine is gone: nothing of the node that ran on this disk runs on."""
-
-
-@dataclass(slots=True)
-class Write:
-    offset: int
-    data: bytes
-
-
-@dataclass(slots=True)
-class Truncate:
-    size: int
-    moment: int
-
-
-@dataclass(slots=True)
-class Rename:
-    """New nodes for some names of one directory, at once; None removes."""
-
-    names: dict[str, Node | None]
-    moment: int
-
-
-@dataclass(slots=True)
-class Crash:
-    random: Random
-    committed: int
-    """The moment up to which names and sizes were kept."""
-
-
-@dataclass(slots=True)
-class Inode:
-    data: bytearray = field(default_factory=bytearray)
-    durable: bytearray = field(default_factory=bytearray)
-    unsynced: list[Write | Truncate] = field(default_factory=list)
-
-    def change(self, change: Write | Truncate) -> None:
-        apply(self.data, change)
-        self.unsynced.append(change)
-
-    def sync(self) -> None:
-        for change in self.unsynced:
-            apply(self.durable, change)
-        self.unsynced.clear()
-
-    def after_crash(self, crash: Crash) -> Inode:
-        content = bytearray(self.durable)
-        writes: list[Write] = []
-        for change in (*self.unsynced, None):
-            if isinstance(change, Write):
-                writes.append(change)
-                continue
-            for write in surviving(writes, crash.random):
-                apply(content, write)
-            writes.clear()
-            if change is None or change.moment > crash.committed:
-                break
-            apply(content, change)
-        return Inode(bytearray(content), content)
-
-
-@dataclass(slots=True)
-class Directory:
-    names: dict[str, Node] = field(default_factory=dict)
-    durable: dict[str, Node] = field(default_factory=dict)
-    unsynced: list[Rename] = field(default_factory=list)
-
-    def change(self, change: Rename) -> None:
-        rename_all(self.names, change)
-        self.unsynced.append(change)
-
-    def sync(self) -> None:
-        for change in self.unsynced:
-            rename_all(self.durable, change)
-        self.unsynced.clear()
-
-    def after_crash(self, crash: Crash) -> Directory:
-        kept = dict(self.durable)
-        for change in self.unsynced:
-            if change.moment <= crash.committed:
-                rename_all(kept, change)
-        after = {name: kept[name].after_crash(crash) for name in sorted(kept)}
-        return Directory(dict(after), after)
-
-
-Node = Inode | Directory
-
-
-def apply(content: bytearray, change: Write | Truncate) -> None:
-    size = change.size if isinstance(change, Truncate) else change.offset
-    if len(content) < size:
-        content += bytes(size - len(content))
-    if isinstance(change, Truncate):
-        del content[size:]
-    else:
-        content[size : size + len(change.data)] = change.data
-
-
-def rename_all(names: dict[str, Node], change: Rename) -> None:
-    for name, node in change.names.items():
-        if node is None:
-            names.pop(name, None)
-        else:
-            names[name] = node
-
-
-def surviving(writes: list[Write], random: Random) -> Iterator[Write]:
-    """All, none, a prefix, or any sectors, as if the disk had written them in any order."""
-    if not writes:
-        return
-    how = random.randrange(0, 4)
-    whole = (0, len(writes), random.randrange(0, len(writes)), 0)[how]
-    yield from writes[:whole]
-    torn = ([], [], writes[whole : whole + 1], writes)[how]
-    for write in torn:
-        start = 0
-        while start < len(write.data):
-            end = start + SECTOR_BYTES - (write.offset + start) % SECTOR_BYTES
-            if random.getrandbits(1):
-                yield Write(write.offset + start, write.data[start:end])
-            start = end
 
 
 class SimFile:
@@ -262,6 +152,18 @@ class SimDisk:
 
     def content(self, path: str) -> bytes:
         return bytes(self._inode(path).data)
+
+    def used_bytes(self) -> int:
+        return used_bytes(self._root)
+
+    def files(self, path: str) -> list[str]:
+        """Of a directory and all below it."""
+        found: list[str] = []
+        for name in sorted(self._directory(path).names):
+            child = f"{path}/{name}"
+            is_file = isinstance(self._find(child), Inode)
+            found += [child] if is_file else self.files(child)
+        return found
 
     def room_bytes(self) -> int | None:
         if self.capacity_bytes is None:
@@ -438,9 +340,3 @@ class SimDisk:
     def _parent(self, path: str) -> tuple[Directory, str]:
         head, _, name = path.rpartition("/")
         return self._directory(head or "/"), name
-
-
-def used_bytes(node: Node) -> int:
-    if isinstance(node, Inode):
-        return len(node.data)
-    return sum(used_bytes(child) for child in node.names.values())

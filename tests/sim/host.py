@@ -66,6 +66,7 @@ class Host:
         task.add_done_callback(partial(_forget, self._tasks))
 
     def _gate(self, callback: Callback) -> None:
+        self.loop.events += 1
         if self.dead:
             return
         if self.paused:

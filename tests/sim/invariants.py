@@ -18,6 +18,7 @@ Everything is incremental: a sweep costs what is new.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from quorate.broker.partition.isr import Committed
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.batch import batches
-from quorate.quorum.metadata.batches import metadata_batches
+from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.loader import Loader
@@ -90,7 +91,9 @@ class Seen:
 
 
 class Invariants:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, coverage: Counter[str] | None = None) -> None:
+        self.coverage: Counter[str] = Counter() if coverage is None else coverage
+        """How often which transitions, records and causes were seen."""
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
         self.snapshots: dict[EpochOffset, str] = {}
@@ -127,7 +130,11 @@ class Invariants:
     def _watch(self, machine: Machine, process: Process) -> None:
         seen = self._seen[machine.name] = Seen()
 
+        roles = ["start"]
+
         def role(effect: RoleChanged) -> None:
+            self.coverage[f"raft {roles[-1]} > {effect.role.value}"] += 1
+            roles.append(effect.role.value)
             if effect.role is Role.LEADER:
                 self._cluster.note(f"{machine.name} leads raft epoch {effect.epoch}")
                 self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
@@ -160,7 +167,14 @@ class Invariants:
             for batch in metadata_batches(data):
                 if batch.base_offset == self._oracle.position:
                     self._oracle.feed([batch])
+                    self._cover(batch)
                     self._images[self._oracle.position] = self._oracle.image
+
+    def _cover(self, batch: MetadataBatch) -> None:
+        for record in batch.records:
+            self.coverage[f"record {type(record).__name__}"] += 1
+            if cause := getattr(record, "cause", ""):
+                self.coverage[f"cause {cause}"] += 1
 
     def _changed(self, key: Key, name: str, change: Change[Partition]) -> None:
         old, new = change.old, change.new

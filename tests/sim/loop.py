@@ -32,6 +32,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
+        self.events = 0
         self._selector = _Selector(self)
         self._clock_resolution = CLOCK_RESOLUTION_S
         self.failures: list[BaseException] = []

@@ -1,16 +1,14 @@
-"""One run: a cluster, its clients and its faults from a seed; then healing, liveness and the
-reckoning. `Simulation` is the stage for scripted scenarios, too."""
+"""The stage: a cluster with its clients, its faults and everything that must hold of it; how a
+script is played on it, and the reckoning at the end. Seeds (`seeds.py`) and scripted scenarios use
+it."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
-import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from random import Random
 from typing import Any
 
 from quorate.quorum.metadata.records import NO_LEADER
@@ -18,69 +16,37 @@ from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Machine, Shape
 from tests.sim.electorate import Electorate
+from tests.sim.faults import Faults
 from tests.sim.history import History, Place
-from tests.sim.host import current_host
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.loop import SimLoop
-from tests.sim.nemesis import PROFILES, Nemesis, Profile
 from tests.sim.quorum_admin import QuorumAdmin
-from tests.sim.shape import Quorum
 
 SWEEP_S = 0.01
-FAULTS_S = 12.0
 LIVENESS_S = 12.0
 """Virtual time after healing within which everything has to work again."""
 PLACES: list[Place] = [("data", 0), ("data", 1), ("data", 2)]
-SNAPSHOTS: list[dict[str, str]] = [
-    {},
-    {
-        "metadata.log.max.record.bytes.between.snapshots": "2000",
-        "metadata.max.retention.bytes": "6000",
-        "internal.metadata.log.segment.bytes": "3000",
-    },
-    {
-        "metadata.log.max.record.bytes.between.snapshots": "500",
-        "metadata.max.retention.bytes": "1000",
-        "internal.metadata.log.segment.bytes": "1000",
-    },
-]
 LOOSE: list[Place] = [("loose", 0)]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    seed: int | str
-    profile: str
-    virtual_s: float
-    healed_s: float
-    """How long after healing everything worked."""
-    acknowledged: int
-    consumed: int
-    admin_done: int
-    metadata_batches: int
-    leaders: int
-    trace_hash: str
-
-
-class SeedFailed(AssertionError):
-    def __init__(self, seed: int | str, error: BaseException) -> None:
-        super().__init__(
-            f"seed {seed}: {type(error).__name__}: {error}\nreplay: python -m tests.sim {seed}"
-        )
 
 
 class Simulation:
     def __init__(self, loop: SimLoop, seed: int | str, shape: Shape) -> None:
         self.loop = loop
+        self.coverage: Counter[str] = Counter()
         self.cluster = Cluster(loop, seed, shape)
-        self.invariants = Invariants(self.cluster)
+        self.invariants = Invariants(self.cluster, self.coverage)
         self.history = History()
         self.admin = Admin(self.cluster, self.history)
         self.electorate = Electorate(self.cluster)
         self.quorum_admin = QuorumAdmin(self.cluster, self.electorate)
         self.clients: list[Client] = [self.admin, self.quorum_admin]
         self.cluster.dying.append(self.electorate.remember)
+        self.faults = Faults(
+            self.cluster, self.electorate, lambda: self.all_serve() and self.all_in_sync()
+        )
         self.producers: list[Producer] = []
+        self.profile = "scripted"
+        self.healed_s = 0.0
         self._sweep()
 
     def _sweep(self) -> None:
@@ -250,108 +216,3 @@ def play(stage: Simulation, script: Coroutine[Any, Any, Any]) -> Any:
         return await task
 
     return stage.loop.run_until_complete(watched())
-
-
-class _LogLines(logging.Handler):
-    """What the nodes log, into the trace."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__()
-        self._cluster = cluster
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._cluster.note(f"  {current_host.get()}: {record.name}: {record.getMessage()}")
-
-
-def run_seed(
-    seed: int,
-    profile: Profile | None = None,
-    trace: list[str] | None = None,
-    *,
-    verbose: bool = False,
-) -> Report:
-    """`trace` gets a line for everything that happened, also when the run fails."""
-    with simulation(seed, shape_of(seed)) as stage:
-        stage.cluster.trace = trace if trace is not None else []
-        if verbose:
-            logging.getLogger("quorate").setLevel(logging.INFO)
-            logging.getLogger("quorate").addHandler(_LogLines(stage.cluster))
-        try:
-            report: Report = play(stage, _script(stage, seed, profile))
-        except Exception as error:
-            raise SeedFailed(seed, error) from error
-        return report
-
-
-def shape_of(seed: int) -> Shape:
-    random = Random(f"{seed}/shape")
-    quorum = random.choice(list(Quorum))
-    dynamic = quorum is not Quorum.STATIC
-    return Shape(
-        controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
-        brokers=random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
-        spares=random.choice((1, 2)) if dynamic else 0,
-        quorum=quorum,
-        auto_join=dynamic and random.randrange(0, 4) == 0,
-        replication_port=random.choice((0, 9094)),
-        overrides={
-            "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
-            **random.choice(SNAPSHOTS),
-        },
-    )
-
-
-async def _script(stage: Simulation, seed: int, profile: Profile | None) -> Report:
-    random = stage.cluster.random("profile")
-    profile = profile or random.choice(PROFILES)
-    for machine in stage.cluster.machines.values():
-        machine.clock_rate = random.uniform(0.98, 1.02)
-        machine.wall_offset_ms = random.randrange(-60_000, 60_000)
-    stage.cluster.note(f"seed {seed}: {profile.name}")
-    await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
-    stage.producer("p1", PLACES)
-    stage.producer("p2", PLACES[:1])
-    stage.producer("p3", LOOSE, acks=1, idempotent=False)
-    consumer = stage.consumer("reader")
-    consumer.start([*PLACES, *LOOSE], 0.1)
-    stage.admin.start(0.7)
-    if stage.cluster.shape.quorum is not Quorum.STATIC:
-        stage.quorum_admin.start(random.choice((0.3, 1.0)))
-    names = [each.name for each in stage.clients]
-    nemesis = Nemesis(
-        stage.cluster,
-        stage.electorate,
-        profile,
-        names,
-        lambda: stage.all_serve() and stage.all_in_sync(),
-    )
-    end_s = stage.loop.time() + FAULTS_S
-    faults = stage.loop.create_task(nemesis.run(end_s))
-    await asyncio.sleep(end_s - stage.loop.time())
-    faults.cancel()
-    stage.quorum_admin.stopping = True
-    some = stage.electorate.majority(random) if random.getrandbits(1) else None
-    nemesis.heal(some)
-    healed_s = await stage.reckoning()
-    nemesis.heal()
-    await stage.caught_up()
-    return Report(
-        seed,
-        profile.name,
-        stage.loop.time(),
-        healed_s,
-        stage.history.acknowledged,
-        stage.history.consumed,
-        stage.history.admin_done,
-        len(stage.invariants.metadata.batches),
-        stage.invariants.raft_epochs,
-        _hash_of(stage),
-    )
-
-
-def _hash_of(stage: Simulation) -> str:
-    """Of all that happened and of how often chance was asked."""
-    digest = hashlib.sha256("\n".join(stage.cluster.trace).encode())
-    digest.update(repr(stage.cluster.network.random.random()).encode())
-    digest.update(repr(sorted(stage.invariants.metadata.batches.items())).encode())
-    return digest.hexdigest()[:16]

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from tests.sim.run import Report, SeedFailed, run_seed
+from tests.sim.seeds import Report, SeedFailed, run_seed
 
 FIXED_SEEDS = range(1, 201)
 LONG_SEEDS = range(1_000, 2_000)
@@ -48,7 +48,7 @@ def test_long_seeds() -> None:
 
 def trace_hash(hash_seed: str) -> str:
     """In a process of its own, where sets of strings have another order."""
-    code = f"from tests.sim.run import run_seed; print(run_seed({DETERMINISM_SEED}).trace_hash)"
+    code = f"from tests.sim.seeds import run_seed; print(run_seed({DETERMINISM_SEED}).trace_hash)"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

@@ -1,0 +1,137 @@
+"""What is on a simulated disk: files and directories as they are now, as they were last synced, and
+the changes in between, of which a power cut leaves any part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from quorate.quorum.seams import Random
+
+SECTOR_BYTES = 512
+
+
+@dataclass(slots=True)
+class Write:
+    offset: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Truncate:
+    size: int
+    moment: int
+
+
+@dataclass(slots=True)
+class Rename:
+    """New nodes for some names of one directory, at once; None removes."""
+
+    names: dict[str, Node | None]
+    moment: int
+
+
+@dataclass(slots=True)
+class Crash:
+    random: Random
+    committed: int
+    """The moment up to which names and sizes were kept."""
+
+
+@dataclass(slots=True)
+class Inode:
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    unsynced: list[Write | Truncate] = field(default_factory=list)
+
+    def change(self, change: Write | Truncate) -> None:
+        apply(self.data, change)
+        self.unsynced.append(change)
+
+    def sync(self) -> None:
+        for change in self.unsynced:
+            apply(self.durable, change)
+        self.unsynced.clear()
+
+    def after_crash(self, crash: Crash) -> Inode:
+        content = bytearray(self.durable)
+        writes: list[Write] = []
+        for change in (*self.unsynced, None):
+            if isinstance(change, Write):
+                writes.append(change)
+                continue
+            for write in surviving(writes, crash.random):
+                apply(content, write)
+            writes.clear()
+            if change is None or change.moment > crash.committed:
+                break
+            apply(content, change)
+        return Inode(bytearray(content), content)
+
+
+@dataclass(slots=True)
+class Directory:
+    names: dict[str, Node] = field(default_factory=dict)
+    durable: dict[str, Node] = field(default_factory=dict)
+    unsynced: list[Rename] = field(default_factory=list)
+
+    def change(self, change: Rename) -> None:
+        rename_all(self.names, change)
+        self.unsynced.append(change)
+
+    def sync(self) -> None:
+        for change in self.unsynced:
+            rename_all(self.durable, change)
+        self.unsynced.clear()
+
+    def after_crash(self, crash: Crash) -> Directory:
+        kept = dict(self.durable)
+        for change in self.unsynced:
+            if change.moment <= crash.committed:
+                rename_all(kept, change)
+        after = {name: kept[name].after_crash(crash) for name in sorted(kept)}
+        return Directory(dict(after), after)
+
+
+Node = Inode | Directory
+
+
+def apply(content: bytearray, change: Write | Truncate) -> None:
+    size = change.size if isinstance(change, Truncate) else change.offset
+    if len(content) < size:
+        content += bytes(size - len(content))
+    if isinstance(change, Truncate):
+        del content[size:]
+    else:
+        content[size : size + len(change.data)] = change.data
+
+
+def rename_all(names: dict[str, Node], change: Rename) -> None:
+    for name, node in change.names.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+def surviving(writes: list[Write], random: Random) -> Iterator[Write]:
+    """All, none, a prefix, or any sectors, as if the disk had written them in any order."""
+    if not writes:
+        return
+    how = random.randrange(0, 4)
+    whole = (0, len(writes), random.randrange(0, len(writes)), 0)[how]
+    yield from writes[:whole]
+    torn = ([], [], writes[whole : whole + 1], writes)[how]
+    for write in torn:
+        start = 0
+        while start < len(write.data):
+            end = start + SECTOR_BYTES - (write.offset + start) % SECTOR_BYTES
+            if random.getrandbits(1):
+                yield Write(write.offset + start, write.data[start:end])
+            start = end
+
+
+def used_bytes(node: Node) -> int:
+    if isinstance(node, Inode):
+        return len(node.data)
+    return sum(used_bytes(child) for child in node.names.values())

@@ -1,0 +1,335 @@
+"""The faults themselves, as data that can be carried out again: what, to whom, when, how long.
+
+Bounded, so that a failure is a bug. A controller may lose power at any time: what it answered was
+synced. Partition data is in page caches, as in Kafka, and promised only while one member of the ISR
+keeps it: a broker loses power only when the other members surely do (`Faults.may_lose_data`), and
+is killed (`kill -9` keeps what was written) at any time. A fault that is not allowed at the moment
+does nothing; so a schedule stays fair when some of it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from quorate.quorum.ids import METADATA_TOPIC
+from tests.sim.cluster import Cluster, Machine
+from tests.sim.disk_faults import DISK_FAULTS
+from tests.sim.electorate import Electorate
+
+Undo = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """`seed` decides what else is left to chance."""
+
+    kind: str
+    at_s: float
+    lasts_s: float = 0.0
+    names: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    values: dict[str, float] = field(default_factory=dict)
+    seed: int = 0
+
+    def __str__(self) -> str:
+        words = [f"{self.at_s:.4f} {self.kind}", *self.names]
+        if self.others:
+            words += ["|", *self.others]
+        words += [f"{name}={value:.4g}" for name, value in self.values.items()]
+        return " ".join([*words, f"for {self.lasts_s:.3f} s"])
+
+
+class Faults:
+    """Carries faults out, and undoes them when they end."""
+
+    def __init__(
+        self, cluster: Cluster, electorate: Electorate, healthy: Callable[[], bool]
+    ) -> None:
+        self.done: list[Fault] = []
+        self._cluster = cluster
+        self._electorate = electorate
+        self._healthy = healthy
+        self._fragile: Machine | None = None  # the broker that lost data last
+        self._undo: dict[Undo, None] = {}
+        self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
+            "kill": self._kill,
+            "lose_power": self._lose_power,
+            "wipe": self._wipe,
+            "stop": self._stop,
+            "kill_all": self._kill_all,
+            "pause": self._pause,
+            "step_clock": self._step_clock,
+            "slow_disk": self._slow_disk,
+            **dict.fromkeys(DISK_FAULTS, self._bad_disk),
+            "flip": self._flip,
+            "partition": partial(self._block, both_ways=True),
+            "partition_one_way": partial(self._block, both_ways=False),
+            "isolate": partial(self._block, both_ways=True),
+            "bridge": partial(self._block, both_ways=True),
+            "break_links": self._break_links,
+            "refuse": self._refuse,
+            "slow": self._shape,
+            "lossy": self._shape,
+        }
+
+    @property
+    def under_way(self) -> int:
+        return len(self._undo)
+
+    def carry_out(self, fault: Fault) -> None:
+        if self._is_fragile():
+            return
+        self._cluster.note(f"fault: {fault}")
+        undo = self._kinds[fault.kind](fault)
+        self.done.append(fault)
+        if undo is not None:
+            self._undo[undo] = None
+            loop = self._cluster.loop
+            loop.call_at(loop.time() + fault.lasts_s, self._end, undo)
+
+    def heal(self, controllers: Sequence[Machine] | None = None) -> None:
+        """Everything as it was before; every machine runs, or these controllers only."""
+        self._cluster.note("heal" if controllers is None else "heal some")
+        for undo in list(self._undo):
+            self._end(undo)
+        self._cluster.network.heal()
+        for machine in self._cluster.machines.values():
+            machine.disk_delay_s = 0.0
+            running = machine.process is not None
+            if machine.is_broker or controllers is None or machine in controllers:
+                if not running:
+                    self._cluster.start(machine)
+            elif running:
+                self._cluster.kill(machine)
+
+    def _end(self, undo: Undo) -> None:
+        if undo in self._undo:
+            del self._undo[undo]
+            undo()
+
+    def _machines(self, fault: Fault) -> list[Machine]:
+        return [self._cluster.machines[name] for name in fault.names]
+
+    def _running(self, fault: Fault) -> list[Machine]:
+        return [each for each in self._machines(fault) if each.process is not None]
+
+    # -- machines --------------------------------------------------------------------------------
+
+    def _restart(self, machines: Sequence[Machine]) -> Undo:
+        def undo() -> None:
+            for machine in machines:
+                if machine.process is not None and machine.stopping:
+                    self._cluster.kill(machine)  # it did not stop in time
+                if machine.process is None:
+                    self._cluster.start(machine)
+
+        return undo
+
+    def _kill(self, fault: Fault) -> Undo:
+        machines = self._running(fault)
+        for machine in machines:
+            self._cluster.kill(machine)
+        return self._restart(machines)
+
+    def _lose_power(self, fault: Fault) -> Undo | None:
+        machines = [each for each in self._running(fault) if self._may_lose_data(each)]
+        for machine in machines:
+            self._cluster.lose_power(machine)
+            self._lost_data(machine)
+        return self._restart(machines)
+
+    def _wipe(self, fault: Fault) -> Undo | None:
+        """The directory of a controller is gone, and it comes back as another replica; or that of
+        a broker, which then owns nothing that it had."""
+        (machine,) = self._machines(fault)
+        if machine.process is None or not self._may_lose_data(machine):
+            return None
+        if not machine.is_broker:
+            if not self._electorate.may_wipe(machine):
+                return None
+            self._electorate.wiped(machine.key)
+        self._cluster.kill(machine)
+        self._cluster.wipe(machine)
+        self._lost_data(machine)
+        return self._restart([machine])
+
+    def _may_lose_data(self, machine: Machine) -> bool:
+        """A broker, only of a cluster that is well in every respect; then no other fault comes
+        until it is back and has left the ISRs."""
+        if not machine.is_broker:
+            return True
+        return not self._undo and self._healthy() and not isr_changes_under_way(self._cluster)
+
+    def _lost_data(self, machine: Machine) -> None:
+        if machine.is_broker:
+            self._fragile = machine
+
+    def _is_fragile(self) -> bool:
+        broker = self._fragile
+        if broker is not None and self._cluster.is_registered(broker):
+            self._fragile = None
+        return self._fragile is not None
+
+    def _stop(self, fault: Fault) -> Undo:
+        """SIGTERM: a controlled shutdown, or the leadership of the quorum handed over."""
+        machines = [each for each in self._running(fault) if not each.stopping]
+        for machine in machines:
+            self._cluster.stop(machine)
+        return self._restart(machines)
+
+    def _kill_all(self, fault: Fault) -> Undo:
+        machines = self._running(fault)
+        random = Random(fault.seed)
+        for machine in machines:
+            if machine.is_broker or random.getrandbits(1):
+                self._cluster.kill(machine)
+            else:
+                self._cluster.lose_power(machine)
+        return self._restart(machines)
+
+    def _pause(self, fault: Fault) -> Undo:
+        hosts = [each.process.host for each in self._running(fault) if each.process]
+        for host in hosts:
+            host.pause()
+
+        def undo() -> None:
+            for host in hosts:
+                self._cluster.note(f"resume {host.name}")
+                host.resume()
+
+        return undo
+
+    def _step_clock(self, fault: Fault) -> None:
+        for machine in self._machines(fault):
+            machine.wall_offset_ms = int(fault.values["offset_ms"])
+            if machine.process is not None:
+                machine.process.clock.wall_offset_ms = machine.wall_offset_ms
+
+    # -- disks -----------------------------------------------------------------------------------
+
+    def _slow_disk(self, fault: Fault) -> Undo:
+        (machine,) = self._machines(fault)
+        machine.disk_delay_s = fault.values["delay_s"]
+
+        def undo() -> None:
+            machine.disk_delay_s = 0.0
+
+        return undo
+
+    def _bad_disk(self, fault: Fault) -> Undo | None:
+        """The node stops at once, or does without what failed; afterwards the disk is as good as
+        ever. What was written and not synced may be gone."""
+        (machine,) = self._machines(fault)
+        if machine.process is None or not self._may_lose_data(machine):
+            return None
+        machine.may_fail = True
+        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
+        disk = machine.disk
+        self._lost_data(machine)
+
+        def undo() -> None:
+            self._cluster.note(f"disk of {machine.name} is good")
+            mend()
+            if machine.process is not None and machine.disk is disk:
+                self._cluster.kill(machine)
+            machine.may_fail = False
+            if machine.process is None:
+                self._cluster.start(machine)
+
+        return undo
+
+    def _flip(self, fault: Fault) -> Undo | None:
+        """A bit of what is stored for the metadata turns while the machine is off. The node starts
+        without having lost what was durable, or refuses; then somebody brings the bit back."""
+        (machine,) = self._machines(fault)
+        if machine.process is None:
+            return None
+        durable = machine.process.core.log.flushed_offset
+        self._cluster.kill(machine)
+        files = [each for each in machine.disk.files(f"/{machine.name}") if METADATA_TOPIC in each]
+        random = Random(fault.seed)
+        path = random.choice([each for each in files if machine.disk.content(each)])
+        position = random.randrange(0, len(machine.disk.content(path)))
+        mask = 1 << random.randrange(0, 8)
+        machine.disk.flip(path, position, mask)
+        flipped = machine.disk.content(path)[position]
+        self._cluster.note(f"flip {path} at {position}")
+        self._start_damaged(machine, durable)
+        disk = machine.disk
+        if path in disk.files(f"/{machine.name}"):
+            content = disk.content(path)
+            if position < len(content) and content[position] == flipped:
+                disk.flip(path, position, mask)
+        return self._restart([machine])
+
+    def _start_damaged(self, machine: Machine, durable: int) -> None:
+        machine.may_refuse = True
+        self._cluster.start(machine)
+        machine.may_refuse = False
+        if machine.process is None:
+            return
+        end = machine.process.core.log.end_offset
+        if end < durable:
+            raise AssertionError(f"{machine.name}: {durable} was durable, {end} is left")
+        self._cluster.kill(machine)
+
+    # -- network ---------------------------------------------------------------------------------
+
+    def _block(self, fault: Fault, *, both_ways: bool) -> Undo:
+        network = self._cluster.network
+        pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
+        if both_ways:
+            pairs += [(b, a) for a, b in pairs]
+        for source, target in pairs:
+            network.block(source, target)
+
+        def undo() -> None:
+            self._cluster.note(f"no longer: {fault}")
+            for source, target in pairs:
+                network.unblock(source, target)
+
+        return undo
+
+    def _break_links(self, fault: Fault) -> None:
+        """Closed while both ends live: a hint that lies."""
+        self._cluster.network.break_links(*fault.names)
+
+    def _refuse(self, fault: Fault) -> Undo:
+        """A live peer whose link closed refuses: all the evidence there is, and it is false."""
+        network = self._cluster.network
+        (target,) = fault.names
+        for source in fault.others:
+            network.refuse(source, target)
+            network.break_links(source, target)
+
+        def undo() -> None:
+            self._cluster.note(f"no longer: {fault}")
+            for source in fault.others:
+                network.path(source, target).refused = False
+
+        return undo
+
+    def _shape(self, fault: Fault) -> Undo:
+        network = self._cluster.network
+        pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
+        for source, target in pairs:
+            network.shape(source, target, **fault.values)
+
+        def undo() -> None:
+            self._cluster.note(f"no longer: {fault}")
+            for source, target in pairs:
+                network.path(source, target).settings = network.settings
+
+        return undo
+
+
+def isr_changes_under_way(cluster: Cluster) -> bool:
+    return any(
+        hosted.partition.leadership is not None and hosted.partition.leadership.isr.in_flight
+        for machine in cluster.brokers
+        if machine.process is not None and machine.process.broker is not None
+        for hosted in machine.process.broker.replicas.registry
+    )

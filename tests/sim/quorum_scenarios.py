@@ -1,0 +1,74 @@
+"""Scripts of quorums whose voters come and go; each bug that seeds found stands here."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.sim.cluster import Machine, Shape
+from tests.sim.run import Simulation
+from tests.sim.scenarios import healed, isolate, settled
+from tests.sim.shape import Quorum
+
+DYNAMIC = Shape(quorum=Quorum.DYNAMIC, spares=1)
+
+
+async def changed(
+    stage: Simulation, *, add: Machine | None = None, remove: Machine | None = None
+) -> None:
+    """Asks until the change is committed."""
+    admin = stage.quorum_admin
+
+    async def ask() -> None:
+        (leader,) = stage.cluster.active_controllers()
+        if add is not None:
+            await admin.add(leader.id, add)
+        if remove is not None:
+            await admin.remove(leader.id, remove.key)
+
+    def voters() -> set[int]:
+        (leader,) = stage.cluster.active_controllers()
+        assert leader.process is not None
+        return {each.voter_id for each in leader.process.core.voters}
+
+    while (add is not None and add.id not in voters()) or (
+        remove is not None and remove.id in voters()
+    ):
+        await admin.spawn(ask())
+        await asyncio.sleep(0.2)
+        await stage.until(lambda: len(stage.cluster.active_controllers()) == 1, "one leads", 10)
+
+
+async def voters_replaced(stage: Simulation) -> None:
+    """One after the other, the leader too; data flows all the time."""
+    await settled(stage)
+    stage.producer("p1", [("data", 0)])
+    spare = stage.cluster.controllers[-1]
+    await changed(stage, add=spare)
+    await changed(stage, remove=stage.active())
+    await healed(stage)
+
+
+async def led_by_whom_its_log_has_not(stage: Simulation) -> None:
+    """Seed 283: c1 saw c2 go and was cut off when it came back. It knew where c2 is, had given up
+    its link, and never fetched from it again."""
+    await settled(stage)
+    cluster = stage.cluster
+    c1, c2, c3, _ = cluster.controllers
+    while stage.active() is not c3:
+        cluster.stop(stage.active())
+        await asyncio.sleep(2)
+        for each in cluster.controllers:
+            if each.process is None:
+                cluster.start(each)
+        await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
+    await changed(stage, remove=c2)
+    await stage.caught_up()
+    isolate(stage, c1)
+    await changed(stage, add=c2)
+    cluster.kill(c3)
+    cluster.network.heal()
+    for each in (c3,):
+        cluster.start(each)
+    await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
+    await stage.caught_up()
+    await healed(stage)

@@ -1,0 +1,211 @@
+"""One run from a seed: what kind of cluster, which clients, how bad the faults; then the healing of
+a random majority of the controllers, liveness, and the reckoning."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.sim.cluster import Cluster, Shape
+from tests.sim.faults import Fault
+from tests.sim.host import current_host
+from tests.sim.nemesis import PROFILES, Nemesis, replay
+from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
+from tests.sim.shape import Quorum
+
+FAULTS_S = 12.0
+SNAPSHOTS: list[dict[str, str]] = [
+    {},
+    {
+        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        "metadata.max.retention.bytes": "6000",
+        "internal.metadata.log.segment.bytes": "3000",
+    },
+    {
+        "metadata.log.max.record.bytes.between.snapshots": "500",
+        "metadata.max.retention.bytes": "1000",
+        "internal.metadata.log.segment.bytes": "1000",
+    },
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is to be, apart from its seed; `schedule` instead of faults that are drawn."""
+
+    controllers_only: bool = False
+    faults_s: float = FAULTS_S
+    schedule: Sequence[Fault] | None = None
+
+    def arguments(self) -> str:
+        """For the command that replays."""
+        words = ["--controllers-only"] if self.controllers_only else []
+        if self.faults_s != FAULTS_S:
+            words.append(f"--seconds {self.faults_s:g}")
+        return " ".join(["", *words])
+
+
+PLAN = Plan()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    seed: int
+    profile: str
+    quorum: str
+    virtual_s: float
+    healed_s: float
+    """How long after healing everything worked."""
+    cpu_s: float
+    events: int
+    acknowledged: int
+    consumed: int
+    admin_done: int
+    voter_changes: int
+    metadata_batches: int
+    leaders: int
+    trace_hash: str
+    faults: Counter[str] = field(repr=False)
+    coverage: Counter[str] = field(repr=False)
+
+
+class SeedFailed(AssertionError):
+    """`schedule`: the faults that were carried out until then."""
+
+    def __init__(
+        self, seed: int, error: BaseException, plan: Plan = PLAN, schedule: Sequence[Fault] = ()
+    ) -> None:
+        super().__init__(seed, error, plan, schedule)
+        self.seed, self.error, self.schedule = seed, error, schedule
+        self.command = f"python -m tests.sim {seed}{plan.arguments()}"
+
+    def __str__(self) -> str:
+        kind = type(self.error).__name__
+        return f"seed {self.seed}: {kind}: {self.error}\nreplay: {self.command}"
+
+
+class _LogLines(logging.Handler):
+    """What the nodes log, into the trace."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._cluster.note(f"  {current_host.get()}: {record.name}: {record.getMessage()}")
+
+
+def run_seed(
+    seed: int, plan: Plan = PLAN, trace: list[str] | None = None, *, verbose: bool = False
+) -> Report:
+    """`trace` gets a line for everything that happened, also when the run fails."""
+    logger = logging.getLogger("quorate")
+    started_s = time.process_time()
+    with simulation(seed, shape_of(seed, plan)) as stage:
+        stage.cluster.trace = trace if trace is not None else []
+        lines = _LogLines(stage.cluster)
+        if verbose:
+            logger.setLevel(logging.INFO)
+            logger.addHandler(lines)
+        try:
+            play(stage, _script(stage, seed, plan))
+        except Exception as error:
+            raise SeedFailed(seed, error, plan, stage.faults.done) from error
+        finally:
+            logger.removeHandler(lines)
+        return _report(stage, seed, time.process_time() - started_s)
+
+
+def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
+    random = Random(f"{seed}/shape")
+    quorum = random.choice(list(Quorum))
+    dynamic = quorum is not Quorum.STATIC
+    return Shape(
+        controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
+        brokers=0 if plan.controllers_only else random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
+        spares=random.choice((1, 2)) if dynamic else 0,
+        quorum=quorum,
+        auto_join=dynamic and random.randrange(0, 4) == 0,
+        replication_port=random.choice((0, 9094)),
+        overrides={
+            "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
+            **random.choice(SNAPSHOTS),
+        },
+    )
+
+
+async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
+    random = stage.cluster.random("profile")
+    profile = random.choice(PROFILES)
+    for machine in stage.cluster.machines.values():
+        machine.clock_rate = random.uniform(0.98, 1.02)
+        machine.wall_offset_ms = random.randrange(-60_000, 60_000)
+    stage.profile = profile.name
+    stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
+    await _start_clients(stage, random)
+    end_s = stage.loop.time() + plan.faults_s
+    if plan.schedule is None:
+        names = [each.name for each in stage.clients]
+        work = Nemesis(stage.cluster, stage.faults, profile, names).run(end_s)
+    else:
+        work = replay(stage.faults, stage.cluster, plan.schedule)
+    nemesis = stage.loop.create_task(work)
+    nemesis.add_done_callback(stage.cluster.task_done)
+    await asyncio.sleep(end_s - stage.loop.time())
+    nemesis.cancel()
+    stage.quorum_admin.stopping = True
+    some = stage.electorate.majority(random) if random.getrandbits(1) else None
+    stage.faults.heal(some)
+    stage.healed_s = await stage.reckoning()
+    stage.faults.heal()
+    await stage.caught_up()
+
+
+async def _start_clients(stage: Simulation, random: Random) -> None:
+    if stage.cluster.brokers:
+        await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
+        stage.producer("p1", PLACES)
+        stage.producer("p2", PLACES[:1])
+        stage.producer("p3", LOOSE, acks=1, idempotent=False)
+        consumer = stage.consumer("reader")
+        consumer.start([*PLACES, *LOOSE], 0.1)
+    else:
+        await stage.ready({})
+    stage.admin.start(0.7)
+    if stage.cluster.shape.quorum is not Quorum.STATIC:
+        stage.quorum_admin.start(random.choice((0.3, 1.0)))
+
+
+def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
+    return Report(
+        seed=seed,
+        profile=stage.profile,
+        quorum=stage.cluster.shape.quorum.value,
+        virtual_s=stage.loop.time(),
+        healed_s=stage.healed_s,
+        cpu_s=cpu_s,
+        events=stage.loop.events,
+        acknowledged=stage.history.acknowledged,
+        consumed=stage.history.consumed,
+        admin_done=stage.history.admin_done,
+        voter_changes=stage.quorum_admin.changes,
+        metadata_batches=len(stage.invariants.metadata.batches),
+        leaders=stage.invariants.raft_epochs,
+        trace_hash=_hash_of(stage),
+        faults=Counter(each.kind for each in stage.faults.done),
+        coverage=stage.coverage,
+    )
+
+
+def _hash_of(stage: Simulation) -> str:
+    """Of all that happened and of how often chance was asked."""
+    digest = hashlib.sha256("\n".join(stage.cluster.trace).encode())
+    digest.update(repr(stage.cluster.network.random.random()).encode())
+    digest.update(repr(sorted(stage.invariants.metadata.batches.items())).encode())
+    return digest.hexdigest()[:16]
