@@ -36,7 +36,6 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
-from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
@@ -114,7 +113,7 @@ class BrokerNode:
         self.groups.start()
         config, seams = self.core.config, self.core.seams
         max_frame_bytes = config["socket.request.max.bytes"]
-        node = NodeSettings(clock=seams.clock, hello=self.core.hello, handlers={})
+        node = self.core.node_settings({})
         replication = config.listeners.replication
         assert replication is not None
         ports = {}

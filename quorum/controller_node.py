@@ -37,7 +37,6 @@ from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
-from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.node_server import NodeServer
@@ -79,8 +78,7 @@ class ControllerNode:
         for request in NOT_CONTROLLER:
             handlers[request] = core.guarded(self._broker_request)
         handlers[EnvelopeRequest] = core.guarded(self.port.envelope)
-        settings = NodeSettings(clock=seams.clock, hello=core.hello, handlers=handlers)
-        self._server = NodeServer(settings, self)
+        self._server = NodeServer(core.node_settings(handlers), self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
         self._probes: dict[asyncio.Task[None], None] = {}  # in order, for the simulator's sake

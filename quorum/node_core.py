@@ -16,8 +16,15 @@ from typing import Any
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
-from quorate.quorum.ids import METADATA_TOPIC, NO_NODE, ReplicaKey, Uuid, random_uuid
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.generations import Generations
+from quorate.quorum.ids import (
+    METADATA_TOPIC,
+    NO_NODE,
+    EpochOffset,
+    ReplicaKey,
+    Uuid,
+    random_uuid,
+)
 from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -29,10 +36,12 @@ from quorate.quorum.node_membership import (
     configured_voters,
     membership,
 )
+from quorate.quorum.node_settings import metadata_log_settings, raft_settings, snapshot_settings
 from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.generation import Rebuilds, Standing
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -42,7 +51,6 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
 )
 from quorate.quorum.raft.raft import Raft
-from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ConnectorSettings
@@ -51,7 +59,7 @@ from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
-from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
+from quorate.quorum.snapshot_generator import SnapshotGenerator
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 from quorate.quorum.watch.watch import Watch
 
@@ -118,7 +126,14 @@ class NodeCore:
             [voter.id for voter in config.voters],
             kraft_version=self.storage.history.latest.kraft_version,
         )
-        node = NodeSettings(clock=seams.clock, hello=self.hello, handlers={})
+        self.generations = Generations(
+            seams.disk,
+            directory,
+            self._standing,
+            followed=lambda: self.links.renew(),
+            on_failed=self.fail,
+        )
+        node = self.node_settings({})
         # A broker asks its own controller too, where one process is both.
         skipped = () if config.is_broker else (config.node_id,)
         addresses = {
@@ -165,6 +180,29 @@ class NodeCore:
             directory_id=self.me.directory_id,
             roles=self.config.roles,
             incarnation_id=self.incarnation,
+            generation=len(self.generations.rebuilds),
+            rebuilds=self.generations.rebuilds,
+        )
+
+    def node_settings(self, handlers: Mapping[type, Handler]) -> NodeSettings:
+        """Of all links with other nodes."""
+        return NodeSettings(
+            clock=self.seams.clock,
+            hello=self.hello,
+            handlers=handlers,
+            on_newer=lambda hello: self.generations.met(hello),
+        )
+
+    def _standing(self, rebuilds: Rebuilds) -> Standing:
+        raft, log = self.replica.raft, self.log
+        linked = self.links.channel(raft.leader_id) is not None
+        return Standing(
+            rebuilds=rebuilds,
+            end=EpochOffset(max(log.last_epoch, 0), log.end_offset),
+            is_controller=self.config.is_controller,
+            voted=raft.voted_id != NO_NODE,
+            leader_id=raft.leader_id if linked else NO_NODE,
+            directory=log.directory,
         )
 
     def features(self) -> Features:
@@ -336,36 +374,3 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
             f"{config.log_dir} is in use by another process: stop that node first, or set "
             "log.dirs right"
         ) from None
-
-
-def metadata_log_settings(config: NodeConfig) -> LogSettings:
-    return LogSettings(
-        segment_bytes=config["internal.metadata.log.segment.bytes"]
-        or config["metadata.log.segment.bytes"],
-        segment_ms=config["metadata.log.segment.ms"],
-        flushed_is_acknowledged=True,
-        archive_directory=config["quorate.metadata.archive.dir"] or "",
-    )
-
-
-def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
-    return SnapshotSettings(
-        bytes_between=config["metadata.log.max.record.bytes.between.snapshots"],
-        interval_ms=config["metadata.log.max.snapshot.interval.ms"],
-        retention_bytes=config["metadata.max.retention.bytes"],
-        retention_ms=config["metadata.max.retention.ms"],
-    )
-
-
-def raft_settings(config: NodeConfig) -> RaftSettings:
-    return RaftSettings(
-        election_timeout_ms=config["controller.quorum.election.timeout.ms"],
-        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
-        election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
-        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
-        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
-        hints=config["quorate.hints.enable"],
-        await_commit=config.is_broker,
-        may_become_voter=config.is_controller,
-        auto_join=config.is_controller and config["controller.quorum.auto.join.enable"],
-    )

@@ -100,6 +100,14 @@ class QuorumLinks:
         connector = self._connectors.get(voter_id)
         return None if connector is None else connector.channel
 
+    def renew(self) -> None:
+        """Every link is made anew, at once: this node says other things in its handshake now."""
+        for connector in list(self._connectors.values()):
+            if connector.channel is None:
+                connector.retry_now()
+            else:
+                connector.channel.abort()
+
     def sign_of_life(self, voter_id: int) -> None:
         """That node reached us: do not wait out the backoff to reach it."""
         connector = self._connectors.get(voter_id)

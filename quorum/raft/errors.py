@@ -4,6 +4,7 @@ RaftError
 ├── NotLeader            (retriable: ask the leader)
 ├── BatchTooLarge        the caller must split
 ├── ElectionFileError    the node must not start
+├── GenerationFileError  the node must not start
 └── InvariantViolation   the node must stop
 """
 
@@ -38,6 +39,10 @@ class BatchTooLarge(RaftError):
 
 class ElectionFileError(RaftError):
     """The vote that this node once gave cannot be known for sure: it could vote twice."""
+
+
+class GenerationFileError(RaftError):
+    """It is not known which quorum, from before or after a rebuild, this node belongs to."""
 
 
 class InvariantViolation(RaftError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
-from quorate.quorum.rpc.handshake import Hello, HelloReply, Peer, refusal_of
+from quorate.quorum.rpc.handshake import Hello, HelloReply, Peer, is_newer, refusal_of
 from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
 from quorate.quorum.seams import Clock, Link, LinkHandler
 
@@ -32,6 +32,7 @@ class NodeSettings:
     clock: Clock
     hello: Callable[[], Hello]  # asked anew for each link: the generation may have changed
     handlers: Handlers
+    on_newer: Callable[[Hello], None] = lambda _: None  # met a later generation of the quorum
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
 
@@ -104,6 +105,10 @@ class Greeting(abc.ABC):
         self._channel = channel
         self._on_channel(channel)
 
+    def _meet_newer(self, mine: Hello, theirs: Hello) -> None:
+        if is_newer(mine, theirs):
+            self._settings.on_newer(theirs)
+
     def _refused(self, reason: str) -> None:
         self._failure = HandshakeRefused(reason)
         self._link.close()
@@ -122,7 +127,9 @@ class ServerGreeting(Greeting):
         theirs: Hello = sole_message(frame, Hello)
         mine = self._settings.hello()
         if reason := refusal_of(mine, theirs):
-            self._send(HelloReply(hello=None, refusal=reason))
+            told = mine if is_newer(theirs, mine) else None
+            self._send(HelloReply(hello=told, refusal=reason))
+            self._meet_newer(mine, theirs)
             self._refused(reason)
         else:
             self._send(HelloReply(hello=mine))
@@ -138,9 +145,11 @@ class ClientGreeting(Greeting):
 
     def _greet(self, frame: memoryview) -> None:
         reply: HelloReply = sole_message(frame, HelloReply)
-        if reply.hello is None:
-            return self._refused(f"{self._link.peer} refuses: {reply.refusal}")
         mine = self._settings.hello()
+        if reply.hello is not None:
+            self._meet_newer(mine, reply.hello)
+        if reply.hello is None or reply.refusal:
+            return self._refused(f"{self._link.peer} refuses: {reply.refusal}")
         if reason := refusal_of(mine, reply.hello, expected_id=self.expected_id):
             return self._refused(reason)
         return self._established(reply.hello)

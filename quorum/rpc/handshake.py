@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.quorum.ids import NO_NODE, Uuid, uuid_to_text
+from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Address
 
 PROTOCOL_MIN, PROTOCOL_MAX = 1, 1
@@ -38,11 +39,13 @@ class Hello:
     generation: int = (
         UNKNOWN_GENERATION  # grows when a lost quorum is rebuilt: old members stay out
     )
+    rebuilds: tuple[Rebuild, ...] = ()  # one for each generation after the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelloReply:
-    """Either the server's own Hello, or why it does not talk to the client."""
+    """The server's own Hello, or why it does not talk to the client; both, when the client is of an
+    older generation and may follow."""
 
     hello: Hello | None
     refusal: str = ""
@@ -82,14 +85,34 @@ def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
             f"protocol versions {mine.protocol_min}-{mine.protocol_max} of node {mine.node_id} and "
             f"{other.protocol_min}-{other.protocol_max} of node {other.node_id} have none in common"
         )
-    if UNKNOWN_GENERATION not in (mine.generation, other.generation) and (
-        mine.generation != other.generation
-    ):
+    return _generation_refusal(mine, other) or _version_refusal(mine, other)
+
+
+def is_newer(mine: Hello, other: Hello) -> bool:
+    """Is `other` of a later generation of this cluster's quorum?"""
+    return other.cluster_id == mine.cluster_id and 0 <= mine.generation < other.generation
+
+
+def _generation_refusal(mine: Hello, other: Hello) -> str:
+    if UNKNOWN_GENERATION in (mine.generation, other.generation):
+        return ""
+    if mine.generation != other.generation:
+        older = min(mine, other, key=lambda each: each.generation)
+        way_out = (
+            f"the older node {older.node_id} must be formatted anew"
+            if "controller" in older.roles
+            else f"broker {older.node_id} is let in when it has followed"
+        )
         return (
             f"node {other.node_id} is of quorum generation {other.generation}, node {mine.node_id} "
-            f"of {mine.generation}: the quorum was rebuilt, the older node must be formatted anew"
+            f"of {mine.generation}: the quorum was rebuilt, {way_out}"
         )
-    return _version_refusal(mine, other)
+    if mine.rebuilds != other.rebuilds:
+        return (
+            f"node {other.node_id} and node {mine.node_id} are both of quorum generation "
+            f"{mine.generation}, but of two rebuilds: format the nodes of one of them anew"
+        )
+    return ""
 
 
 def _version_refusal(mine: Hello, other: Hello) -> str:

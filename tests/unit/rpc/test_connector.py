@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
+from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.rpc.channel import Channel, Handlers
 from quorate.quorum.rpc.connector import Connector, ConnectorSettings, Evidence, probe
@@ -51,8 +52,12 @@ class Node:
         self.events: list[str] = []
         self.host: Host = bench.network.boot(f"n{node_id}")
         self.transport = SimTransport(bench.network, self.host)
+        self.newer: list[Hello] = []
         self.settings = NodeSettings(
-            clock=SimClock(self.host), hello=lambda: hello, handlers=handlers
+            clock=SimClock(self.host),
+            hello=lambda: hello,
+            handlers=handlers,
+            on_newer=self.newer.append,
         )
         self.server = NodeServer(self.settings, self)
         self.listener: Listener | None = None
@@ -240,6 +245,25 @@ def test_refusals_are_said_once(
 def test_what_an_unknown_generation_and_a_newer_rpc_mean() -> None:
     newer = (*VERSIONS, VersionRange(rpc=900, minimum=1, maximum=1))
     assert refusal_of(hello_of(1, generation=2), hello_of(2, versions=newer)) == ""
+
+
+def test_two_rebuilds_of_one_cluster_stay_apart() -> None:
+    one, two = (Rebuild(id=Uuid(bytes([n] * 16)), epoch=4, offset=9) for n in (1, 2))
+    mine = hello_of(1, generation=1, rebuilds=(one,))
+    assert refusal_of(mine, hello_of(2, generation=1, rebuilds=(one,))) == ""
+    assert "two rebuilds" in refusal_of(mine, hello_of(2, generation=1, rebuilds=(two,)))
+
+
+@pytest.mark.parametrize("newer", ["server", "client"])
+def test_who_is_of_an_older_generation_is_told_of_the_newer_one(bench: Bench, newer: str) -> None:
+    rebuilt = {"generation": 1, "rebuilds": (Rebuild(id=OTHER_UUID, epoch=4, offset=9),)}
+    server = serving(bench, **(rebuilt if newer == "server" else {"generation": 0}))
+    client = bench.node(2, **(rebuilt if newer == "client" else {"generation": 0}))
+    client.connect()
+    bench.pass_ms(500)
+    told, other = (client, server) if newer == "server" else (server, client)
+    assert told.newer and {each.rebuilds for each in told.newer} == {rebuilt["rebuilds"]}
+    assert not other.newer and "up 1" not in client.events
 
 
 def test_two_nodes_with_one_id() -> None:

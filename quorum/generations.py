@@ -1,0 +1,73 @@
+"""Which generation of the quorum this node belongs to, and following it into a later one: the shell
+around `raft/generation.py`.
+
+A later generation is durable here before anybody is told of it; then all links are made anew, for
+those that are up lead into the old one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from quorate.quorum.raft.generation import GenerationFile, Rebuilds, Standing, why_not_follow
+from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.seams import Disk
+
+logger = logging.getLogger("quorate.quorum.generation")
+
+
+class Generations:
+    """Raises GenerationFileError."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        standing: Callable[[Rebuilds], Standing],
+        followed: Callable[[], None],
+        on_failed: Callable[[BaseException], None],
+    ) -> None:
+        self._disk = disk
+        self._file = GenerationFile(disk, directory)
+        self._standing = standing
+        self._followed = followed
+        self._on_failed = on_failed
+        self._saving = False
+        self._said = ""
+        self.rebuilds = self._file.load()
+
+    def met(self, hello: Hello) -> None:
+        """A node of a later generation."""
+        if self._saving:
+            return
+        reason = why_not_follow(self._standing(self.rebuilds), hello.rebuilds)
+        if reason:
+            self._say(hello, reason)
+            return
+        self._saving = True
+
+        def saved(_: None, error: BaseException | None) -> None:
+            self._saving = False
+            if error is not None:
+                self._on_failed(error)
+                return
+            self.rebuilds = hello.rebuilds
+            kept = self.rebuilds[-1]
+            logger.warning(
+                "following node %d into quorum generation %d, rebuilt from what ended at offset %d "
+                "of epoch %d",
+                hello.node_id,
+                len(self.rebuilds),
+                kept.offset,
+                kept.epoch,
+            )
+            self._followed()
+
+        self._disk.submit(lambda: self._file.save(hello.rebuilds), saved)
+
+    def _say(self, hello: Hello, reason: str) -> None:
+        line = f"not following node {hello.node_id} into generation {hello.generation}: {reason}"
+        if line != self._said:
+            self._said = line
+            logger.warning("%s", line)

@@ -1,0 +1,89 @@
+"""Generations of a quorum: the file that says which one, and who follows into a later one."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid
+from quorate.quorum.raft.errors import GenerationFileError
+from quorate.quorum.raft.generation import (
+    FILE_NAME,
+    GenerationFile,
+    Rebuild,
+    Standing,
+    why_not_follow,
+)
+from tests.sim.disk import PowerCut, SimDisk
+
+FIRST = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
+SECOND = Rebuild(id=Uuid(bytes(15) + b"\2"), epoch=1006, offset=250)
+OTHER = replace(FIRST, id=Uuid(bytes(15) + b"\3"))
+BROKER = Standing(
+    rebuilds=(),
+    end=EpochOffset(5, 90),
+    is_controller=False,
+    voted=False,
+    leader_id=NO_NODE,
+    directory="/d/__cluster_metadata-0",
+)
+CONTROLLER = replace(BROKER, is_controller=True)
+
+
+@pytest.mark.parametrize(
+    ("standing", "theirs", "reason"),
+    [
+        (BROKER, (FIRST,), ""),
+        (replace(BROKER, end=FIRST.end), (FIRST,), ""),
+        (replace(BROKER, end=EpochOffset(0, 0)), (FIRST,), ""),
+        (replace(BROKER, end=EpochOffset(4, 120)), (FIRST,), ""),
+        (replace(BROKER, end=EpochOffset(5, 101)), (FIRST,), "committed metadata up to offset 101"),
+        (replace(BROKER, end=EpochOffset(6, 95)), (FIRST,), "run force-voters again"),
+        (replace(BROKER, leader_id=2), (FIRST,), "leader 2 of its own quorum, which lives"),
+        (CONTROLLER, (FIRST,), "format it anew"),
+        (replace(CONTROLLER, end=EpochOffset(0, 0)), (FIRST,), ""),
+        (replace(CONTROLLER, end=EpochOffset(0, 0), voted=True), (FIRST,), "format it anew"),
+        (replace(BROKER, end=EpochOffset(5, 200)), (FIRST, SECOND), "ends at offset 100"),
+        (
+            replace(BROKER, rebuilds=(FIRST,), end=EpochOffset(1006, 250)),
+            (FIRST, SECOND),
+            "",
+        ),
+        (replace(BROKER, rebuilds=(OTHER,)), (FIRST, SECOND), "apart from each other"),
+    ],
+)
+def test_who_follows_into_a_later_generation(
+    standing: Standing, theirs: tuple[Rebuild, ...], reason: str
+) -> None:
+    found = why_not_follow(standing, theirs)
+    assert reason in found and bool(reason) == bool(found)
+
+
+def test_the_file_says_all_rebuilds_and_survives_a_power_cut_at_every_call() -> None:
+    died = 0
+    for die_at in range(1, 12):
+        disk = SimDisk(random.Random(die_at))
+        disk.make_dirs("/d")
+        GenerationFile(disk, "/d").save((FIRST,))
+        disk.die_at = disk.calls + die_at
+        try:
+            GenerationFile(disk, "/d").save((FIRST, SECOND))
+        except PowerCut:
+            died += 1
+            assert GenerationFile(disk.crash(), "/d").load() in ((FIRST,), (FIRST, SECOND))
+        else:
+            assert GenerationFile(disk.crash(), "/d").load() == (FIRST, SECOND)
+    assert died > 4
+
+
+def test_no_file_is_the_first_generation_and_a_damaged_one_is_refused() -> None:
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/d")
+    file = GenerationFile(disk, "/d")
+    assert file.load() == ()
+    file.save((FIRST,))
+    disk.flip(f"/d/{FILE_NAME}", 20)
+    with pytest.raises(GenerationFileError, match="its checksum does not match"):
+        file.load()
