@@ -9,6 +9,7 @@ from benchmarks import (
     decode,
     failover_broker,
     failover_controller,
+    image,
     memory,
     metadata_updates,
     one_record,
@@ -29,6 +30,7 @@ MODULES = (
     create_topics,
     thousand_partitions,
     decode,
+    image,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

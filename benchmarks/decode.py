@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import kafka_cluster, run
 from benchmarks.figure import Figure
-from benchmarks.run import QUORATE, Benchmark
+from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.metadata.framing import encode_record
@@ -42,7 +42,7 @@ PASSES = 8
 JAVA_OPTIONS = "-XX:+UseSerialGC"
 
 
-def measure(system: str) -> list[Figure]:
+def measure(system: str, _: Options) -> list[Figure]:
     with TemporaryDirectory(prefix="quorate-bench-") as root:
         directory = Path(root) / "__cluster_metadata-0"
         directory.mkdir()

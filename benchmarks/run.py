@@ -17,6 +17,7 @@ from benchmarks.target import Cluster, Remote, Target, is_cluster
 NO_PEER = "none"
 QUORATE = "quorate"
 LOCAL_KAFKA = "kafka"
+PARTITIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Options:
     """For how long a load is held."""
     rounds: int
     """How often something is killed."""
+    partitions: int = PARTITIONS
+    """Of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,12 @@ class Benchmark:
     name: str
     load: Callable[[Target, Options], list[Figure]] | None = None
     hurt: Callable[[Cluster, Options], list[Figure]] | None = None
-    offline: Callable[[str], list[Figure]] | None = None
+    offline: Callable[[str, Options], list[Figure]] | None = None
 
     def measure(self, system: str, options: Options) -> list[Figure]:
         """Of one system, on a cluster of its own."""
         if self.offline is not None:
-            return self.offline(system)
+            return self.offline(system, options)
         with started(system) as target:
             if self.load is not None:
                 return self.load(target, options)
@@ -61,6 +64,7 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long a load is held")
     parser.add_argument("--rounds", type=int, default=3, help="how often something is killed")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of an image")
     if len(benchmarks) > 1:
         parser.add_argument("names", nargs="*", help=" ".join(each.name for each in benchmarks))
     chosen = parser.parse_args(arguments)
@@ -70,7 +74,7 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
         parser.error(f"no such benchmark: {' '.join(sorted(unknown))}")
     if chosen.peer == LOCAL_KAFKA and kafka_cluster.libs() is None:
         parser.error(f"--peer kafka needs Java, and ${kafka_cluster.LIBS_VARIABLE}")
-    options = Options(chosen.seconds, chosen.rounds)
+    options = Options(chosen.seconds, chosen.rounds, chosen.partitions)
     for benchmark in benchmarks:
         if not names or benchmark.name in names:
             shown = compared(benchmark, chosen.peer, options, limits())

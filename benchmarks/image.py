@@ -1,0 +1,230 @@
+"""The image of many partitions: its memory, its snapshot, and what writing that does to a node.
+
+No cluster is needed, and nothing can be compared with a peer: reading and checking the same bytes
+is the limit. 1,000 partitions per topic. The snapshot is written by the generator that every node
+has, on the loop that nodes have, with a ticker of 1 ms beside it: how late a tick is at worst is
+the pause that a request would have met.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from benchmarks import run
+from benchmarks.figure import Figure
+from benchmarks.run import QUORATE, Benchmark, Options
+from quorate.cli.node_process import loop_factory
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.framing import decode_record, encode_record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.snapshot_file import read_snapshot
+from quorate.quorum.metadata_storage import MetadataStorage
+from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Seams
+from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
+
+PARTITIONS_PER_TOPIC = 1_000
+BROKERS = 6
+EPOCH = 1
+TIMESTAMP_MS = 1_700_000_000_000
+TICK_S = 0.001
+POLL_S = 0.01
+CHUNK_BYTES = 1 << 20
+SETTINGS = SnapshotSettings(
+    bytes_between=1, interval_ms=0, retention_bytes=1 << 30, retention_ms=1 << 40
+)
+
+
+T = TypeVar("T")
+
+
+def measure(system: str, options: Options) -> list[Figure]:
+    if system != QUORATE:
+        return []
+    name = f"image of {options.partitions:,} partitions"
+    gc.collect()
+    before_mb = rss_mb()
+    image = image_of(options.partitions)
+    gc.collect()
+    image_mb = rss_mb() - before_mb
+    with TemporaryDirectory(prefix="quorate-bench-") as root:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            _, idle = runner.run(ticked(asyncio.sleep(1.0)))
+            taken_s, pauses, path = runner.run(snapshot(root, image))
+        size = path.stat().st_size
+        raw_s = raw_pass(path)
+        begin_s = time.perf_counter()
+        loaded = read_snapshot(EpochOffset(EPOCH, image.last.offset + 1), chunks(path))
+        load_s = time.perf_counter() - begin_s
+        if loaded.image.topics != image.topics:
+            raise RuntimeError("the snapshot is not the image")
+    return [
+        Figure(f"{name}, memory", image_mb, "MB"),
+        Figure(f"{name}, memory for each", image_mb * 1e6 / options.partitions, "B"),
+        Figure(f"{name}, snapshot", size / 1e6, "MB"),
+        Figure(f"{name}, written in", taken_s, "s"),
+        Figure(f"{name}, longest pause", pauses.longest_ms, "ms"),
+        Figure(f"{name}, longest pause, CPU time", pauses.longest_cpu_ms, "ms"),
+        Figure("longest pause of the idle loop", idle.longest_ms, "ms"),
+        Figure(f"{name}, loaded in", load_s, "s"),
+        Figure("the same bytes only read and checked", raw_s, "s"),
+        Figure("written / read and checked", taken_s / raw_s, "x"),
+        Figure("loaded / read and checked", load_s / raw_s, "x"),
+    ]
+
+
+def image_of(partitions: int) -> MetadataImage:
+    """Replayed from records that were decoded, as in a node: they share nothing."""
+    image, offset = MetadataImage(), -1
+    for records in history(partitions):
+        decoded = [decode_record(encode_record(record)) for record in records]
+        offset += len(decoded)
+        image, _ = replay(image, decoded, EpochOffset(EPOCH, offset), TIMESTAMP_MS)
+    return image
+
+
+def history(partitions: int) -> Iterator[list[MetadataRecord]]:
+    yield [FeatureLevelRecord(name="metadata.version", feature_level=27)]
+    for first in range(0, partitions, PARTITIONS_PER_TOPIC):
+        number = first // PARTITIONS_PER_TOPIC
+        topic_id, name = Uuid((number + 1).to_bytes(16, "big")), f"topic-{number}"
+        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+        for index in range(min(PARTITIONS_PER_TOPIC, partitions - first)):
+            replicas = tuple(1 + (index + each) % BROKERS for each in range(3))
+            records.append(
+                PartitionRecord(
+                    partition_id=index,
+                    topic_id=topic_id,
+                    replicas=replicas,
+                    isr=replicas,
+                    leader=replicas[0],
+                    leader_epoch=0,
+                    partition_epoch=0,
+                )
+            )
+        value = str(number)
+        records.append(
+            ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value=value)
+        )
+        yield records
+
+
+async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path]:
+    """Seconds from the first record to the durable file, the pauses meanwhile, the file."""
+    clock, disk = AsyncioClock(), OsDisk()
+    seams = Seams(clock=clock, random=Random(), transport=AioTransport(), disk=disk)
+    storage = MetadataStorage.open(disk, root, LogSettings(), wall_ms=clock.wall_ms())
+    storage.log.reset_to(image.last.offset, EPOCH)
+    storage.log.append(
+        build_value_batch(
+            [encode_record(NoOpRecord())],
+            base_offset=image.last.offset,
+            leader_epoch=EPOCH,
+            timestamp_ms=TIMESTAMP_MS,
+        ),
+        wall_ms=clock.wall_ms(),
+    )
+    failures: list[BaseException] = []
+    begun_s: list[float] = []
+
+    def begun() -> MetadataImage:
+        begun_s.append(time.perf_counter())
+        return image
+
+    generator = SnapshotGenerator(
+        seams, storage, SETTINGS, begun, lambda offset: UNKNOWN, failures.append
+    )
+
+    async def written() -> float:
+        generator.start()
+        while storage.snapshots.latest is None and not failures:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+        return time.perf_counter() - begun_s[0]
+
+    try:
+        taken_s, pauses = await ticked(written())
+        if failures:
+            raise failures[0]
+        latest = storage.snapshots.latest
+        assert latest is not None
+        return taken_s, pauses, Path(storage.snapshots.path(latest))
+    finally:
+        generator.close()
+        storage.close()
+        disk.close()
+
+
+@dataclass(slots=True)
+class Pauses:
+    """How late a tick was at worst, and the CPU time between two ticks: what others do on the same
+    cores is in the first only."""
+
+    longest_ms: float = 0.0
+    longest_cpu_ms: float = 0.0
+
+    async def tick(self) -> None:
+        while True:
+            begin_s, begin_cpu_s = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(TICK_S)
+            late_s = time.perf_counter() - begin_s - TICK_S
+            self.longest_ms = max(self.longest_ms, late_s * 1000)
+            cpu_s = time.thread_time() - begin_cpu_s
+            self.longest_cpu_ms = max(self.longest_cpu_ms, cpu_s * 1000)
+
+
+async def ticked(work: Coroutine[None, None, T]) -> tuple[T, Pauses]:
+    """What `work` came to, and the pauses meanwhile."""
+    pauses = Pauses()
+    ticker = asyncio.get_running_loop().create_task(pauses.tick())
+    try:
+        return await work, pauses
+    finally:
+        ticker.cancel()
+
+
+def rss_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+def raw_pass(path: Path) -> float:
+    """Seconds to read the batches and to compare their checksums, nothing more."""
+    begin_s = time.perf_counter()
+    for _ in batches(path.read_bytes()):
+        pass
+    return time.perf_counter() - begin_s
+
+
+BENCHMARK = Benchmark("image", offline=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])
