@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.cli.client.options import format_option
 from quorate.cli.errors import Refused
 from quorate.cli.server import load_config
 from quorate.config.listeners import SERVER
@@ -149,6 +150,33 @@ def format_storage(
         raise Refused(str(error)) from None
     finally:
         disk.close()
+
+
+@storage.command("verify")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--repair",
+    "repairing",
+    is_flag=True,
+    help="Cut torn tails that nobody acknowledged, and write wrong indexes anew.",
+)
+@click.option(
+    "-c",
+    "--config",
+    "file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The node's .properties file. With --repair, and process.roles=broker in it, a damaged "
+    "metadata log is set aside: the broker fetches it again.",
+)
+@format_option
+def verify_storage(directory: str, repairing: bool, file: str | None, output: str) -> None:
+    """Check a node's data directory, or one log's, on which nothing runs; also Apache Kafka's.
+
+    Exit code 1: something is torn or damaged, or the next start has to write it anew.
+    """
+    from quorate.cli.storage_verify import run
+
+    run(directory, repairing=repairing, file=file, output=output)
 
 
 def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:

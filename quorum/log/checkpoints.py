@@ -236,11 +236,15 @@ class FlushedMarker:
         return self._file
 
     def _read(self) -> int:
-        content = read_small(self._disk, self._path)
-        digits = content[:20] if content else b""
-        if digits.isdigit() and content == _marker_line(int(digits)):
-            return int(digits)
-        return 0
+        return decode_marker(read_small(self._disk, self._path) or b"") or 0
+
+
+def decode_marker(content: bytes) -> int | None:
+    """None when that is no marker."""
+    digits = content[:20]
+    if digits.isdigit() and content == _marker_line(int(digits)):
+        return int(digits)
+    return None
 
 
 def _marker_line(offset: int) -> bytes:

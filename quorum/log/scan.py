@@ -8,6 +8,7 @@ sector that was never written. Damage that leaves every sector filled is no torn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from quorate.quorum.log.batch import (
     HEADER_BYTES,
@@ -17,13 +18,23 @@ from quorate.quorum.log.batch import (
     read_header,
 )
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.segment import Segment
+from quorate.quorum.seams import File
 
 SCAN_BYTES = 1024 * 1024
 SECTOR_BYTES = 512
 
 
-def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
+class Stored(Protocol):
+    """A segment, or its file alone."""
+
+    @property
+    def file(self) -> File: ...
+
+    @property
+    def size(self) -> int: ...
+
+
+def scan(segment: Stored) -> Iterator[tuple[int, BatchHeader | None, bool]]:
     """(position, header, is it whole and valid) of each batch; the last one has no header, or is
     not valid, when the segment does not end with a batch."""
     size = segment.size
@@ -50,7 +61,7 @@ def scan(segment: Segment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
         position += header.size_bytes
 
 
-def is_torn(segment: Segment, start: int, offset: int) -> bool:
+def is_torn(segment: Stored, start: int, offset: int) -> bool:
     """Can the batch that should start there with `offset` be one whose writing was interrupted?"""
     file, size = segment.file, segment.size
     head = file.pread(HEADER_BYTES, start)

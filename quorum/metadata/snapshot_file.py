@@ -96,6 +96,8 @@ class _Reading:
     def take(self, batch: bytes, header: BatchHeader) -> None:
         if header.base_offset != self._next_offset:
             raise MetadataError(f"offset {header.base_offset} follows {self._next_offset - 1}")
+        if header.leader_epoch != self._last.epoch:
+            raise MetadataError(f"a batch of epoch {header.leader_epoch}: another snapshot's")
         if self._ended:
             raise MetadataError("something stands behind the footer")
         self._next_offset = header.next_offset

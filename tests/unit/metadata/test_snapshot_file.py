@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset, Uuid
@@ -85,6 +85,7 @@ def pieces(content: bytes, size: int) -> Iterator[bytes]:
     return (content[start : start + size] for start in range(0, len(content), size))
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.integers(0, 4), max_size=6),
     st.integers(1, 3000),
@@ -123,18 +124,11 @@ def test_batches_are_cut_by_count_and_all_carry_the_same_epoch_and_time() -> Non
 
 def test_no_byte_of_it_can_be_damaged_unnoticed() -> None:
     content = content_of(image_of({"a": 2}), VOTERS)
-    whole = read_snapshot(SNAPSHOT, [content])
-    outside_of_the_crc = 0
     for position in range(len(content)):
         damaged = bytearray(content)
         damaged[position] ^= 0x40
-        try:
-            found = read_snapshot(SNAPSHOT, [bytes(damaged)])
-        except CorruptSnapshot:
-            continue
-        assert found == whole
-        outside_of_the_crc += 1
-    assert outside_of_the_crc == 4 * 3  # the leader epoch of each of its three batches
+        with pytest.raises(CorruptSnapshot):
+            read_snapshot(SNAPSHOT, [bytes(damaged)])
 
 
 @pytest.mark.parametrize("missing", [1, 60, 100])

@@ -1,0 +1,129 @@
+"""`quorate storage verify`: one line per finding, exit 0 when the directory is sound, else 1.
+
+The directory must not be in use: our nodes lock `.lock` by flock, Apache Kafka's by fcntl.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+
+from quorate.broker.replication.producer_snapshots import decode as decode_producers
+from quorate.cli.errors import Refused
+from quorate.cli.server import load_config
+from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
+from quorate.quorum.meta_properties import META_FILE
+from quorate.quorum.storage_format import LOCK_FILE
+from quorate.quorum.storage_repair import repair, set_aside_metadata
+from quorate.quorum.storage_verify import METADATA, Verification, verify
+
+
+def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:
+    path = str(Path(directory).resolve())
+    broker = is_broker(path, file) if file is not None else False
+    disk = OsDisk()
+    try:
+        with unused(disk, path):
+            before = after = check(disk, path)
+            aside = ""
+            if repairing and not before.sound:
+                repair(disk, before)
+                if broker and is_metadata_damaged(before, path):
+                    unique = uuid_to_text(random_uuid(random.SystemRandom()))
+                    aside = set_aside_metadata(disk, path, unique.replace("-", "_"))
+                after = check(disk, path)
+    except (LogError, OSError) as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+    left = set(after.findings)
+    for finding in before.findings:
+        if finding.kind is not Kind.NOTE and finding not in left:
+            show(finding, output, repaired=True)
+    for finding in after.findings:
+        show(finding, output)
+    if output == "text":
+        if aside:
+            click.echo(f"{path}/{METADATA} was set aside as {aside}")
+        click.echo(
+            f"{path}: {len(after.logs)} logs, {after.batches} batches: "
+            + ("sound" if after.sound else f"{wrong(after)} findings")
+        )
+    if not after.sound:
+        raise SystemExit(1)
+
+
+def check(disk: OsDisk, path: str) -> Verification:
+    return verify(disk, path, whole_producers=lambda content: decode_producers(content) is not None)
+
+
+def wrong(verification: Verification) -> int:
+    return sum(each.kind is not Kind.NOTE for each in verification.findings)
+
+
+def show(finding: Finding, output: str, *, repaired: bool = False) -> None:
+    if output == "text":
+        click.echo(f"repaired: {finding}" if repaired else str(finding))
+        return
+    row = {
+        "file": finding.path,
+        "byte": None if finding.position == UNKNOWN else finding.position,
+        "offset": None if finding.offset == UNKNOWN else finding.offset,
+        "kind": finding.kind.value,
+        "what": finding.what,
+        "wayOut": finding.way_out,
+        "repaired": repaired,
+    }
+    click.echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+
+
+def is_broker(path: str, file: str) -> bool:
+    """Does the node vote nowhere? Refused when the file is another directory's."""
+    config = load_config(file)
+    if path not in {
+        str(Path(each).resolve()) for each in (config.log_dir, config.metadata_log_dir)
+    }:
+        raise Refused(f"--config: {file} is of {config.log_dir}, not of {path}")
+    return not config.is_controller
+
+
+def is_metadata_damaged(verification: Verification, path: str) -> bool:
+    """The log or a snapshot, and not the vote alone."""
+    return any(
+        each.kind is Kind.DAMAGED and each.path.startswith(f"{path}/{METADATA}")
+        for each in verification.findings
+    )
+
+
+@contextmanager
+def unused(disk: OsDisk, path: str) -> Iterator[None]:
+    """A log's own directory is locked by the node's, above it."""
+    root = path if Path(path, META_FILE).exists() else os.path.dirname(path)
+    lock_path = f"{root}/{LOCK_FILE}"
+    if root != path and not Path(lock_path).exists():
+        yield
+        return
+    try:
+        lock = disk.lock(lock_path)
+    except BlockingIOError:
+        raise Refused(f"{root} is in use by a running node: stop it first") from None
+    try:
+        with Path(lock_path).open("r+b") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Refused(f"{root} is in use by a running Kafka: stop it first") from None
+            yield
+    finally:
+        with suppress(OSError):
+            lock.release()

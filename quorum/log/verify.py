@@ -1,0 +1,216 @@
+"""Checking one log's directory without opening the log: everything that is stored, nothing is
+changed.
+
+The judgement of batches is that of `recovery.py`, over all segments instead of those behind the
+trusted offset, and it goes on behind the first damage of a segment with the next one. So what is
+`TORN` here is what a start would cut, and what is `DAMAGED` below the trusted offset is what a
+start refuses, if it reads that far at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
+from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.finding import Finding, Kind
+from quorate.quorum.log.index_check import IndexCheck
+from quorate.quorum.log.names import (
+    LOG_SUFFIX,
+    offset_of,
+    segment_file,
+)
+from quorate.quorum.log.scan import is_torn, scan
+from quorate.quorum.seams import Disk
+
+FROM_PEERS = (
+    "a replica in sync has it: with the partition led elsewhere, start the broker, which takes the "
+    "rest from its leader; if no other replica has it, restore this file from a backup"
+)
+CUT_AT_START = (
+    "nobody acknowledged it: the next start cuts it and what follows; --repair does so now"
+)
+REBUILT = "the next start reads the batches instead; --repair writes it anew"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What must be there, and what a hole may mean."""
+
+    metadata: bool
+    """Flushed is acknowledged; there is a marker, and no recovery point."""
+    trusted_offset: int = 0
+    """Everything below was synced. Metadata has its own marker."""
+    clean: bool = False
+    """Closed in order: nothing can be torn."""
+    compacted: bool = False
+    """Offsets may be missing between batches (Apache Kafka's log cleaner)."""
+    way_out: str = FROM_PEERS
+
+
+class SegmentFile:
+    """Read only."""
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.path = segment_file(directory, base_offset, LOG_SUFFIX)
+        self.file = disk.open(self.path, writable=False)
+        self.size = self.file.size()
+
+
+class LogCheck:
+    """`findings` after `run`, and what the log holds."""
+
+    def __init__(self, disk: Disk, directory: str, expected: Expected) -> None:
+        self.findings: list[Finding] = []
+        self.start_offset = self.end_offset = 0
+        self.batches = 0
+        self.epochs = EpochCache(lambda: self.end_offset)
+        """As the batches have them."""
+        self.wrong_indexes: list[int] = []
+        """Base offsets of whole segments whose indexes contradict them."""
+        self._disk = disk
+        self._directory = directory
+        self._expected = expected
+        self._trusted_offset = expected.trusted_offset
+        self._saved: EpochCache | None = None
+
+    def run(self) -> None:
+        names = self._disk.list(self._directory)
+        if self._expected.metadata:
+            self._read_marker(names)
+        self._read_epochs(names)
+        found = (offset_of(name) for name in names if name.endswith(LOG_SUFFIX))
+        bases = sorted(base for base in found if base is not None)
+        if bases:
+            self.start_offset = self.end_offset = bases[0]
+        whole = True
+        for base in bases:
+            if base != self.end_offset and whole and not self._expected.compacted:
+                self._hole(base)
+            self.end_offset = max(self.end_offset, base)
+            whole = self._segment(base, is_last=base == bases[-1])
+        if whole and self.end_offset < self._trusted_offset:
+            self._shortened(bases)
+
+    # -- what is beside the segments -------------------------------------------------------------
+
+    def _read_marker(self, names: list[str]) -> None:
+        if checkpoints.FLUSHED_MARKER_NAME not in names:
+            return
+        path = f"{self._directory}/{checkpoints.FLUSHED_MARKER_NAME}"
+        offset = checkpoints.decode_marker(checkpoints.read_small(self._disk, path) or b"")
+        if offset is None:
+            self._add(
+                Kind.DERIVED,
+                path,
+                "is no flushed-offset marker",
+                "the next start does without it, and every torn batch counts as not flushed",
+            )
+        else:
+            self._trusted_offset = offset
+
+    def _read_epochs(self, names: list[str]) -> None:
+        path = checkpoints.epochs_path(self._directory)
+        if checkpoints.EPOCHS_NAME not in names:
+            return
+        try:
+            entries = checkpoints.read_epochs(self._disk, self._directory)
+        except CorruptCheckpoint:
+            entries = None
+        if entries is None:
+            self._add(Kind.DERIVED, path, "is no list of leader epochs", REBUILT)
+        else:
+            self._saved = EpochCache(lambda: 0, entries)
+
+    # -- segments --------------------------------------------------------------------------------
+
+    def _segment(self, base_offset: int, *, is_last: bool) -> bool:
+        """Is it whole?"""
+        segment = SegmentFile(self._disk, self._directory, base_offset)
+        indexes = IndexCheck(self._disk, self._directory, base_offset, is_last=is_last)
+        try:
+            damage = self._batches(segment, indexes)
+        finally:
+            segment.file.close()
+        if damage is None:
+            for suffix, what in indexes.wrong(self.end_offset):
+                path = segment_file(self._directory, base_offset, suffix)
+                if is_last and not self._expected.clean:  # it is written when the log is closed
+                    self._add(Kind.NOTE, path, f"{what}; the next start does without it", "")
+                    continue
+                self._add(Kind.DERIVED, path, what, REBUILT)
+                self.wrong_indexes.append(base_offset)
+        return damage is None
+
+    def _batches(self, segment: SegmentFile, indexes: IndexCheck) -> Finding | None:
+        for position, header, intact in scan(segment):
+            reason = self._contradiction(header, intact)
+            if reason:
+                damage = self._judged(segment, position, reason)
+                self.findings.append(damage)
+                return damage
+            assert header is not None
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+            indexes.take(position, header)
+            self.end_offset = header.next_offset
+            self.batches += 1
+        return None
+
+    def _contradiction(self, header: BatchHeader | None, intact: bool) -> str:
+        if header is None:
+            return "no batch header"
+        expected = self.end_offset
+        if header.base_offset < expected or (
+            header.base_offset > expected and not self._expected.compacted
+        ):
+            return f"the batch says offset {header.base_offset}"
+        if header.leader_epoch < self.epochs.latest:
+            return f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
+        if not intact:
+            return "the batch fails its CRC-32C or is cut"
+        if header.base_offset < self._trusted_offset and self._saved is not None:
+            saved = self._saved.epoch_at(header.base_offset)
+            if saved not in (header.leader_epoch, NO_EPOCH):
+                return (
+                    f"leader epoch {header.leader_epoch} differs from {saved} in "
+                    f"{checkpoints.EPOCHS_NAME}"
+                )
+        return ""
+
+    def _judged(self, segment: SegmentFile, position: int, reason: str) -> Finding:
+        offset = self.end_offset
+        if not self._is_acknowledged(offset) and is_torn(segment, position, offset):
+            return Finding(Kind.TORN, segment.path, reason, CUT_AT_START, position, offset)
+        return Finding(Kind.DAMAGED, segment.path, reason, self._expected.way_out, position, offset)
+
+    def _hole(self, base_offset: int) -> None:
+        path = segment_file(self._directory, base_offset, LOG_SUFFIX)
+        what = f"the segment before it ends at offset {self.end_offset}: one is missing"
+        if base_offset < self.end_offset:
+            what = f"the segment before it goes on up to offset {self.end_offset}"
+        kind, way_out = Kind.TORN, CUT_AT_START
+        if self._is_acknowledged(self.end_offset):
+            kind, way_out = Kind.DAMAGED, self._expected.way_out
+        self._add(kind, path, what, way_out, 0, base_offset)
+
+    def _is_acknowledged(self, offset: int) -> bool:
+        return self._expected.clean or offset < self._trusted_offset
+
+    def _shortened(self, bases: list[int]) -> None:
+        path = self._directory
+        if bases:
+            path = segment_file(self._directory, bases[-1], LOG_SUFFIX)
+        trusted = self._trusted_offset
+        what = f"the log ends here, but was flushed up to offset {trusted}"
+        if not self._expected.metadata:
+            what += " (or a crash interrupted a truncation)"
+        self._add(Kind.DAMAGED, path, what, self._expected.way_out, -1, self.end_offset)
+
+    def _add(
+        self, kind: Kind, path: str, what: str, way_out: str, position: int = -1, offset: int = -1
+    ) -> None:
+        self.findings.append(Finding(kind, path, what, way_out, position, offset))

@@ -1,0 +1,106 @@
+"""Checking what stands beside the metadata log: the vote and the snapshots, for `storage verify`.
+
+The judgement is that of the start: `raft/quorum_state.py` for the vote, `metadata_storage.py` for
+snapshots. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.finding import Finding, Kind
+from quorate.quorum.log.snapshots import SnapshotFiles, snapshot_name
+from quorate.quorum.log.verify import LogCheck
+from quorate.quorum.metadata.errors import UnknownRecord
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
+from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
+from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.raft.quorum_state import Damaged, choose, decode_copy, decode_kafka
+from quorate.quorum.seams import Disk
+
+BEFORE_ALL = EpochOffset(0, 0)
+WAY_OUT = (
+    "the other nodes have it: a broker takes `storage verify --repair` with its --config, and "
+    "fetches everything again; a controller is replaced (format another directory, which gets a "
+    "new directory.id, and let it join), or this file is restored from a backup"
+)
+SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
+
+Found = Callable[[Finding], None]
+
+
+def check_election(disk: Disk, directory: str, found: Found) -> None:
+    kafka = checkpoints.read_small(disk, f"{directory}/{KAFKA_NAME}")
+    copy = checkpoints.read_small(disk, f"{directory}/{COPY_NAME}")
+    files = {
+        KAFKA_NAME: None if kafka is None else decode_kafka(kafka),
+        COPY_NAME: None if copy is None else decode_copy(copy),
+    }
+    try:
+        choose(files[KAFKA_NAME], files[COPY_NAME], directory)
+    except ElectionFileError as error:
+        found(Finding(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
+        return
+    for name, content in files.items():
+        path = f"{directory}/{name}"
+        if isinstance(content, Damaged):
+            again = "the next start writes it again from the other"
+            found(Finding(Kind.DERIVED, path, content.reason, again))
+        elif content is None and kafka != copy:
+            found(Finding(Kind.NOTE, path, "is missing: the next start writes it from the other"))
+
+
+def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> None:
+    """`log` was run already."""
+    files = SnapshotFiles(disk, directory, disk.list(directory))
+    whole: list[EpochOffset] = []
+    for snapshot in files:
+        path = files.path(snapshot)
+        problem = _misnamed(snapshot, log)
+        if not problem:
+            problem = check_snapshot(snapshot, path, files.chunks(snapshot), found)
+        if not problem:
+            whole.append(snapshot)
+            continue
+        before = whole[-1].offset if whole else 0
+        held = log.start_offset <= before and snapshot.offset <= log.end_offset
+        kind, way_out = (Kind.DERIVED, SET_ASIDE) if held else (Kind.DAMAGED, WAY_OUT)
+        found(Finding(kind, path, problem, way_out, offset=snapshot.offset))
+    formatted = f"{directory}/{snapshot_name(BEFORE_ALL)}"
+    content = checkpoints.read_small(disk, formatted)
+    if content is not None:
+        problem = check_snapshot(BEFORE_ALL, formatted, [content], found)
+        if problem:
+            way_out = "restore it from a backup: it says who votes in a new quorum"
+            found(Finding(Kind.DAMAGED, formatted, problem, way_out, offset=0))
+    start = log.start_offset
+    if start > 0 and not any(each.offset >= start for each in whole):
+        what = "the log starts here, but no whole snapshot says what was before"
+        found(Finding(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
+    sound = all(each.kind is not Kind.DAMAGED for each in log.findings)
+    if sound and whole and whole[-1].offset > log.end_offset:
+        what = f"the log ends before it, at {log.end_offset}: the next start begins it anew behind"
+        found(Finding(Kind.NOTE, files.path(whole[-1]), what))
+
+
+def check_snapshot(snapshot: EpochOffset, path: str, chunks: Iterable[bytes], found: Found) -> str:
+    """What is wrong with its content; empty when nothing is."""
+    try:
+        read_snapshot(snapshot, chunks)
+    except CorruptSnapshot as error:
+        if not isinstance(error.__cause__, UnknownRecord):
+            return str(error)
+        found(Finding(Kind.NOTE, path, f"was written by another version: {error}"))
+    return ""
+
+
+def _misnamed(snapshot: EpochOffset, log: LogCheck) -> str:
+    last = snapshot.offset - 1
+    if not log.start_offset <= last < log.end_offset:
+        return ""
+    epoch = log.epochs.epoch_at(last)
+    if epoch == snapshot.epoch:
+        return ""
+    return f"its name says epoch {snapshot.epoch}, the log {epoch} at that offset"

@@ -1,0 +1,162 @@
+"""`quorate storage verify` on real directories, our own and Apache Kafka's."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.main import main
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.storage_format import LOCK_FILE
+from tests.unit.log.batches import append
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+KAFKA = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1"
+LOG = f"{0:020}.log"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def verify(directory: Path, *more: str | Path) -> Result:
+    return CliRunner().invoke(main, ["storage", "verify", str(directory), *map(str, more)])
+
+
+def formatted(data: Path, role: str) -> Path:
+    file = data.parent / f"{role}.properties"
+    listener = "CONTROLLER://localhost:9093" if role == "controller" else "PLAINTEXT://localhost:0"
+    file.write_text(
+        f"process.roles={role}\nnode.id=1\nlog.dirs={data}\nlisteners={listener}\n"
+        "controller.listener.names=CONTROLLER\n"
+        f"controller.quorum.voters={1 if role == 'controller' else 2}@localhost:9093\n"
+    )
+    command = ["storage", "format", "-t", CLUSTER, "-c", str(file)]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    return file
+
+
+def metadata_log(data: Path, *, unflushed: int = 0) -> Path:
+    """Ten records that were flushed, and others."""
+    directory = data / "__cluster_metadata-0"
+    settings = LogSettings(flushed_is_acknowledged=True)
+    log = Log.open(OsDisk(), str(directory), settings, wall_ms=0, clean=False)
+    for offset in range(10 + unflushed):
+        if offset == 10:
+            log.flush()
+        append(log, 1, b"%d" % offset)
+    if unflushed:
+        return directory / LOG
+    log.close()
+    return directory / LOG
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_formatted_directory_is_sound(data: Path) -> None:
+    formatted(data, "broker")
+    result = verify(data)
+    assert (result.exit_code, result.output) == (0, f"{data}: 0 logs, 0 batches: sound\n")
+
+
+def test_kafkas_own_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "kafka"
+    shutil.copytree(KAFKA, directory)
+    result = verify(directory, "--format", "json")
+    rows = [json.loads(line) for line in result.output.splitlines()]
+    assert result.exit_code == 0
+    assert {row["kind"] for row in rows} == {"note"}
+    flip(directory / LOG, 5_000)
+    result = verify(directory, "--format", "json")
+    (row,) = [each for line in result.output.splitlines() if (each := json.loads(line))["byte"]]
+    assert result.exit_code == 1
+    assert (row["file"], row["kind"], row["repaired"]) == (str(directory / LOG), "damaged", False)
+    assert row["offset"] > 0
+    assert "restored from a backup" in row["wayOut"]
+
+
+def test_a_torn_tail_is_cut_by_repair_alone(data: Path) -> None:
+    formatted(data, "controller")
+    log = metadata_log(data, unflushed=3)
+    torn = log.read_bytes()[:-20]
+    log.write_bytes(torn)
+    result = verify(data)
+    assert result.exit_code == 1
+    assert f"{log}: byte" in result.output
+    assert "torn" in result.output
+    assert log.read_bytes() == torn
+    result = verify(data, "--repair")
+    assert result.exit_code == 0
+    assert f"repaired: {log}: byte" in result.output
+    assert torn.startswith(log.read_bytes())
+    assert verify(data).exit_code == 0
+
+
+def test_a_voters_damaged_log_is_never_touched(data: Path) -> None:
+    file = formatted(data, "controller")
+    log = metadata_log(data)
+    flip(log, 100)
+    before = log.read_bytes()
+    result = verify(data, "--repair", "--config", file)
+    assert result.exit_code == 1
+    assert f"{log}: byte 69, offset 1: damaged: " in result.output
+    assert log.read_bytes() == before
+
+
+def test_a_brokers_damaged_metadata_log_is_set_aside_when_asked_for(data: Path) -> None:
+    file = formatted(data, "broker")
+    log = metadata_log(data)
+    flip(log, 100)
+    before = log.read_bytes()
+    assert verify(data, "--repair").exit_code == 1
+    assert log.read_bytes() == before, "nobody said that it is a broker's"
+    result = verify(data, "--repair", "--config", file)
+    assert result.exit_code == 0
+    (aside,) = data.glob("__cluster_metadata-0.*-stray")
+    assert f"was set aside as {aside}" in result.output
+    assert (aside / LOG).read_bytes() == before
+    assert not log.exists()
+
+
+def test_another_nodes_config_is_refused(data: Path, tmp_path: Path) -> None:
+    file = formatted(data, "broker")
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    result = verify(other, "--repair", "--config", file)
+    assert result.exit_code == 1
+    assert f"is of {data}, not of {other}" in result.output
+
+
+def test_a_directory_in_use_is_refused(data: Path) -> None:
+    formatted(data, "broker")
+    log = metadata_log(data)
+    lock = OsDisk().lock(str(data / LOCK_FILE))
+    for directory in (data, log.parent):
+        result = verify(directory)
+        assert result.exit_code == 1
+        assert "in use by a running node" in result.output
+    lock.release()
+    assert verify(log.parent).exit_code == 0
+
+
+def test_what_kafka_locks_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*arguments: object) -> None:
+        raise BlockingIOError
+
+    formatted(data, "broker")
+    monkeypatch.setattr(fcntl, "lockf", held)
+    result = verify(data)
+    assert result.exit_code == 1
+    assert "in use by a running Kafka" in result.output
