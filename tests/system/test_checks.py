@@ -1,0 +1,157 @@
+"""The instruments themselves: schedules are what they say, and disks that disagree are noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.record import Record
+from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.raft.control import LeaderChangeMessage, encode_control
+from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.seams import Buffer
+from tests.sim.invariants import Violation
+from tests.system.admin_load import Fate, Told
+from tests.system.disks import SETTINGS, Disks
+from tests.system.faults import ENDS, Action, schedule
+
+CONTROLLERS, BROKERS = (1, 2, 3), (4, 5, 6)
+TOPIC_ID = Uuid(bytes(range(16)))
+TOPIC = TopicRecord(name="orders", topic_id=TOPIC_ID)
+CREATED = PartitionRecord(
+    partition_id=0,
+    topic_id=TOPIC_ID,
+    replicas=(4, 5),
+    isr=(4, 5),
+    leader=4,
+    leader_epoch=0,
+    partition_epoch=0,
+)
+MOVED = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=5)
+WALL_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_fault_ends_and_nothing_is_hurt_twice_at_once(seed: int) -> None:
+    steps = schedule(seed, 30.0, CONTROLLERS, BROKERS)
+    assert steps == schedule(seed, 30.0, CONTROLLERS, BROKERS)
+    hurt: dict[int, Action] = {}
+    for step in steps:
+        assert 0.0 < step.at_s <= 30.0
+        if step.action in ENDS:
+            assert step.node_id not in hurt
+            hurt[step.node_id] = ENDS[step.action]
+        else:
+            assert hurt.pop(step.node_id) is step.action
+    assert steps and not hurt
+
+
+def test_a_request_without_an_answer_makes_the_opposite_uncertain() -> None:
+    created, deleted, zombie = (Fate(Told(1), Told(5, {6}), created=True) for _ in range(3))
+    deleted.deleted = zombie.deleted = zombie.perhaps_created = True
+    fates = (created, deleted, zombie)
+    assert [fate.must_exist for fate in fates] == [True, False, False]
+    assert [fate.must_be_gone for fate in fates] == [False, True, False]
+    assert [value for value in range(9) if created.setting.allows(value)] == [5, 6]
+
+
+def batch(offset: int, records: list[MetadataRecord], epoch: int = 1) -> Buffer:
+    values = [encode_record(record) for record in records]
+    return build_value_batch(values, base_offset=offset, leader_epoch=epoch, timestamp_ms=WALL_MS)
+
+
+def leader_change(offset: int, epoch: int, leader_id: int) -> Buffer:
+    message = LeaderChangeMessage(version=0, leader_id=leader_id, voters=(), granting_voters=())
+    record = Record(offset, WALL_MS, *encode_control(message))
+    return build_batch([record], leader_epoch=epoch, flags=CONTROL)
+
+
+def directory_of(root: Path, *content: Buffer) -> Path:
+    root.mkdir()
+    disk = OsDisk()
+    log = Log.open(disk, str(root), SETTINGS, wall_ms=WALL_MS, clean=False)
+    for each in content:
+        log.append(each, wall_ms=WALL_MS)
+    log.flush()
+    log.close()
+    disk.close()
+    return root
+
+
+def write_snapshot_of(directory: Path, records: list[MetadataRecord]) -> None:
+    last = EpochOffset(1, len(records))
+    image, _ = replay(MetadataImage(), records, last, WALL_MS)
+    path = directory / snapshot_name(EpochOffset(1, last.offset + 1))
+    path.write_bytes(b"".join(write_snapshot(image, UNKNOWN)))
+
+
+GOOD = (leader_change(0, 1, 1), batch(1, [TOPIC, CREATED]), batch(3, [MOVED]))
+
+
+def test_nodes_that_agree(tmp_path: Path) -> None:
+    disks = Disks(high_watermark=4)
+    disks.take("one", directory_of(tmp_path / "1", *GOOD))
+    with_snapshot = directory_of(tmp_path / "2", *GOOD, batch(4, [MOVED]))
+    write_snapshot_of(with_snapshot, [TOPIC, CREATED])
+    disks.take("two", with_snapshot)
+    disks.take_active(1, "... active controller of epoch 1 at offset 0")
+    assert disks.leaders == {((TOPIC_ID, 0), 0): 4, ((TOPIC_ID, 0), 1): 5}
+    assert disks.image.topic_names() == ["orders"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param((*GOOD[:2], batch(3, [CREATED])), id="another record is committed"),
+        pytest.param((*GOOD[:2], batch(3, [MOVED], epoch=2)), id="in another epoch"),
+        pytest.param((leader_change(0, 1, 2), *GOOD[1:]), id="another leader of the epoch"),
+        pytest.param(GOOD[:2], id="something committed is missing"),
+    ],
+)
+def test_nodes_that_do_not_agree(tmp_path: Path, other: tuple[Buffer, ...]) -> None:
+    disks = Disks(high_watermark=4)
+    disks.take("one", directory_of(tmp_path / "1", *GOOD))
+    directory = directory_of(tmp_path / "2", *other)
+    with pytest.raises(Violation):
+        disks.take("two", directory)
+
+
+def test_a_snapshot_that_says_something_else_than_the_log(tmp_path: Path) -> None:
+    directory = directory_of(tmp_path / "1", *GOOD)
+    write_snapshot_of(directory, [TOPIC, CREATED])
+    Disks(high_watermark=4).take("one", directory)
+    other = directory_of(tmp_path / "2", *GOOD)
+    moved = PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        replicas=(4, 5),
+        isr=(5,),
+        leader=5,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+    write_snapshot_of(other, [TOPIC, moved])
+    with pytest.raises(Violation, match="the image at"):
+        Disks(high_watermark=4).take("two", other)
+
+
+def test_two_active_controllers_of_one_epoch(tmp_path: Path) -> None:
+    disks = Disks(high_watermark=4)
+    disks.take("one", directory_of(tmp_path / "1", *GOOD))
+    with pytest.raises(Violation, match="active controller"):
+        disks.take_active(2, "... active controller of epoch 1 at offset 0")
