@@ -37,6 +37,7 @@ from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
+from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.node_server import NodeServer
@@ -215,6 +216,7 @@ class ControllerNode:
         task = asyncio.get_running_loop().create_task(self._evidence(effect))
         self._probes[task] = None
         task.add_done_callback(lambda done: self._probes.pop(done, None))
+        task.add_done_callback(raise_failure)
 
     async def _evidence(self, effect: ProbeBroker) -> None:
         transport = self.core.seams.transport

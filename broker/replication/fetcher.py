@@ -21,6 +21,7 @@ from quorate.broker.replication.follower import Followed, Next
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.session_cache import FIRST_EPOCH, after
 from quorate.broker.replication.settings import ReplicationSettings
+from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -141,6 +142,7 @@ class Fetcher:
         if self._client is None:
             if self._connecting is None:
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
+                self._connecting.add_done_callback(raise_failure)
             return
         self._in_flight = True
         self._client.send_raw(
