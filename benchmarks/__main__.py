@@ -14,6 +14,7 @@ from benchmarks import (
     metadata_updates,
     one_record,
     produce,
+    recovery,
     run,
     thousand_partitions,
 )
@@ -31,6 +32,7 @@ MODULES = (
     thousand_partitions,
     decode,
     image,
+    recovery,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

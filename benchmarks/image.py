@@ -75,12 +75,14 @@ def measure(system: str, options: Options) -> list[Figure]:
     with TemporaryDirectory(prefix="quorate-bench-") as root:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             _, idle = runner.run(ticked(asyncio.sleep(1.0)))
+            begin_cpu_s = time.process_time()
             taken_s, pauses, path = runner.run(snapshot(root, image))
+            taken_cpu_s = time.process_time() - begin_cpu_s
         size = path.stat().st_size
         raw_s = raw_pass(path)
-        begin_s = time.perf_counter()
+        begin_s, begin_cpu_s = time.perf_counter(), time.process_time()
         loaded = read_snapshot(EpochOffset(EPOCH, image.last.offset + 1), chunks(path))
-        load_s = time.perf_counter() - begin_s
+        load_s, load_cpu_s = time.perf_counter() - begin_s, time.process_time() - begin_cpu_s
         if loaded.image.topics != image.topics:
             raise RuntimeError("the snapshot is not the image")
     return [
@@ -92,9 +94,9 @@ def measure(system: str, options: Options) -> list[Figure]:
         Figure(f"{name}, longest pause but for cores", pauses.own_ms, "ms"),
         Figure("longest pause of the idle loop", idle.longest_ms, "ms"),
         Figure(f"{name}, loaded in", load_s, "s"),
-        Figure("the same bytes only read and checked", raw_s, "s"),
-        Figure("written / read and checked", taken_s / raw_s, "x"),
-        Figure("loaded / read and checked", load_s / raw_s, "x"),
+        Figure("the same bytes only read and checked, CPU time", raw_s, "s"),
+        Figure("written / read and checked, CPU time", taken_cpu_s / raw_s, "x"),
+        Figure("loaded / read and checked, CPU time", load_cpu_s / raw_s, "x"),
     ]
 
 
@@ -225,11 +227,11 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def raw_pass(path: Path) -> float:
-    """Seconds to read the batches and to compare their checksums, nothing more."""
-    begin_s = time.perf_counter()
+    """CPU time to read the batches and to compare their checksums, nothing more."""
+    begin_s = time.process_time()
     for _ in batches(path.read_bytes()):
         pass
-    return time.perf_counter() - begin_s
+    return time.process_time() - begin_s
 
 
 BENCHMARK = Benchmark("image", offline=measure)
