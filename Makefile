@@ -40,10 +40,10 @@ $(QUORATE_KAFKA_LIBS):
 		-DoutputDirectory="$(abspath $(QUORATE_KAFKA_LIBS))"
 
 test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
-	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m kafka $(ARGS)
+	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m "kafka and not long" $(ARGS)
 
 test-long: $(STAMP)
-	$(BIN)/pytest -q -m long --timeout 2400 $(ARGS)
+	$(BIN)/pytest -q -m "long and not kafka" --timeout 2400 $(ARGS)
 
 demo: $(STAMP)
 	@$(BIN)/quorate demo $(ARGS)
