@@ -20,6 +20,7 @@ from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import DAMAGED_SUFFIX
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import SnapshotFiles, snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
@@ -32,7 +33,6 @@ from quorate.quorum.raft.control import decode_control
 from quorate.quorum.raft.voter_history import UNKNOWN, QuorumVoters, VoterHistory
 from quorate.quorum.seams import Disk
 
-DAMAGED_SUFFIX = ".damaged"
 BEFORE_ALL = EpochOffset(0, 0)
 EMPTY = SnapshotContents(MetadataImage(), UNKNOWN)
 

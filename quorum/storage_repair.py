@@ -10,11 +10,12 @@ from __future__ import annotations
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.finding import Kind
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import STRAY_DIRECTORY_SUFFIX
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.seams import Disk
-from quorate.quorum.storage_verify import METADATA, STRAY_SUFFIX, CheckedLog, Verification
+from quorate.quorum.storage_verify import METADATA, CheckedLog, Verification
 
 
 def repair(disk: Disk, verification: Verification) -> None:
@@ -52,7 +53,7 @@ def set_aside_metadata(disk: Disk, log_dir: str, unique: str) -> str:
     """A broker's metadata log goes, whole, and what it knew of the election stays: the broker
     fetches everything anew. Where it is; durable."""
     directory = f"{log_dir}/{METADATA}"
-    target = f"{directory}.{unique}{STRAY_SUFFIX}"
+    target = f"{directory}.{unique}{STRAY_DIRECTORY_SUFFIX}"
     disk.rename(directory, target)
     disk.make_dir(directory)
     for name in (KAFKA_NAME, COPY_NAME):

@@ -15,11 +15,13 @@ from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.log.finding import Finding, Kind
 from quorate.quorum.log.names import (
     CLEANED_SUFFIX,
+    DAMAGED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     PART_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
     SEGMENT_SUFFIXES,
+    STRAY_DIRECTORY_SUFFIX,
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     PartitionName,
@@ -45,14 +47,12 @@ from quorate.quorum.metadata_check import (
     check_snapshot,
     check_snapshots,
 )
-from quorate.quorum.metadata_storage import DAMAGED_SUFFIX
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.seams import Disk
 from quorate.quorum.storage_format import BOOTSTRAP_FILE, LOCK_FILE
 
 METADATA = PartitionName(METADATA_TOPIC, 0)
 CLEANER_OFFSETS_NAME = "cleaner-offset-checkpoint"
-STRAY_SUFFIX = "-stray"
 OFFSETS_NAMES = (
     checkpoints.HIGH_WATERMARKS_NAME,
     checkpoints.RECOVERY_POINTS_NAME,
@@ -150,7 +150,7 @@ class _Check:
                 self._partition(path, partition)
             elif is_deleted_directory(name):
                 self._note(path, "a deleted partition: the next start removes it")
-            elif name.endswith(STRAY_SUFFIX):
+            elif name.endswith(STRAY_DIRECTORY_SUFFIX):
                 self._note(path, "was set aside: nobody reads it, remove it when you like")
             else:
                 self._note(path, "is no partition's directory: nobody reads it")

@@ -5,8 +5,14 @@ file that tells the next start that no log must be read, and under which broker 
 
 Durability: a partition is acknowledged from the page caches of its ISR. What is flushed here, every
 flush.offset.checkpoint.interval and at the clean end, only shortens the recovery after a crash. So
-the recovery point never passes what was synced, and it is lowered before anything is appended again
-when a truncation cuts below it. A failed sync is told once and nothing goes on after it (R45).
+the recovery point never passes what was synced, and it is lowered, durably, before a truncation
+cuts below it: a log that ends below its recovery point was shortened by somebody else. What the
+checkpoints say of a deleted log is gone before another one gets its name. A failed sync is told
+once and nothing goes on after it (R45).
+
+What was synced and is damaged is never served. When the ISR, as committed when the log is opened,
+has others and not this broker, they have all that was acknowledged: the damaged rest is set aside
+and fetched again, outside of the ISR until it has caught up. The last one of an ISR refuses.
 
 Directories of other topics are never deleted but set aside as `-stray`; a deleted partition's
 directory is renamed at once and removed later.
@@ -17,23 +23,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import (
+    STRAY_DIRECTORY_SUFFIX,
     PartitionName,
     is_deleted_directory,
     partition_of,
 )
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk, Seams
-
-STRAY_SUFFIX = "-stray"
 
 logger = logging.getLogger("quorate.broker.replication")
 
@@ -69,6 +75,8 @@ class LogManager:
         self._high_watermarks: dict[PartitionName, int] = {}
         self._recovery_points: dict[PartitionName, int] = {}
         self._start_offsets: dict[PartitionName, int] = {}
+        self._forgotten: dict[PartitionName, None] = {}
+        """Deleted, while the files may still have offsets of theirs."""
         self._files = CheckpointFiles(seams.disk, log_dir)
         self._written: dict[str, dict[PartitionName, int]] = {}
         self._flushing = False
@@ -106,26 +114,45 @@ class LogManager:
         topic_id: Uuid,
         settings: LogSettings,
         producers: Callable[[], ProducerStates | None],
+        *,
+        peers_have_it: bool = False,
     ) -> tuple[Log, int]:
         """The log, made when there is none, and its checkpointed high watermark. Raises
-        CorruptLog."""
+        CorruptLog, unless all that was acknowledged can be fetched again."""
         directory = self._directory(name)
         existed = self._adopt(name, topic_id)
-        log = Log.open(
-            self._disk,
-            directory,
-            settings,
-            wall_ms=self._clock.wall_ms(),
-            clean=self._clean or not existed,
-            recovery_point=self._recovery_points.get(name, 0) if existed else 0,
-            start_offset=self._start_offsets.get(name, 0) if existed else 0,
-        )
+        if not existed and name in self._forgotten:
+            self._forget_durably()
+        try:
+            log = self._open_log(name, settings, existed=existed)
+        except CorruptLog as damage:
+            if not peers_have_it:
+                raise
+            logger.warning("%s; what follows is set aside and fetched from the leader", damage)
+            log = self._open_log(name, settings, existed=True, set_aside=True)
+        self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
+        log.before_truncation = partial(self._lower_recovery_point, name)
         if not existed:
             checkpoints.write_partition_metadata(self._disk, directory, topic_id)
         elif not self._clean:
             producer_snapshots.remove_snapshots_above(self._disk, directory, log.end_offset)
         self._open[name] = OpenLog(log, producers)
         return log, self._high_watermarks.get(name, 0) if existed else 0
+
+    def _open_log(
+        self, name: PartitionName, settings: LogSettings, *, existed: bool, set_aside: bool = False
+    ) -> Log:
+        trusted = existed and not set_aside
+        return Log.open(
+            self._disk,
+            self._directory(name),
+            settings,
+            wall_ms=self._clock.wall_ms(),
+            clean=not existed or (self._clean and trusted),
+            recovery_point=self._recovery_points.get(name, 0) if trusted else 0,
+            start_offset=self._start_offsets.get(name, 0) if existed else 0,
+            set_aside=set_aside,
+        )
 
     def _adopt(self, name: PartitionName, topic_id: Uuid) -> bool:
         """True when a directory of that very topic is there."""
@@ -161,12 +188,14 @@ class LogManager:
     def truncated(self, name: PartitionName, offset: int) -> None:
         """Called after a truncation, before the next append."""
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
+
+    def _lower_recovery_point(self, name: PartitionName, offset: int) -> None:
         if self._recovery_points.get(name, 0) > offset:
             self._recovery_points[name] = offset
             self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
 
     def _set_aside(self, name: PartitionName) -> None:
-        suffix = f"-{name.partition}.{self._unique()}{STRAY_SUFFIX}"
+        suffix = f"-{name.partition}.{self._unique()}{STRAY_DIRECTORY_SUFFIX}"
         target = name.topic[: 255 - len(suffix)] + suffix
         logger.warning(
             "%s in %s belongs to no replica of this broker: set aside as %s",
@@ -178,8 +207,24 @@ class LogManager:
         self._forget(name)
 
     def _forget(self, name: PartitionName) -> None:
-        for offsets in (self._high_watermarks, self._recovery_points, self._start_offsets):
-            offsets.pop(name, None)
+        for offsets in self._offsets.values():
+            if offsets.pop(name, None) is not None:
+                self._forgotten[name] = None
+
+    def _forget_durably(self) -> None:
+        """A log of the same name would be judged by the offsets of the one before."""
+        for checkpoint, offsets in self._offsets.items():
+            self._files.write(checkpoint, offsets)
+            self._written.pop(checkpoint, None)
+        self._forgotten.clear()
+
+    @property
+    def _offsets(self) -> dict[str, dict[PartitionName, int]]:
+        return {
+            checkpoints.RECOVERY_POINTS_NAME: self._recovery_points,
+            checkpoints.START_OFFSETS_NAME: self._start_offsets,
+            checkpoints.HIGH_WATERMARKS_NAME: self._high_watermarks,
+        }
 
     def _remove_later(self, path: str, delay_ms: int) -> None:
         def removed(_: None, error: BaseException | None) -> None:

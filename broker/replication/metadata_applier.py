@@ -56,7 +56,9 @@ class Opening:
         self._broker_id = broker_id
         self._propose = propose
 
-    def open(self, key: Key, topic: str, settings: TopicSettings) -> Hosted:
+    def open(
+        self, key: Key, topic: str, settings: TopicSettings, value: images.Partition
+    ) -> Hosted:
         """Raises LogError or OSError."""
         opened: list[Partition] = []
 
@@ -64,7 +66,13 @@ class Opening:
             return opened[0].loaded_producers() if opened else None
 
         name = PartitionName(topic, key[1])
-        log, high_watermark = self._logs.open(name, key[0], settings.log, producers)
+        log, high_watermark = self._logs.open(
+            name,
+            key[0],
+            settings.log,
+            producers,
+            peers_have_it=self._broker_id not in value.isr,
+        )
         partition = Partition(
             *key,
             self._broker_id,
@@ -260,9 +268,10 @@ class MetadataApplier:
             topic = image.topics[key[0]]
             if topic.name not in settings:
                 settings[topic.name] = self._opening.topic_settings(image, topic.name)
-            hosted = self._opening.open(key, topic.name, settings[topic.name])
+            value = topic.partitions[key[1]]
+            hosted = self._opening.open(key, topic.name, settings[topic.name], value)
             self._registry.add(hosted)
-            self._take_role(hosted, topic.partitions[key[1]])
+            self._take_role(hosted, value)
         if keys:
             self._sessions.metadata_applied()
 

@@ -34,13 +34,16 @@ class OffsetOutOfRange(LogError):
 
 
 class CorruptLog(LogError):
-    """Never repaired by shortening: what is damaged may have been acknowledged."""
+    """Never repaired by shortening, unless others have it: what is damaged may have been
+    acknowledged."""
 
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
         super().__init__(
             f"{path}: damaged at byte {position}, offset {offset}: {reason}. Nothing was changed."
-            " Restore this replica from its peers: stop the node, move the directory away, start"
-            " it again with the partition reassigned or, for metadata, with a new directory id"
+            " `quorate storage verify DIR` lists all that is damaged. Restore this replica from its"
+            " peers: stop the node, move the directory away, start it again with the partition"
+            " reassigned or, for metadata, with a new directory id (a broker: `storage verify"
+            " --repair` with its --config)"
         )
         self.path = path
         self.position = position

@@ -15,7 +15,7 @@ business of `recovery.py`; when to flush, retain or delete is the owner's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ class Log:
         """How often the log was truncated: what a flush from before proves is nothing (R22)."""
         self.recovery = loaded.report
         self.disk = disk
+        self.before_truncation: Callable[[int], None] = lambda offset: None
         self.deleted = False
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
@@ -79,10 +80,11 @@ class Log:
         clean: bool,
         recovery_point: int = 0,
         start_offset: int = 0,
+        set_aside: bool = False,
     ) -> Log:
         """The directory is made when it is missing. `clean`: the log was closed in order, so its
         batches are not read; otherwise everything from `recovery_point` on is checked and a torn
-        tail is cut. Raises CorruptLog."""
+        tail is cut. Raises CorruptLog. `set_aside`: what is cut is kept beside the log."""
         loaded = recovery.load(
             disk,
             directory,
@@ -91,6 +93,7 @@ class Log:
             clean=clean,
             recovery_point=recovery_point,
             start_offset=start_offset,
+            set_aside=set_aside,
         )
         log = cls(disk, directory, settings, loaded)
         if log.start_offset > log.end_offset:  # a crash took records that were deleted already
@@ -235,7 +238,7 @@ class Log:
         """Drop everything from `offset` on (the batch that holds it included).
 
         Newest first, so that a crash leaves a prefix. An owner that keeps a recovery point of its
-        own writes it anew before the next append when the cut is below it."""
+        own lowers it durably in `before_truncation`."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
@@ -273,6 +276,7 @@ class Log:
     def _before_truncation(self, offset: int) -> None:
         self.generation += 1
         self.flushed_offset = min(self.flushed_offset, offset)
+        self.before_truncation(offset)
         if self._marker is not None:
             self._marker.lower_to(self.flushed_offset)
 

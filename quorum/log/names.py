@@ -23,7 +23,9 @@ DELETED_SUFFIX = ".deleted"
 SNAPSHOT_SUFFIX = ".checkpoint"
 SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
 PART_SUFFIX = ".part"
+DAMAGED_SUFFIX = ".damaged"
 DELETED_DIRECTORY_SUFFIX = "-delete"
+STRAY_DIRECTORY_SUFFIX = "-stray"
 
 OFFSET_DIGITS = 20
 MAX_NAME_BYTES = 255

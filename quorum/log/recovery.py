@@ -9,6 +9,7 @@ one stream over all segments, for a crash may keep any part of what was not sync
 | damage, a hole, the end: below that offset  | CorruptLog: it was durable, so it is not torn  |
 | above it, where flushed means acknowledged  | torn: cut. Whole, yet wrong: CorruptLog        |
 | above it, in a partition                    | cut: its ISR acknowledged, not this disk       |
+| anywhere, where peers have it all           | cut, and set aside                             |
 
 A cut takes everything behind it along, and the file is truncated before anything is appended
 (R43). A batch is torn when the file ends within it or the part of it in some sector is all zero:
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import checkpoints
+from quorate.quorum.log import aside, checkpoints
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptLog
@@ -75,6 +76,7 @@ def load(
     clean: bool,
     recovery_point: int,
     start_offset: int,
+    set_aside: bool,
 ) -> Loaded:
     try:
         names = disk.list(directory)
@@ -89,6 +91,7 @@ def load(
     flushed = marker.offset if marker else 0
     saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
     loading = Loading(segments, settings, max(recovery_point, flushed), flushed, saved)
+    loading.set_aside = disk if set_aside else None
     if clean:
         loading.trust()
     else:
@@ -141,6 +144,8 @@ class Loading:
         self.segments = segments
         self.trusted_offset = trusted_offset
         self.report = Report()
+        self.set_aside: Disk | None = None
+        """Where what is cut is kept."""
         self.unsynced: list[Segment] = []
         self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
         self._settings = settings
@@ -191,6 +196,8 @@ class Loading:
                 )
                 self._judge(segment, damage, torn=torn)
                 self.report.cut_bytes += segment.size - damage.position
+                if self.set_aside is not None:
+                    aside.copy_tail(self.set_aside, segment, damage.position)
                 segment.cut(damage.position)
                 self._drop_from(index + 1)
                 break
@@ -245,6 +252,8 @@ class Loading:
         while len(self.segments) > index:
             segment = self.segments.pop()
             self.report.cut_bytes += segment.size
+            if self.set_aside is not None:
+                aside.rename_whole(self.set_aside, segment)
             segment.remove()
 
     def _read_epochs(self, segments: list[Segment]) -> None:
@@ -255,10 +264,10 @@ class Loading:
 
     def _require_flushed(self) -> None:
         last = self.segments[-1]
-        if last.next_offset < self._flushed_offset:
+        if last.next_offset < self.trusted_offset:
             raise CorruptLog(
                 last.path,
                 last.size,
                 last.next_offset,
-                f"the log ends here, but was flushed up to offset {self._flushed_offset}",
+                f"the log ends here, but was flushed up to offset {self.trusted_offset}",
             )

@@ -165,8 +165,7 @@ class SnapshotFiles:
             self.disk.remove(self.path(snapshot))
 
     def remove_before(self, offset: int) -> None:
-        """None is older than the log's start: who lacks what is cut off is judged by the earliest.
-        """
+        """None is older than the log's start: the earliest says who lacks what is cut off."""
         for snapshot in [each for each in self._sizes if each.offset < offset]:
             self.remove(snapshot)
 

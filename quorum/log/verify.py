@@ -206,8 +206,6 @@ class LogCheck:
             path = segment_file(self._directory, bases[-1], LOG_SUFFIX)
         trusted = self._trusted_offset
         what = f"the log ends here, but was flushed up to offset {trusted}"
-        if not self._expected.metadata:
-            what += " (or a crash interrupted a truncation)"
         self._add(Kind.DAMAGED, path, what, self._expected.way_out, -1, self.end_offset)
 
     def _add(

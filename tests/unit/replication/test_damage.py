@@ -1,0 +1,196 @@
+"""Logs that are damaged where they were synced: repaired from the leader outside of the ISR, or, by
+the last of an ISR, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.settings import LogSettings
+from tests.sim.disk import PowerCut, SimDisk
+from tests.unit.log.batches import batch
+from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+
+MakeCluster = Callable[..., Cluster]
+T0 = PartitionName("t", 0)
+PATH = f"{LOG_DIR}/t-0"
+SEGMENTS = LogSettings(segment_bytes=400, index_interval_bytes=100)
+
+
+def written(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Cluster, Uuid]:
+    """30 records, synced everywhere, in some segments."""
+    cluster = make_cluster(brokers=brokers, flush_checkpoint_interval_ms=1000)
+    cluster.log_settings = SEGMENTS
+    topic = cluster.create("t", [led_by(*range(1, brokers + 1))])
+    cluster.run(50)
+    for index in range(30):
+        cluster.produce(1, topic, b"v%d" % index)
+    cluster.run(2500)
+    for node in cluster.nodes.values():
+        points = checkpoints.read_offsets(node.disk, LOG_DIR, checkpoints.RECOVERY_POINTS_NAME)
+        assert points == {T0: 30}
+    return cluster, topic
+
+
+def logs(disk: SimDisk) -> list[str]:
+    return [f"{PATH}/{name}" for name in disk.list(PATH) if name.endswith(".log")]
+
+
+Damage = Callable[[SimDisk], None]
+DAMAGES: dict[str, Damage] = {
+    "flipped": lambda disk: disk.flip(logs(disk)[-1], 70),
+    "header": lambda disk: disk.flip(logs(disk)[-1], 16),
+    "missing": lambda disk: disk.remove(logs(disk)[-1]),
+    "cut": lambda disk: disk.open(logs(disk)[-1]).truncate(30),
+    "misdirected": lambda disk: disk.open(logs(disk)[-1]).pwrite(disk.content(logs(disk)[0]), 0),
+    "lost": lambda disk: disk.open(logs(disk)[-1]).pwrite(bytes(120), 0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_outside_of_the_isr_the_damaged_rest_is_set_aside_and_fetched_again(
+    make_cluster: MakeCluster, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, topic = written(make_cluster)
+    whole = cluster.content(1, topic)
+    disk = cluster.kill(3)
+    damage(disk)
+    # What the controller does before it takes the new incarnation's registration.
+    cluster.change(topic, isr=(1, 2))
+    cluster.spread()
+    cluster.start(3, disk)
+    cluster.run(3000)
+    assert cluster.content(3, topic) == whole
+    partition = cluster.image.partition(topic, 0)
+    assert partition is not None and partition.isr == (1, 2, 3), "it caught up"
+    assert "set aside and fetched from the leader" in caplog.text
+    aside = any(name.endswith(".log.damaged") for name in disk.list(PATH))
+    assert aside or "the log ends here" in caplog.text
+
+
+def test_nothing_is_lost_when_the_others_die_after_it_caught_up(make_cluster: MakeCluster) -> None:
+    cluster, topic = written(make_cluster)
+    whole = cluster.content(1, topic)
+    disk = cluster.kill(3)
+    disk.flip(logs(disk)[0], 70)
+    disk.flip(logs(disk)[-1], 70)
+    cluster.change(topic, isr=(1, 2))
+    cluster.spread()
+    cluster.start(3, disk)
+    cluster.run(3000)
+    for other in (1, 2):
+        cluster.kill(other)
+    cluster.change(topic, isr=(3,), leader=3)
+    cluster.spread()
+    cluster.run(50)
+    assert cluster.content(3, topic) == whole
+    assert cluster.fetch(3, topic, 0)[0].high_watermark == 30
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_the_last_of_an_isr_refuses_and_touches_nothing(
+    make_cluster: MakeCluster, damage: Damage
+) -> None:
+    """It has the only copy: the message says where the damage is and what to do."""
+    cluster, _ = written(make_cluster, brokers=1)
+    disk = cluster.kill(1)
+    damage(disk)
+    before = {name: disk.content(f"{PATH}/{name}") for name in disk.list(PATH)}
+    cluster.start(1, disk)
+    with pytest.raises(AssertionError, match="damaged at byte"):
+        cluster.run(50)
+    (error,) = cluster.failures
+    assert isinstance(error, CorruptLog)
+    assert error.path in logs(disk) or error.offset <= 30
+    assert "quorate storage verify" in str(error)
+    assert before == {name: disk.content(f"{PATH}/{name}") for name in disk.list(PATH)}
+    cluster.failures.clear()
+
+
+def test_a_clean_start_that_meets_damage_does_the_same(make_cluster: MakeCluster) -> None:
+    cluster, topic = written(make_cluster)
+    whole = cluster.content(1, topic)
+    disk = cluster.shut_down(3)
+    last = logs(disk)[-1]
+    disk.open(last).truncate(len(disk.content(last)) - 5)
+    cluster.change(topic, isr=(1, 2))
+    cluster.spread()
+    cluster.start(3, disk)
+    cluster.run(3000)
+    assert cluster.content(3, topic) == whole
+
+
+def test_a_crash_while_it_is_set_aside_is_repeated(make_cluster: MakeCluster) -> None:
+    """At every disk call from the start to the first fetch."""
+    for die_after in range(5, 80, 3):
+        cluster, topic = written(make_cluster)
+        whole = cluster.content(1, topic)
+        disk = cluster.kill(3)
+        disk.flip(logs(disk)[1], 70)
+        disk.flip(logs(disk)[-1], 70)
+        cluster.change(topic, isr=(1, 2))
+        cluster.spread()
+        disk.die_at = disk.calls + die_after
+        try:
+            cluster.start(3, disk)
+            cluster.run(100)
+        except BaseException as died:
+            assert type(died).__name__ == "PowerCut"
+        cluster.failures.clear()
+        disk = cluster.cut_power(3)
+        cluster.start(3, disk)
+        cluster.run(3000)
+        assert cluster.content(3, topic) == whole
+        cluster.close()
+
+
+def test_the_recovery_point_is_lowered_before_a_truncation(make_cluster: MakeCluster) -> None:
+    """A crash at any disk call of it: nothing looks shortened at the next start, and what is
+    appended then is not believed to be synced."""
+    cluster, topic = written(make_cluster, brokers=1)
+    node = cluster.nodes[1]
+    hosted, calls = cluster.hosted(1, topic), node.disk.calls
+    hosted.log.truncate_to(7)
+    for die_after in range(1, node.disk.calls - calls + 2):
+        cluster, topic = written(make_cluster, brokers=1)
+        log, disk = cluster.hosted(1, topic).log, cluster.nodes[1].disk
+        disk.die_at = disk.calls + die_after
+        try:
+            log.truncate_to(7)
+            log.append(batch(7, 0, [b"other"]), wall_ms=0)
+        except PowerCut:
+            pass
+        cluster.start(1, cluster.cut_power(1))
+        cluster.run(50)
+        points = checkpoints.read_offsets(
+            cluster.nodes[1].disk, LOG_DIR, checkpoints.RECOVERY_POINTS_NAME
+        )
+        assert points[T0] in (7, 30)
+        assert cluster.hosted(1, topic).log.end_offset >= points[T0]
+
+
+def test_a_new_topic_is_not_judged_by_the_offsets_of_the_one_before(
+    make_cluster: MakeCluster,
+) -> None:
+    """Its start offset would delete what was acknowledged, its recovery point pass torn writes for
+    synced ones."""
+    cluster, topic = written(make_cluster, brokers=1)
+    hosted = cluster.hosted(1, topic)
+    hosted.log.advance_start(20)
+    cluster.run(2500)
+    disk = cluster.nodes[1].disk
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.START_OFFSETS_NAME) == {T0: 20}
+    cluster.delete("t")
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    for index in range(5):
+        cluster.produce(1, topic, b"w%d" % index)
+    cluster.start(1, cluster.kill(1))
+    cluster.run(50)
+    assert cluster.offsets(topic) == {1: (5, 5)}
+    assert cluster.hosted(1, topic).log.start_offset == 0
