@@ -1,0 +1,141 @@
+"""Scripted histories of one partition: the controller's rules and three replicas, by hand.
+
+What crosses between them crosses when a script says so. `check` holds what the partition's walk
+holds: every member of the ISR, any of whom may be elected, has all that was acknowledged.
+"""
+
+from __future__ import annotations
+
+from quorate.broker.partition.partition import Partition
+from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
+from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from tests.unit.controller.harness import SESSION_MS, Driver
+from tests.unit.partition.harness import append, fetch, partition, take_proposal
+
+LAG_MS = 1_000
+TOPIC = "t"
+
+
+class Stage:
+    """Replicas 1, 2, 3 of one partition, which 1 leads; `acknowledged` is the offset below which
+    producers were told that all is safe."""
+
+    def __init__(self) -> None:
+        self.driver = Driver()
+        self.driver.start(1, 2, 3)
+        self.driver.create(TOPIC, (1, 2, 3))
+        self.acknowledged = 0
+        topic_id = self.driver.image.topic_id(TOPIC)
+        assert topic_id is not None
+        self.topic_id = topic_id
+        self.replicas = {each: self._replica(each) for each in (1, 2, 3)}
+        for broker_id in self.replicas:
+            self.hear(broker_id)
+
+    def _replica(self, broker_id: int) -> Partition:
+        replica = partition(
+            broker_id,
+            lambda each: self.driver.image.brokers.get(each),  # type: ignore[arg-type]
+            replica_lag_time_max_ms=LAG_MS,
+        )
+        replica.topic_id = self.topic_id
+        return replica
+
+    def hear(self, broker_id: int) -> None:
+        """The replica has replayed the metadata log up to its end."""
+        value = self.driver.partition(TOPIC)
+        if value.leader == broker_id:
+            self.replicas[broker_id].make_leader(value, self.driver.now_ms)
+        else:
+            self.replicas[broker_id].make_follower(value)
+
+    def replicate(self, source: int, target: int) -> None:
+        """Twice: the second fetch says that the first one's records have arrived."""
+        leader, follower = self.replicas[source], self.replicas[target]
+        epoch = self.driver.broker(target).epoch
+        for _ in range(2):
+            end = follower.log.end_offset
+            last_epoch = follower.log.last_epoch
+            diverging = fetch(
+                leader,
+                target,
+                end,
+                last_fetched_epoch=last_epoch,
+                broker_epoch=epoch,
+                now_ms=self.driver.now_ms,
+            )
+            if diverging is not None:
+                follower.truncate(diverging)
+            elif leader.log.end_offset > end:
+                follower.append_as_follower(leader.log.read(end, 1 << 20), wall_ms=0)
+            follower.leader_high_watermark(leader.high_watermark)
+
+    def produce(self, leader: int) -> None:
+        append(self.replicas[leader], now_ms=self.driver.now_ms)
+
+    def producers_are_told(self, leader: int) -> None:
+        self.acknowledged = max(self.acknowledged, self.replicas[leader].high_watermark)
+
+    def rule(self, sender: int, change: IsrChange) -> None:
+        """The controller rules on a proposal that was under way for a while."""
+        epoch = self.driver.broker(sender).epoch
+        self.driver.handle(
+            AlterPartitionRequest(broker_id=sender, broker_epoch=epoch, changes=(change,))
+        )
+        self.check()
+
+    def check(self) -> None:
+        for member in self.driver.partition(TOPIC).isr:
+            end = self.replicas[member].log.end_offset
+            assert end >= self.acknowledged, (
+                f"{member} may be elected, and what is acknowledged from {end} to "
+                f"{self.acknowledged} is lost"
+            )
+
+
+def proposal_from_before_a_fence() -> None:
+    """3 was out, has caught up, and 1 proposes it. While that is under way 3 is taken out again."""
+    stage = Stage()
+    stage.driver.propose_isr(TOPIC, (1, 2))
+    for each in stage.replicas:
+        stage.hear(each)
+    stage.produce(1)
+    for follower in (2, 3):
+        stage.replicate(1, follower)
+    late = take_proposal(stage.replicas[1])
+    stage.driver.append(
+        [PartitionChangeRecord(topic_id=stage.topic_id, partition_id=0, isr=(1, 2))]
+    )
+    stage.hear(1)
+    stage.driver.now_ms += 2 * LAG_MS
+    stage.produce(1)
+    stage.replicate(1, 2)
+    stage.producers_are_told(1)
+    stage.rule(1, late)
+
+
+def elected_while_fenced() -> None:
+    """The leader dies; its first successor in the order of assignment is fenced."""
+    driver = Driver()
+    driver.start(1, 2, 3)
+    driver.create(TOPIC, (1, 2, 3))
+    epoch = driver.broker(2).epoch
+    driver.append([BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=epoch, fenced=1)])
+    driver.run_until(SESSION_MS - 1)
+    driver.heartbeat(3)
+    driver.run_until(SESSION_MS)
+    leader = driver.partition(TOPIC).leader
+    assert leader == 3, f"the partition is led by {leader}, which is fenced"
+
+
+def only_the_isr_is_elected() -> None:
+    """The only member of the ISR dies; the other replica lags behind."""
+    driver = Driver()
+    driver.start(1, 2)
+    driver.create(TOPIC, (1, 2))
+    driver.propose_isr(TOPIC, (1,))
+    driver.run_until(SESSION_MS - 1)
+    driver.heartbeat(2)
+    driver.run_until(SESSION_MS)
+    leader = driver.partition(TOPIC).leader
+    assert leader == -1, f"the partition is led by {leader}, which is not in its ISR"

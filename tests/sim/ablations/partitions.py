@@ -1,0 +1,284 @@
+"""Safeguards of partitions: the ISR, high watermarks, leader epochs, producers, and the rules of
+the controller that decide who is in sync and who leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quorate.broker.partition import isr, leadership, partition, producer_state
+from quorate.broker.partition.replica_state import ReplicaState
+from quorate.broker.replication import fetches, reading
+from quorate.quorum import controller_shell
+from quorate.quorum.controller import alter_partition, broker_changes, registration
+from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.hints import Hints
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim import scenarios
+from tests.sim.ablations import partition_scripts as scripts
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import PartitionWalk, Scene, Script
+from tests.unit.controller import test_hints
+from tests.unit.partition import test_producers, test_truncation
+
+LOST = "lost"
+TWICE = "committed at"
+"""Two batches, at the same offset, were both taken for committed."""
+
+
+def propose_whoever_fetches(
+    self: leadership.Leadership, replica: ReplicaState, high_watermark: int
+) -> None:
+    state = self.isr
+    if isinstance(state, isr.Committed) and replica.broker_id not in state.committed:
+        self.isr = isr.PendingExpand(state.committed, replica.broker_id)
+        self._propose(Cause.ISR_EXPAND)
+
+
+def propose_at_the_watermark(
+    self: leadership.Leadership, replica: ReplicaState, high_watermark: int
+) -> None:
+    if replica.end_offset >= high_watermark:
+        propose_whoever_fetches(self, replica, high_watermark)
+
+
+def shrink_alone(self: leadership.Leadership, end_offset: int, now_ms: int) -> None:
+    lag_ms = self.settings.replica_lag_time_max_ms
+    self.isr = isr.Committed(
+        tuple(
+            each
+            for each in self.isr.committed
+            if each not in self.replicas
+            or self.replicas[each].caught_up(end_offset, now_ms, lag_ms)
+        )
+    )
+
+
+def acknowledge_at_once(self: partition.Partition, required_offset: int) -> ErrorCode:
+    return ErrorCode.NONE
+
+
+def an_error_means_refused(error: int) -> isr.Outcome:
+    return isr.Outcome.COMMIT if error == ErrorCode.NONE else isr.Outcome.REVERT
+
+
+def any_epoch(self: partition.Partition, offset: int, last_fetched_epoch: int) -> None:
+    """A fetch from inside of the log is served, whatever the follower's log holds before it."""
+
+
+def take_any_watermark(self: partition.Partition, high_watermark: int) -> None:
+    self.high_watermark = min(high_watermark, self.log.end_offset)
+
+
+def read_to_log_end(*arguments: Any, to_log_end: bool) -> Any:
+    return reading.read(*arguments, to_log_end=True)
+
+
+def forget_producers(self: producer_state.ProducerStates, headers: Any) -> None:
+    """A replica that takes over knows nothing of what was sent to the one before."""
+
+
+def answer_at_once(self: controller_shell.ControllerShell) -> None:
+    while self._waiting:
+        each = self._waiting.popleft()
+        each.answer(each.response)
+
+
+def checks_without(error: ErrorCode) -> Any:
+    return tuple(each for each in alter_partition.CHECKS if each[0] is not error)
+
+
+ABLATIONS = (
+    Ablation(
+        "maximal-isr-shrink",
+        "a replica that leaves the ISR counts until the controller agrees",
+        isr.PendingShrink,
+        "maximal",
+        isr.PendingShrink.proposed,
+        Scene(scenarios.shrink_unanswered, 5),
+        TWICE,
+    ),
+    Ablation(
+        "maximal-isr-expand",
+        "a replica that joins the ISR counts before the controller agrees",
+        isr.PendingExpand,
+        "maximal",
+        property(lambda state: state.committed),
+        PartitionWalk(211, 110),
+        LOST,
+    ),
+    Ablation(
+        "shrink-by-the-log",
+        "the ISR changes through the metadata log only",
+        leadership.Leadership,
+        "maybe_shrink",
+        shrink_alone,
+        PartitionWalk(40, 11),
+        LOST,
+    ),
+    Ablation(
+        "caught-up-isr",
+        "a replica joins the ISR once it has all below the high watermark",
+        leadership.Leadership,
+        "maybe_expand",
+        propose_whoever_fetches,
+        PartitionWalk(40, 15),
+        LOST,
+    ),
+    Ablation(
+        "epoch-start",
+        "... and all below the start of the leader's epoch (KIP-207)",
+        leadership.Leadership,
+        "maybe_expand",
+        propose_at_the_watermark,
+        PartitionWalk(50, 147),
+        LOST,
+    ),
+    Ablation(
+        "unknown-outcome",
+        "a change of the ISR whose outcome is not known may have been applied",
+        leadership,
+        "outcome_of",
+        an_error_means_refused,
+        PartitionWalk(7, 155),
+        LOST,
+    ),
+    Ablation(
+        "acks-all",
+        "acks=all is answered once the ISR has the records",
+        partition.Partition,
+        "acks_all_error",
+        acknowledge_at_once,
+        PartitionWalk(3, 2),
+        LOST,
+    ),
+    Ablation(
+        "log-matching",
+        "a follower's fetch names the epoch of what is before it, and the leader compares",
+        partition.Partition,
+        "diverging",
+        any_epoch,
+        Scene(scenarios.divergent_tail, 2),
+        TWICE,
+    ),
+    Ablation(
+        "epoch-truncation",
+        "a follower cuts where its epochs differ from the leader's, not where the leader ended "
+        "(KIP-279)",
+        partition,
+        "truncation_offset",
+        lambda leader, epochs, end_offset: min(leader.offset, end_offset),
+        PartitionWalk(1, 250),
+        "contents[0] == contents[1] == contents[2]",
+    ),
+    Ablation(
+        "high-watermark",
+        "a follower's high watermark never goes back, whatever its new leader knows (KIP-207)",
+        partition.Partition,
+        "leader_high_watermark",
+        take_any_watermark,
+        Script(
+            test_truncation.test_follower_watermark_is_bounded_by_its_end_and_by_truncation_only
+        ),
+        "R61",
+    ),
+    Ablation(
+        "min-isr",
+        "acks=all needs min.insync.replicas",
+        leadership.Leadership,
+        "effective_min_isr",
+        1,
+        Scene(scenarios.alone_in_the_isr, 2),
+        TWICE,
+    ),
+    Ablation(
+        "sequence-check",
+        "no batch of a producer twice",
+        producer_state.ProducerStates,
+        "check",
+        lambda self, header: None,
+        Scene(scenarios.answers_lost),
+        "stands twice",
+    ),
+    Ablation(
+        "producer-state",
+        "what is known of producers follows from the log, so the next leader knows it too",
+        producer_state.ProducerStates,
+        "append",
+        forget_producers,
+        Script(test_producers.test_follower_takes_over_what_the_leader_knew),
+        "R59",
+    ),
+    Ablation(
+        "read-committed",
+        "consumers read only what is committed",
+        fetches,
+        "read",
+        read_to_log_end,
+        Scene(scenarios.read_before_committed, 1),
+        "the high watermark is",
+    ),
+    Ablation(
+        "broker-epoch",
+        "a replica joins the ISR only as the incarnation that caught up (KIP-903)",
+        alter_partition,
+        "is_ineligible",
+        lambda context, broker_id, broker_epoch: False,
+        Scene(scenarios.joined_as_another, 1),
+        TWICE,
+    ),
+    Ablation(
+        "partition-epoch",
+        "a change of the ISR names the partition epoch that it was decided on",
+        alter_partition,
+        "CHECKS",
+        checks_without(ErrorCode.INVALID_UPDATE_VERSION),
+        Script(scripts.proposal_from_before_a_fence),
+        LOST,
+    ),
+    Ablation(
+        "unclean-restart",
+        "a broker that restarts leaves every ISR",
+        registration,
+        "replace_incarnation",
+        lambda *arguments: [],
+        Scene(scenarios.power_lost_in_the_isr, 1),
+        TWICE,
+    ),
+    Ablation(
+        "fenced-leader",
+        "who is fenced is not elected",
+        Context,
+        "is_active",
+        lambda self, broker_id: True,
+        Script(scripts.elected_while_fenced),
+        "is led by",
+    ),
+    Ablation(
+        "hints-hold",
+        "a hint never leads to an unclean election before the session would have ended",
+        Hints,
+        "holds_any",
+        lambda self, broker_ids: False,
+        Script(test_hints.test_the_broker_that_comes_back_in_time_leads_with_all_its_data),
+        'leader_and_isr("u") == (-1, (1,))',
+    ),
+    Ablation(
+        "unclean-election",
+        "without unclean.leader.election.enable only a member of the ISR is elected",
+        broker_changes.UncleanElections,
+        "allowed",
+        lambda self, topic_name, partition: True,
+        Script(scripts.only_the_isr_is_elected),
+        "is led by",
+    ),
+    Ablation(
+        "answer-when-committed",
+        "the controller answers when what it rested on is committed",
+        controller_shell.ControllerShell,
+        "_answer_committed",
+        answer_at_once,
+        Scene(scenarios.leader_disk_slow),
+        "no order explains",
+    ),
+)

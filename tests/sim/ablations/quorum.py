@@ -1,0 +1,364 @@
+"""Safeguards of Raft: elections, replication, snapshots and changes of who votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from quorate.quorum import metadata_replica
+from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.raft import (
+    effects,
+    follower,
+    leader,
+    membership,
+    serving,
+    snapshots,
+    start,
+    vote,
+    voter_changes,
+)
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.messages import VoteRequest
+from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim import scenarios
+from tests.sim.ablations import quorum_scripts as scripts
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import RaftWalk, Scene, Script
+
+NOT_DURABLE = "is called committed but durable only on"
+CHANGED = "committed record"
+TWO_LEADERS = "has leaders"
+NO_REST = "wants to be woken all the time"
+
+# What production does, for replacements that do more or less than it.
+_fetch = follower._fetch
+_truncate = follower._truncate
+_advance = serving.advance
+_grants = vote._grants
+_become_leader = leader.become_leader
+_say_what_changed = Core._say_what_changed
+_become = Core.become
+_role = start._role
+_checked = snapshots.checked
+
+
+def fetch_before_flush(core: Core, fetching: Fetching, leader_id: int) -> None:
+    core.durable_offset = core.log.end_offset
+    _fetch(core, fetching, leader_id)
+
+
+def count_unflushed(core: Core, state: Leader) -> None:
+    core.durable_offset = core.log.end_offset
+    _advance(core, state)
+
+
+def half_is_enough(offsets: Sequence[int]) -> int:
+    return sorted(offsets)[-max(1, len(offsets) // 2)]
+
+
+def commit_older_epochs(core: Core, granted: set[int]) -> None:
+    _become_leader(core, granted)
+    assert isinstance(core.state, Leader)
+    core.state.epoch_start_offset = -1
+
+
+def vote_for_shorter_logs(core: Core, request: VoteRequest) -> bool:
+    return _grants(core, replace(request, last=EpochOffset(1 << 30, 1 << 30)))
+
+
+def forget_the_vote(core: Core) -> None:
+    _say_what_changed(core)
+    for position, effect in enumerate(core.effects):
+        if isinstance(effect, effects.Persist):
+            core.effects[position] = effects.Persist(replace(effect.election, voted=None))
+
+
+def truncate_and_commit(core: Core, diverging: EpochOffset) -> None:
+    _truncate(core, diverging)
+    core.raise_high_watermark(core.log.end_offset)
+
+
+def campaign_at_once(core: Core) -> None:
+    """Prospective in name only: everybody's grant is taken for given."""
+    known = core.election
+    state = Prospective(deadline_ms=core.election_deadline_ms(), granted=set(core.voters.ids))
+    core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
+
+
+def take_any_watermark(core: Core, offset: int) -> None:
+    if offset != core.high_watermark:
+        core.high_watermark = offset
+        core.emit(effects.Committed(offset))
+
+
+def lead_on(core: Core, alone: bool) -> State:
+    if core.leader_id != core.me.id:
+        return _role(core, alone)
+    others = core.voters.others(core.me.id)
+    return Leader(
+        epoch_start_offset=core.log.end_offset,
+        voters={voter_id: Progress(core.voters.key(voter_id), True) for voter_id in others},
+        check_quorum_ms=core.now_ms + core.settings.check_quorum_timeout_ms,
+        begin_epoch_ms=core.now_ms,
+    )
+
+
+def keep_requests(
+    core: Core, state: State, epoch: int, *, voted: Any, leader_id: int = NO_NODE
+) -> None:
+    asked = dict(core.under_way)
+    _become(core, state, epoch, voted=voted, leader_id=leader_id)
+    core.under_way.update(asked)
+
+
+def persist_later(replica: metadata_replica.MetadataReplica, effect: effects.Persist) -> None:
+    election: Election = effect.election
+    replica._disk.submit(lambda: replica._election_file.save(election), lambda _, error: None)
+    replica.raft.election_saved(election)
+
+
+def gate(*, own_epoch: bool, one_at_a_time: bool) -> Callable[[Core, Leader], None]:
+    def require(core: Core, state: Leader) -> None:
+        nothing = core.high_watermark <= state.epoch_start_offset
+        pending = state.change is not None or core.history.latest_offset >= core.high_watermark
+        if (own_epoch and nothing) or (one_at_a_time and pending):
+            raise voter_changes.Refused(ErrorCode.REQUEST_TIMED_OUT, "not yet")
+
+    return require
+
+
+def count_the_removed(core: Core, state: Leader) -> None:
+    offsets = [each.end_offset for each in state.voters.values()]
+    offset = sorted([*offsets, core.durable_offset], reverse=True)[(len(offsets) + 1) // 2]
+    if offset > state.epoch_start_offset:
+        core.raise_high_watermark(offset)
+
+
+def install_unchecked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Any) -> None:
+    parts = getattr(core.snapshots, "parts")  # noqa: B009  # of the one in memory
+    _checked(core, snapshot, max(size_bytes, len(parts[snapshot])), quorum)
+
+
+ABLATIONS = (
+    Ablation(
+        "flush-before-fetch",
+        "a voter flushes what it has before it fetches more",
+        follower,
+        "_fetch",
+        fetch_before_flush,
+        RaftWalk(80, 26),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "leader-flush",
+        "a leader counts only what it has flushed itself",
+        serving,
+        "advance",
+        count_unflushed,
+        RaftWalk(18, 45),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "majority",
+        "committed is what more than half of the voters have",
+        serving,
+        "majority_offset",
+        half_is_enough,
+        RaftWalk(11, 22),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "current-epoch-commit",
+        "records of older epochs are committed by one of the leader's own (Figure 8)",
+        leader,
+        "become_leader",
+        commit_older_epochs,
+        RaftWalk(73, 333),
+        "does not have the committed records",
+    ),
+    Ablation(
+        "longest-log",
+        "a vote goes only to a log that is at least as long",
+        vote,
+        "_grants",
+        vote_for_shorter_logs,
+        RaftWalk(9, 376),
+        "does not have the committed records",
+    ),
+    Ablation(
+        "one-vote",
+        "one vote in an epoch",
+        vote,
+        "_grants",
+        lambda core, request: True,
+        RaftWalk(12, 59),
+        TWO_LEADERS,
+    ),
+    Ablation(
+        "vote-saved",
+        "what is saved of an election says who was voted for",
+        Core,
+        "_say_what_changed",
+        forget_the_vote,
+        Script(scripts.vote_forgotten_in_a_crash),
+        TWO_LEADERS,
+    ),
+    Ablation(
+        "persist-barrier",
+        "nothing leaves a node before the election that it rests on is durable",
+        metadata_replica.MetadataReplica,
+        "_persist",
+        persist_later,
+        Scene(scenarios.vote_forgotten),
+        "raft leader of epoch",
+    ),
+    Ablation(
+        "raft-truncation",
+        "a follower cuts what its leader does not have",
+        follower,
+        "_truncate",
+        lambda core, diverging: None,
+        RaftWalk(5, 400),
+        "does not come to rest",
+    ),
+    Ablation(
+        "raft-log-matching",
+        "a fetch names the epoch of what is before it, and the leader compares",
+        serving,
+        "diverging_epoch",
+        lambda core, offset, epoch: None,
+        RaftWalk(25, 111),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "matching-watermark",
+        "a high watermark counts only for a log that is known to match (R15)",
+        follower,
+        "_truncate",
+        truncate_and_commit,
+        RaftWalk(35, 266),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "raft-watermark",
+        "a quorum's high watermark never goes back",
+        Core,
+        "raise_high_watermark",
+        take_any_watermark,
+        RaftWalk(76, 178),
+        "a high watermark went back",
+    ),
+    Ablation(
+        "pre-vote",
+        "who could not win does not raise the epoch",
+        follower,
+        "campaign",
+        campaign_at_once,
+        Script(scripts.cut_off_and_back),
+        "a leader that works was deposed",
+    ),
+    Ablation(
+        "check-quorum",
+        "a leader that no majority fetches from resigns",
+        RaftSettings,
+        "check_quorum_timeout_ms",
+        property(lambda settings: 1 << 40),
+        Script(scripts.nobody_follows),
+        "a leader that nobody follows leads on",
+    ),
+    Ablation(
+        "resigned-after-restart",
+        "a leader that restarts does not lead that epoch again (KAFKA-10527)",
+        start,
+        "_role",
+        lead_on,
+        Script(scripts.leader_restarted),
+        "logs differ",
+    ),
+    Ablation(
+        "forgotten-requests",
+        "an answer to what another role asked changes nothing (R10, R24)",
+        Core,
+        "become",
+        keep_requests,
+        RaftWalk(30, 116),
+        NO_REST,
+    ),
+    Ablation(
+        "own-epoch-gate",
+        "voters are changed only after a commit in the leader's own epoch",
+        voter_changes,
+        "_require_settled",
+        gate(own_epoch=False, one_at_a_time=True),
+        Script(scripts.change_of_a_new_leader),
+        CHANGED,
+    ),
+    Ablation(
+        "one-change",
+        "one change of the voters at a time",
+        voter_changes,
+        "_require_settled",
+        gate(own_epoch=True, one_at_a_time=False),
+        Script(scripts.two_changes_at_once),
+        CHANGED,
+    ),
+    Ablation(
+        "truncated-voters",
+        "a set of voters goes with its record",
+        membership,
+        "truncated",
+        lambda core, end_offset: None,
+        Script(scripts.change_truncated),
+        "after a change that never was",
+    ),
+    Ablation(
+        "removed-leader",
+        "a leader that removed itself is not counted (KAFKA-16530)",
+        serving,
+        "advance",
+        count_the_removed,
+        RaftWalk(3, 77),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "joining-flush",
+        "a controller flushes before it fetches also while it does not vote",
+        Core,
+        "flushes_first",
+        property(lambda core: core.is_voter),
+        RaftWalk(94, 266),
+        NOT_DURABLE,
+    ),
+    Ablation(
+        "wiped-directory",
+        "a voter's id with another directory does not vote (KAFKA-12181)",
+        Core,
+        "meet",
+        lambda core, replica: True,
+        RaftWalk(80, 400),
+        "does not have the committed records",
+    ),
+    Ablation(
+        "snapshot-verification",
+        "a received snapshot is checked as a whole before it is used",
+        snapshots,
+        "checked",
+        install_unchecked,
+        RaftWalk(22, 218),
+        "snapshot",
+    ),
+    Ablation(
+        "snapshot-replaces-log",
+        "a snapshot replaces a log that does not hold what it stands for",
+        snapshots,
+        "holds",
+        lambda core, snapshot: True,
+        RaftWalk(26, 400),
+        "offers a snapshot",
+    ),
+)

@@ -1,0 +1,179 @@
+"""Scripted histories of pure cores that chance seldom finds. Invariants are checked after every
+effect, so a script only has to bring about what hurts; with production as it is it passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.messages import VoteRequest, VoteResponse
+from quorate.quorum.raft.settings import RaftSettings
+from tests.unit.raft.harness import Cluster, Node
+from tests.unit.raft.invariants import Invariants
+
+DYNAMIC = RaftSettings(may_become_voter=True, hints=False)
+
+
+class Checked(Cluster):
+    invariants: Invariants | None = None
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.invariants = Invariants(self)
+
+    def collect(self, node: Node) -> None:
+        super().collect(node)
+        if self.invariants is not None:
+            self.invariants.check()
+
+    def only(self, *groups: tuple[int, ...]) -> None:
+        """Nobody hears anybody outside of his group."""
+        self.heal()
+        for group in groups:
+            self.isolate(*group)
+
+    def pass_on(self, kind: type[object], source: int, target: int) -> None:
+        self.deliver(self.pick(kind, source, target))
+        self.save_all(target)
+
+    def healed(self) -> None:
+        """Afterwards it works."""
+        self.heal()
+        for node_id in self.nodes:
+            if self.nodes[node_id].raft is None:
+                self.start(node_id)
+        self.run(20_000)
+        end = self.append(self.leader(), b"alive")
+        self.run(2_000)
+        assert all(each.high_watermark > end for each in self.nodes.values()), "it does not heal"
+
+
+def vote_forgotten_in_a_crash() -> None:
+    """1 and 3 both campaign in epoch 1; 2 votes for 1, loses power, and is asked by 3."""
+    cluster = Checked()
+    cluster.settle()
+    for candidate in (1, 3):
+        cluster.prompt(candidate)
+        cluster.pass_on(VoteRequest, candidate, 2)
+        cluster.pass_on(VoteResponse, 2, candidate)
+    cluster.pass_on(VoteRequest, 1, 2)
+    cluster.pass_on(VoteResponse, 2, 1)
+    assert cluster.role(1) is Role.LEADER
+    cluster.crash(2)
+    cluster.start(2)
+    cluster.pass_on(VoteRequest, 3, 2)
+    cluster.pass_on(VoteResponse, 2, 3)
+    cluster.healed()
+
+
+def leader_restarted() -> None:
+    """It lost a record of its epoch that its followers have flushed (KAFKA-10527)."""
+    cluster = Checked()
+    cluster.elect(1)
+    cluster.append(1, b"fetched, not flushed here")
+    for follower in (2, 3):
+        letter = next(each for each in cluster.letters if each.target == follower)
+        cluster.deliver(letter)
+        cluster.flush(follower)
+    cluster.crash(1)
+    cluster.start(1)
+    if cluster.role(1) is Role.LEADER:
+        cluster.append(1, b"another at the same offset")
+    cluster.healed()
+
+
+def cut_off_and_back() -> None:
+    """R13: who could not win an election must not depose a leader that works."""
+    cluster = Checked()
+    cluster.elect(1)
+    cluster.run(600)
+    cluster.isolate(3)
+    cluster.run(20_000)
+    cluster.heal()
+    cluster.run(5_000)
+    assert (cluster.leader(), cluster.core(1).epoch) == (1, 1), "a leader that works was deposed"
+
+
+def nobody_follows() -> None:
+    """Its clients would wait for a leader that can commit nothing."""
+    cluster = Checked()
+    cluster.elect(1)
+    cluster.run(600)
+    cluster.isolate(1)
+    cluster.run(5_000)
+    assert cluster.role(1) is not Role.LEADER, "a leader that nobody follows leads on"
+    cluster.healed()
+
+
+def dynamic(voters: int, spares: int) -> tuple[Checked, int]:
+    """An elected quorum whose log says who votes, with everybody caught up, spares too."""
+    cluster = Checked(voters, settings=DYNAMIC, spares=spares, dynamic=True)
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    leader = cluster.leader()
+    end = cluster.append(leader, b"a") + 1
+    cluster.until(lambda: all(each.high_watermark >= end for each in cluster.nodes.values()))
+    cluster.run(1_500)
+    return cluster, leader
+
+
+def change_of_a_new_leader() -> None:
+    """Ongaro's bug of changes of one voter (raft-dev, July 2015): a leader adds a voter and is cut
+    off; the next one removes it at once. The two sets differ by two: each has a majority."""
+    cluster, old = dynamic(voters=4, spares=1)
+    cluster.only((old, 11))
+    cluster.add_voter(old, 11)
+    others = [each for each in cluster.voter_ids if each != old]
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in others))
+    new = next(each for each in others if cluster.role(each) is Role.LEADER)
+    kept, lent = (each for each in others if each != new)
+    cluster.only((new, kept))
+    cluster.letters = [each for each in cluster.letters if lent not in (each.source, each.target)]
+    cluster.remove_voter(new, old)
+    cluster.run(8_000)
+    cluster.healed()
+
+
+def two_changes_at_once() -> None:
+    """A leader that only two new controllers hear makes them voters, both before either change is
+    committed; of five voters they are three."""
+    cluster, leader = dynamic(voters=3, spares=2)
+    cluster.only((leader, 11, 12))
+    cluster.add_voter(leader, 11)
+    cluster.add_voter(leader, 12)
+    cluster.run(8_000)
+    cluster.healed()
+
+
+def change_truncated() -> None:
+    """A leader that nobody hears adds a voter; its record is cut away, and the set before it holds
+    again."""
+    cluster, leader = dynamic(voters=3, spares=1)
+    cluster.only((leader,))
+    cluster.add_voter(leader, 11)
+    cluster.run(8_000)
+    cluster.heal()
+    cluster.run(8_000)
+    sets = {cluster.core(each)._core.voters.ids for each in cluster.up()}
+    assert sets == {(1, 2, 3)}, f"after a change that never was the voters are {sorted(sets)}"
+
+
+def wiped_voter() -> None:
+    """R30, KAFKA-12181: 1 and 2 commit, 2 comes back with an empty disk, 1 dies; with 3 it would be
+    a majority that has nothing of it."""
+    cluster = Checked()
+    cluster.connect_all()
+    cluster.elect(1)
+    for node_id in cluster.nodes:
+        cluster.save_all(node_id)
+    cluster.isolate(3)
+    cluster.append(1, b"committed by 1 and 2")
+    cluster.run(400)
+    assert cluster.invariants is not None
+    cluster.crash(2)
+    cluster.invariants.forget(2)
+    cluster.wipe(2)
+    cluster.start(2)
+    cluster.crash(1)
+    cluster.heal()
+    cluster.run(20_000)
+    cluster.healed()

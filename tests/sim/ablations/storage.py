@@ -1,0 +1,121 @@
+"""Safeguards of disks: what is durable when, and what is believed of a directory that is opened."""
+
+from __future__ import annotations
+
+from quorate.quorum import snapshot_generator
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from tests.sim.ablations import storage_scripts as scripts
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import Script
+from tests.unit.log import test_recovery
+
+_begin = snapshot_generator.SnapshotGenerator._begin
+
+
+def save_without_sync(self: ElectionFile, election: Election) -> None:
+    for name, content in self._contents(election).items():
+        file = self._disk.open(self._path(name) + TEMPORARY_SUFFIX, create=True)
+        file.truncate(0)
+        file.pwrite(content, 0)
+        file.close()
+        self._disk.rename(self._path(name) + TEMPORARY_SUFFIX, self._path(name))
+
+
+def freeze_without_sync(self: SnapshotFiles, snapshot: EpochOffset) -> int:
+    size = self._part(snapshot).size()
+    self.disk.rename(self.path(snapshot) + PART_SUFFIX, self.path(snapshot))
+    self.disk.sync_dir(self.directory)
+    return size
+
+
+def cut_before_it_is_written(
+    self: snapshot_generator.SnapshotGenerator, image: MetadataImage
+) -> None:
+    _begin(self, image)
+    end_offset = image.last.offset + 1
+    self._log.advance_start(end_offset)
+    self._log.delete_expired(high_watermark=end_offset, wall_ms=self._clock.wall_ms())
+
+
+ABLATIONS = (
+    Ablation(
+        "vote-fsync",
+        "an election is on the disk when it counts as saved",
+        ElectionFile,
+        "save",
+        save_without_sync,
+        Script(scripts.election_after_a_power_cut),
+        "after a power cut",
+    ),
+    Ablation(
+        "log-fsync",
+        "what is flushed is on the disk",
+        Segment,
+        "sync",
+        lambda self: None,
+        Script(scripts.power_cuts_while_a_log_is_written),
+        "entries(node.open()) == expected",
+    ),
+    Ablation(
+        "torn-tail",
+        "what a power cut left of an append is told from damage, and cut",
+        recovery,
+        "is_torn",
+        lambda segment, position, offset: False,
+        Script(scripts.power_cuts_while_a_log_is_written),
+        "damaged at byte",
+    ),
+    Ablation(
+        "durable-truncation",
+        "what was cut off does not come back among what follows it",
+        Log,
+        "_after_truncation",
+        lambda self: None,
+        Script(test_recovery.test_a_truncation_of_the_metadata_log_is_durable_at_once),
+        "node.open().end_offset == 3",
+    ),
+    Ablation(
+        "lowered-marker",
+        "before a cut the marker of what was flushed is lowered, durably",
+        checkpoints.FlushedMarker,
+        "lower_to",
+        lambda self, offset: None,
+        Script(scripts.power_cuts_while_a_log_is_written),
+        "but was flushed up to offset",
+    ),
+    Ablation(
+        "flushed-marker",
+        "a log that is shorter than what was flushed of it is refused",
+        recovery.Loading,
+        "_require_flushed",
+        lambda self: None,
+        Script(test_recovery.test_a_metadata_log_that_somebody_shortened_is_refused),
+        "DID NOT RAISE",
+    ),
+    Ablation(
+        "snapshot-fsync",
+        "a snapshot has its name only once it is whole on the disk",
+        SnapshotFiles,
+        "freeze",
+        freeze_without_sync,
+        Script(scripts.power_cuts_while_snapshots_are_taken),
+        "it ends without a footer",
+    ),
+    Ablation(
+        "snapshot-before-cut",
+        "the log's head goes only behind a snapshot that is durable",
+        snapshot_generator.SnapshotGenerator,
+        "_begin",
+        cut_before_it_is_written,
+        Script(scripts.power_cuts_while_snapshots_are_taken),
+        "no snapshot says what was before",
+    ),
+)

@@ -1,0 +1,30 @@
+"""Power cuts on simulated disks, at every call of a script. What is found when the directory is
+opened again must hold what was flushed, and nothing that never was."""
+
+from __future__ import annotations
+
+import random
+
+from tests.sim.disk import SimDisk
+from tests.unit.log import test_recovery as recovery
+from tests.unit.nodes import test_metadata_storage as storage
+from tests.unit.raft import test_election_file as elections
+
+
+def election_after_a_power_cut() -> None:
+    old, new = elections.election(4, 2), elections.election(5, 1, 1)
+    for seed in range(40):
+        disk = SimDisk(random.Random(seed))
+        disk.make_dirs(elections.DIRECTORY)
+        elections.election_file(disk).save(old)
+        elections.election_file(disk).save(new)
+        found = elections.election_file(disk.crash()).load()
+        assert found == new, f"after a power cut the vote of {new} is {found}"
+
+
+def power_cuts_while_a_log_is_written() -> None:
+    recovery.test_a_crash_at_every_disk_call_loses_nothing_flushed(recovery.METADATA, SimDisk.crash)
+
+
+def power_cuts_while_snapshots_are_taken() -> None:
+    storage.test_a_power_cut_at_any_disk_call(storage.history)

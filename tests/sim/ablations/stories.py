@@ -1,0 +1,112 @@
+"""The histories that ablations are told by, the cheapest kind that shows each.
+
+Every story passes as long as production is whole, and raises what an invariant says when not.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pytest
+
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
+from quorate.quorum.raft.errors import InvariantViolation
+from tests.sim.cluster import NodeStopped
+from tests.sim.invariants import Violation
+from tests.sim.run import play, simulation
+from tests.sim.scenarios import SHAPES, Scenario
+from tests.unit.partition import test_walk as partition_walk
+from tests.unit.raft.walk import Walk
+
+BROKEN = (
+    AssertionError,
+    InvariantViolation,
+    Violation,
+    NodeStopped,
+    LogError,
+    CorruptSnapshot,
+    pytest.fail.Exception,
+)
+"""What a story that fails raises."""
+
+
+class Story(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def tell(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RaftWalk:
+    """A random history of pure cores (tests/unit/raft/walk.py)."""
+
+    seed: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        return f"raft walk {self.seed}, {self.steps} steps"
+
+    def tell(self) -> None:
+        Walk(self.seed, steps=self.steps).run()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWalk:
+    """A random history of three replicas of a partition (tests/unit/partition/test_walk.py)."""
+
+    seed: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        return f"partition walk {self.seed}, {self.steps} steps"
+
+    def tell(self) -> None:
+        walk = partition_walk.Walk(self.seed)
+        for _ in range(self.steps):
+            walk.step()
+        walk.settle()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A scripted scenario, most of them tests of their own."""
+
+    script: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        return self.script.__name__.removeprefix("test_")
+
+    def tell(self) -> None:
+        self.script()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A scenario of the whole cluster (tests/sim/scenarios.py)."""
+
+    scenario: Scenario
+    seed: int | str = 0
+
+    @property
+    def name(self) -> str:
+        return f"scenario {self.scenario.__name__}, seed {self.seed}"
+
+    def tell(self) -> None:
+        with simulation(self.seed, SHAPES.get(self.scenario)) as stage:
+            play(stage, self.scenario(stage))
+
+
+def said(error: BaseException) -> str:
+    """What an invariant says; of an assertion without a message, its first line."""
+    message = str(error).partition("\n")[0]
+    if message and not message.startswith("assert "):  # pytest's own words
+        return message
+    return traceback.extract_tb(error.__traceback__)[-1].line or message
