@@ -52,6 +52,7 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
+from quorate.quorum.rebuilding import finish
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ConnectorSettings
 from quorate.quorum.rpc.greeting import NodeSettings
@@ -368,9 +369,11 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
     """Nothing is touched in a directory that is not formatted, or not this node's."""
     require_formatted(seams.disk, config)
     try:
-        return seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
+        lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
     except BlockingIOError:
         raise NodeRefused(
             f"{config.log_dir} is in use by another process: stop that node first, or set "
             "log.dirs right"
         ) from None
+    finish(seams.disk, config.metadata_log_dir)
+    return lock

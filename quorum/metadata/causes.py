@@ -61,6 +61,12 @@ class Cause(enum.StrEnum):
     )
     REASSIGNMENT_CANCEL = "reassignment-cancel", "A reassignment was cancelled and taken back."
 
+    # The quorum itself
+    QUORUM_REBUILT = (
+        "quorum-rebuilt",
+        "force-voters rebuilt a quorum that was lost, from what is before this record.",
+    )
+
 
 DOCS = {cause.value: cause.doc for cause in Cause}
 

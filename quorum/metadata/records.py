@@ -192,6 +192,8 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 class NoOpRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 20
 
+    cause: str = wire("string", tag=CAUSE_TAG, default="")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkMigrationStateRecord(MetadataRecord):

@@ -1,0 +1,207 @@
+"""`quorate metadata-quorum force-voters`: a lost quorum rebuilt offline from what is left of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from quorate.cli.client.options import format_option
+from quorate.cli.errors import Refused
+from quorate.cli.server import load_config
+from quorate.quorum.force_voters import (
+    ForceRefused,
+    Lack,
+    Plan,
+    carry_out,
+    complete_interrupted,
+    locked,
+    plan,
+)
+from quorate.quorum.ids import uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.meta_properties import StorageError
+from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.raft.errors import GenerationFileError
+from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor
+
+SHOWN_NAMES = 10
+REFUSALS = (ForceRefused, StorageError, LogError, MetadataError, GenerationFileError, OSError)
+
+
+@click.command("force-voters")
+@click.option(
+    "--dir",
+    "directories",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="A log.dirs that is left, of a controller or a broker. Give all that there are.",
+)
+@click.option(
+    "--controller",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The .properties file of a controller of the new quorum.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@format_option
+def force_voters(
+    directories: tuple[str, ...], files: tuple[str, ...], dry_run: bool, yes: bool, output: str
+) -> None:
+    """Rebuild a quorum that has lost its majority for good.
+
+    Works offline: stop every node first. Every broker holds the committed metadata log, so the
+    quorum comes back even when no controller's directory is left. The log that goes furthest is
+    copied into the directory of each --controller (which is formatted, if it is new; what it had is
+    kept beside it), and these become the voters. The old quorum's nodes are refused from then on.
+
+    \b
+    quorate metadata-quorum force-voters --dir /data/b4 --dir /data/b5 --controller c10.properties
+    """
+    configs = [load_config(file) for file in files]
+    given = [str(Path(each).absolute()) for each in directories]
+    backup = f"{METADATA_DIRECTORY}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    disk = OsDisk()
+    try:
+        with locked(disk, given, configs):
+            if not dry_run:
+                complete_interrupted(disk, given, configs)
+            planned = plan(disk, given, configs, random.SystemRandom())
+            if output == "text":
+                click.echo("\n".join(plan_lines(planned, backup)))
+            if not dry_run:
+                if not yes:
+                    click.confirm("Rebuild the quorum from this?", abort=True, err=True)
+                carry_out(disk, planned, wall_ms=int(time.time() * 1000), backup=backup)
+    except REFUSALS as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+    if output == "json":
+        click.echo(json.dumps(plan_value(planned, backup, done=not dry_run), indent=2))
+    else:
+        click.echo("\n".join(["DRY RUN: nothing was changed"] if dry_run else next_lines(planned)))
+
+
+def plan_lines(planned: Plan, backup: str) -> list[str]:
+    chosen = planned.chosen
+    lines = [
+        f"Cluster {chosen.meta.cluster_id}: of {1 + len(planned.others)} directories",
+        f"  {chosen.directory} (node {chosen.meta.node_id}) goes furthest: {end_text(chosen)}",
+    ]
+    for each in planned.others:
+        lines += lack_lines(each)
+    lines += [
+        "What only lost controllers had is gone: any change acknowledged after that record.",
+        f"New quorum: generation {planned.generation}, epoch {planned.quorum.epoch}, voters",
+    ]
+    for controller in planned.controllers:
+        endpoint = controller.voter.endpoints[0]
+        directory = controller.config.metadata_log_dir
+        kept = f", what is there is kept in {directory}/{backup}" if controller.replaces else ""
+        lines.append(
+            f"  {controller.voter.voter_id}@{endpoint.host}:{endpoint.port} in {directory}{kept}"
+        )
+    return lines
+
+
+def lack_lines(lack: Lack) -> list[str]:
+    survivor = lack.survivor
+    lines = [f"  {survivor.directory} (node {survivor.meta.node_id}): {end_text(survivor)}"]
+    if lack.lacks:
+        lines.append(f"    lacks offsets {range_text(lack.lacks)}")
+    if lack.surplus:
+        lines.append(
+            f"    has offsets {range_text(lack.surplus)} of its own, never committed: a later "
+            "leader was elected without them"
+        )
+    for kind, names in lack.changes.items():
+        more = len(names) - SHOWN_NAMES
+        shown = ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+        lines.append(f"    {kind} since: {shown}")
+    return lines
+
+
+def end_text(survivor: Survivor) -> str:
+    generation = f", generation {len(survivor.rebuilds)}" if survivor.rebuilds else ""
+    image = survivor.image
+    last = f", last record {time_text(image.last_timestamp_ms)}" if image.last.offset >= 0 else ""
+    return f"ends at offset {survivor.end.offset}, epoch {survivor.end.epoch}{generation}{last}"
+
+
+def range_text(offsets: range) -> str:
+    return f"{offsets[0]} to {offsets[-1]}"
+
+
+def time_text(timestamp_ms: int) -> str:
+    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def next_lines(planned: Plan) -> list[str]:
+    servers = servers_text(planned)
+    return [
+        "Rebuilt. Now",
+        "  start the controllers above: quorate server FILE",
+        f"  set controller.quorum.bootstrap.servers={servers} in the file of every broker,",
+        "  remove controller.quorum.voters from it, and start the broker",
+        "  add more controllers with `quorate metadata-quorum add-controller`",
+    ]
+
+
+def servers_text(planned: Plan) -> str:
+    endpoints: Sequence[Any] = [each.voter.endpoints[0] for each in planned.controllers]
+    return ",".join(f"{each.host}:{each.port}" for each in endpoints)
+
+
+def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
+    return {
+        "clusterId": planned.chosen.meta.cluster_id,
+        "done": done,
+        "chosen": survivor_value(planned.chosen),
+        "others": [
+            {
+                **survivor_value(each.survivor),
+                "lacks": offsets_value(each.lacks),
+                "neverCommitted": offsets_value(each.surplus),
+                "changes": dict(each.changes),
+            }
+            for each in planned.others
+        ],
+        "generation": planned.generation,
+        "epoch": planned.quorum.epoch,
+        "voters": [
+            {
+                "id": each.voter.voter_id,
+                "directoryId": uuid_to_text(each.voter.voter_directory_id),
+                "directory": each.config.metadata_log_dir,
+                "backup": f"{each.config.metadata_log_dir}/{backup}" if each.replaces else None,
+            }
+            for each in planned.controllers
+        ],
+        "bootstrapServers": servers_text(planned),
+    }
+
+
+def survivor_value(survivor: Survivor) -> dict[str, Any]:
+    return {
+        "directory": survivor.directory,
+        "nodeId": survivor.meta.node_id,
+        "generation": len(survivor.rebuilds),
+        "epoch": survivor.end.epoch,
+        "endOffset": survivor.end.offset,
+    }
+
+
+def offsets_value(offsets: range) -> dict[str, int] | None:
+    return {"from": offsets[0], "to": offsets[-1]} if offsets else None

@@ -1,0 +1,188 @@
+"""What is left of the metadata in the directories of nodes that do not run, read without changing
+anything.
+
+A log is read as recovery reads it: a torn tail ends it, damage below what was flushed is refused.
+Brokers hold committed records only, so any of their directories is as good as a controller's; what
+a controller's log has beyond what was committed is kept too, for nobody can tell the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.checkpoints import FlushedMarker, read_small
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.names import LOG_SUFFIX, offset_of, segment_file
+from quorate.quorum.log.scan import scan
+from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
+from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import Loader
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
+from quorate.quorum.raft.generation import GenerationFile, Rebuilds
+from quorate.quorum.raft.quorum_state import decode_copy, decode_kafka
+from quorate.quorum.seams import Disk, File
+
+METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+REPLAYED_AT_ONCE = 1000
+NOTHING = EpochOffset(0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivor:
+    directory: str
+    meta: MetaProperties
+    rebuilds: Rebuilds
+    highest_epoch: int
+    """That this node has seen, in its log or in an election."""
+    epochs: tuple[EpochOffset, ...]
+    """Where each epoch of its log began."""
+    end: EpochOffset
+    image: MetadataImage
+
+    @property
+    def rank(self) -> tuple[int, EpochOffset]:
+        """A later generation counts more than any offset of an older one."""
+        return len(self.rebuilds), self.end
+
+    def end_of(self, epoch: int) -> int:
+        """The offset at which that epoch of this log ended."""
+        later = (each.offset for each in self.epochs if each.epoch > epoch)
+        return next(later, self.end.offset)
+
+
+def agreed_offset(one: Survivor, other: Survivor) -> int:
+    """Up to where two logs are the same: what both have of the last epoch that both know."""
+    common = {each.epoch for each in one.epochs} & {each.epoch for each in other.epochs}
+    if not common:  # one of them is empty, or a snapshot has replaced what the other ends with
+        return min(one.end.offset, other.end.offset)
+    epoch = max(common)
+    return min(one.end_of(epoch), other.end_of(epoch))
+
+
+def read_survivor(disk: Disk, directory: str) -> Survivor:
+    """Blocks. Raises StorageError, GenerationFileError, LogError, MetadataError."""
+    meta = read_meta(disk, directory)
+    if meta is None:
+        raise StorageError(
+            f"{directory} holds no meta.properties: give the directory that log.dirs (or "
+            "metadata.log.dir) of a node names"
+        )
+    metadata = f"{directory}/{METADATA_DIRECTORY}"
+    if not disk.is_dir(metadata):
+        return _empty(directory, meta)
+    reading = _Reading(disk, metadata)
+    reading.read()
+    return Survivor(
+        directory=directory,
+        meta=meta,
+        rebuilds=GenerationFile(disk, metadata).load(),
+        highest_epoch=max(reading.end.epoch, _election_epoch(disk, metadata)),
+        epochs=tuple(reading.epochs),
+        end=reading.end,
+        image=reading.loader.image,
+    )
+
+
+def _empty(directory: str, meta: MetaProperties) -> Survivor:
+    return Survivor(
+        directory=directory,
+        meta=meta,
+        rebuilds=(),
+        highest_epoch=0,
+        epochs=(),
+        end=NOTHING,
+        image=MetadataImage(),
+    )
+
+
+def _election_epoch(disk: Disk, directory: str) -> int:
+    """A vote that is lost matters no more: only how high epochs went."""
+    found = []
+    for name, decode in ((KAFKA_NAME, decode_kafka), (COPY_NAME, decode_copy)):
+        content = read_small(disk, f"{directory}/{name}")
+        found.append(None if content is None else decode(content))
+    return max((each.epoch for each in found if isinstance(each, Election)), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    file: File
+    size: int
+
+
+class _Reading:
+    """One pass over the snapshot and the log."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._names = disk.list(directory)
+        self._flushed_offset = FlushedMarker(disk, directory).offset
+        self._batches: list[MetadataBatch] = []
+        self.loader = Loader(MetadataImage())
+        self.end = NOTHING
+        self.epochs: list[EpochOffset] = []
+
+    def read(self) -> None:
+        snapshot = self._load_snapshot()
+        for header, batch in self._stored_batches():
+            if not self.epochs or header.leader_epoch > self.epochs[-1].epoch:
+                self.epochs.append(EpochOffset(header.leader_epoch, header.base_offset))
+            self.end = EpochOffset(header.leader_epoch, header.next_offset)
+            if header.next_offset > self.loader.position:
+                self._replay(batch)
+        if snapshot is not None and snapshot > self.end:
+            self.end = snapshot  # the log was being replaced by it
+            self.epochs = [snapshot]
+        self._replay_rest()
+
+    def _load_snapshot(self) -> EpochOffset | None:
+        snapshots = SnapshotFiles(self._disk, self._directory, self._names)
+        for snapshot in reversed(list(snapshots)):
+            try:
+                contents = read_snapshot(snapshot, snapshots.chunks(snapshot))
+            except CorruptSnapshot:
+                continue  # an older one, or the log from its start, says the same
+            self.loader = Loader(contents.image)
+            return snapshot
+        return None
+
+    def _stored_batches(self) -> Iterator[tuple[BatchHeader, bytes]]:
+        found = (offset_of(each) for each in self._names if each.endswith(LOG_SUFFIX))
+        bases = sorted(each for each in found if each is not None)
+        offset = bases[0] if bases else 0
+        for base in bases:
+            path = segment_file(self._directory, base, LOG_SUFFIX)
+            file = self._disk.open(path, writable=False)
+            try:
+                stored = _Stored(file, file.size())
+                for position, header, intact in scan(stored):
+                    if header is None or not intact or header.base_offset != offset:
+                        self._require_unflushed(path, position, offset)
+                        return
+                    yield header, file.pread(header.size_bytes, position)
+                    offset = header.next_offset
+            finally:
+                file.close()
+        self._require_unflushed(self._directory, 0, offset)
+
+    def _require_unflushed(self, path: str, position: int, offset: int) -> None:
+        if offset < self._flushed_offset:
+            reason = f"no whole batch, but the log was flushed up to {self._flushed_offset}"
+            raise CorruptLog(path, position, offset, reason)
+
+    def _replay(self, batch: bytes) -> None:
+        self._batches.extend(metadata_batches(batch))
+        if len(self._batches) >= REPLAYED_AT_ONCE:
+            self._replay_rest()
+
+    def _replay_rest(self) -> None:
+        self.loader.feed(self._batches)
+        self._batches.clear()

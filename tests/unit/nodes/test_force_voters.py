@@ -1,0 +1,368 @@
+"""A lost quorum rebuilt from directories: which log is taken, what is written, what is refused, and
+power cuts at every disk call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.force_voters import (
+    EPOCH_MARGIN,
+    ForceRefused,
+    Plan,
+    carry_out,
+    complete_interrupted,
+    locked,
+    plan,
+)
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.log.batch import batches as batches_of
+from quorate.quorum.log.batch import build_value_batch, records_of
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.meta_properties import StorageError, read_meta
+from quorate.quorum.metadata.framing import decode_record, encode_record
+from quorate.quorum.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.metadata_storage import MetadataStorage
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.generation import GenerationFile
+from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor, read_survivor
+from tests.sim.disk import PowerCut, SimDisk
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+WALL_MS = 1_700_000_000_000
+BACKUP = f"{METADATA_DIRECTORY}.before-20260101T000000Z"
+SETTINGS = LogSettings(segment_bytes=400, flushed_is_acknowledged=True)
+TOPIC = Uuid(bytes(15) + b"\5")
+
+
+def config_of(node_id: int, role: str = "controller") -> NodeConfig:
+    values = {
+        "process.roles": role,
+        "node.id": str(node_id),
+        "log.dirs": f"/n{node_id}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://c:9093" if role == "controller" else "PLAINTEXT://b:9092",
+        "controller.quorum.bootstrap.servers": "c:9093",
+    }
+    return load(None, environment={}, overrides=values, hostname="h")
+
+
+def setting(name: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=2, resource_name="orders", name=name, value="1")
+
+
+CREATED = (
+    TopicRecord(name="orders", topic_id=TOPIC),
+    PartitionRecord(
+        topic_id=TOPIC,
+        partition_id=0,
+        replicas=(4, 5),
+        isr=(4, 5),
+        leader=4,
+        leader_epoch=0,
+        partition_epoch=0,
+    ),
+)
+Batch = tuple[int, Sequence[MetadataRecord]]
+LOG: tuple[Batch, ...] = (
+    (1, [setting("a")]),
+    (1, [setting("b"), setting("c")]),
+    (3, CREATED),
+    (3, [setting("d")]),
+)
+
+
+@dataclass
+class Cluster:
+    disk: SimDisk = field(default_factory=lambda: SimDisk(random.Random(1)))
+
+    def node(
+        self,
+        node_id: int,
+        log: Sequence[Batch] = LOG,
+        *,
+        role: str = "broker",
+        cluster: str = CLUSTER,
+        epoch: int = 3,
+    ) -> str:
+        """A formatted directory with that log."""
+        config = config_of(node_id, role)
+        directory_id = Uuid(bytes(15) + bytes([node_id]))
+        format_directory(
+            self.disk, config, cluster_id=cluster, directory_id=directory_id, wall_ms=WALL_MS
+        )
+        self.disk.lock(f"{config.log_dir}/{LOCK_FILE}").release()
+        directory = f"{config.log_dir}/{METADATA_DIRECTORY}"
+        if log:
+            storage = MetadataStorage.open(self.disk, directory, SETTINGS, wall_ms=WALL_MS)
+            for leader_epoch, records in log:
+                batch = build_value_batch(
+                    [encode_record(each) for each in records],
+                    base_offset=storage.log.end_offset,
+                    leader_epoch=leader_epoch,
+                    timestamp_ms=WALL_MS + storage.log.end_offset,
+                )
+                storage.log.append(batch, wall_ms=WALL_MS)
+            storage.close()
+            ElectionFile(self.disk, directory, (1, 2, 3)).save(Election(epoch=epoch))
+        return config.log_dir
+
+    def plan(self, directories: Sequence[str], *controllers: int, seed: int = 0) -> Plan:
+        configs = [config_of(each) for each in controllers]
+        with locked(self.disk, directories, configs):
+            return plan(self.disk, directories, configs, random.Random(seed))
+
+    def force(self, directories: Sequence[str], *controllers: int, seed: int = 0) -> Plan:
+        complete_interrupted(self.disk, directories, [config_of(each) for each in controllers])
+        planned = self.plan(directories, *controllers, seed=seed)
+        carry_out(self.disk, planned, wall_ms=WALL_MS, backup=BACKUP)
+        return planned
+
+    def open(self, node_id: int) -> MetadataStorage:
+        directory = f"/n{node_id}/{METADATA_DIRECTORY}"
+        return MetadataStorage.open(self.disk, directory, SETTINGS, wall_ms=WALL_MS)
+
+    def rebuilt(self, node_id: int, planned: Plan) -> None:
+        """Everything that a controller of the new quorum needs is there, and agrees."""
+        directory = f"/n{node_id}/{METADATA_DIRECTORY}"
+        storage = self.open(node_id)
+        assert storage.history.latest.kraft_version == 1
+        assert storage.history.latest.voters == planned.quorum.voters
+        assert storage.log.end_offset == planned.quorum.end.offset + 3
+        assert storage.log.last_epoch == planned.quorum.epoch
+        *_, last = batches_of(storage.log.read(planned.quorum.end.offset, 1 << 20))
+        storage.close()
+        assert GenerationFile(self.disk, directory).load() == planned.quorum.rebuilds
+        election = ElectionFile(self.disk, directory, (), kraft_version=1).load()
+        assert election == Election(epoch=planned.quorum.epoch)
+        again = read_survivor(self.disk, f"/n{node_id}")
+        assert again.rank > planned.chosen.rank
+        assert again.image.topics == planned.chosen.image.topics
+        assert again.image.configs == planned.chosen.image.configs
+        assert again.meta.cluster_id == CLUSTER
+        keys = [each.voter_directory_id for each in planned.quorum.voters]
+        assert again.meta.directory_id in keys
+        assert last[1].record_count == 1, "why is the last record"
+
+    def content(self, path: str = "/") -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for name in self.disk.list(path):
+            below = f"{path.rstrip('/')}/{name}"
+            if self.disk.is_dir(below):
+                found |= self.content(below)
+            else:
+                found[below] = self.disk.content(below)
+        return found
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+# -- which log, and what the others lack -----------------------------------------------------------
+
+
+def test_the_log_that_goes_furthest_is_taken_and_others_say_what_they_lack(
+    cluster: Cluster,
+) -> None:
+    short, long = cluster.node(4, LOG[:2]), cluster.node(5)
+    planned = cluster.plan([short, long], 10)
+    assert planned.chosen.directory == long
+    assert planned.chosen.end == EpochOffset(3, 6)
+    (lack,) = planned.others
+    assert lack.lacks == range(3, 6) and not lack.surplus
+    assert lack.changes == {"topics created": ["orders"], "configs changed": ["topic orders"]}
+
+
+def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
+    """What an old leader's log has behind the epoch that followed was never committed."""
+    old = (*LOG[:2], *[(1, [setting(f"x{each}")]) for each in range(9)])
+    longer, later = cluster.node(1, old, role="controller"), cluster.node(4)
+    planned = cluster.plan([longer, later], 10)
+    assert planned.chosen.directory == later
+    assert planned.others[0].surplus == range(3, 12) and planned.others[0].lacks == range(3, 6)
+
+
+def test_a_snapshot_counts_as_the_log_that_it_stands_for(cluster: Cluster) -> None:
+    behind, source = cluster.node(4, LOG[:1]), cluster.node(5)
+    image = read_survivor(cluster.disk, source).image
+    path = f"{behind}/{METADATA_DIRECTORY}/{snapshot_name(EpochOffset(3, 6))}"
+    with_snapshot = cluster.disk.open(path, create=True)
+    with_snapshot.pwrite(b"".join(write_snapshot(image, UNKNOWN)), 0)
+    with_snapshot.sync()
+    cluster.disk.sync_dir(f"{behind}/{METADATA_DIRECTORY}")
+    found = read_survivor(cluster.disk, behind)
+    assert found.end == EpochOffset(3, 6) and found.image == image
+    planned = cluster.force([behind], 10)
+    cluster.rebuilt(10, planned)
+
+
+def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) -> None:
+    torn, damaged = cluster.node(4), cluster.node(5)
+    segment = f"{torn}/{METADATA_DIRECTORY}/{0:020d}.log"
+    last = max(name for name in cluster.content(torn) if name.endswith(".log"))
+    file = cluster.disk.open(last)
+    file.pwrite(b"\0\0\0\0\0\0\0\x06\0\0\1\0", file.size())
+    assert read_survivor(cluster.disk, torn).end == EpochOffset(3, 6)
+    cluster.disk.flip(segment.replace(torn, damaged), 80)
+    with pytest.raises(CorruptLog, match="was flushed up to 6"):
+        cluster.plan([torn, damaged], 10)
+    cluster.rebuilt(10, cluster.force([torn], 10))
+
+
+# -- what is written -------------------------------------------------------------------------------
+
+
+def test_a_new_controller_gets_the_log_the_voters_and_the_next_generation(cluster: Cluster) -> None:
+    directories = [cluster.node(4, LOG[:3]), cluster.node(5, epoch=77)]
+    before = cluster.content()
+    planned = cluster.force(directories, 10)
+    assert planned.generation == 1
+    assert planned.quorum.epoch == 77 + EPOCH_MARGIN
+    assert planned.quorum.rebuilds[0].end == EpochOffset(3, 6)
+    cluster.rebuilt(10, planned)
+    after = cluster.content()
+    assert before.items() <= after.items(), "the directories that are left are as they were"
+    log = cluster.open(10).log
+    position, header = list(batches_of(log.read(8, 1 << 20)))[-1]
+    (record,) = records_of(log.read(8, 1 << 20), position, header)
+    assert record.value is not None
+    assert decode_record(record.value) == NoOpRecord(cause="quorum-rebuilt")
+
+
+def test_several_controllers_begin_with_the_same_quorum(cluster: Cluster) -> None:
+    planned = cluster.force([cluster.node(4)], 10, 11, 12)
+    assert [each.voter_id for each in planned.quorum.voters] == [10, 11, 12]
+    for node_id in (10, 11, 12):
+        cluster.rebuilt(node_id, planned)
+
+
+def test_a_controller_that_is_left_is_rebuilt_in_place_and_keeps_what_it_had(
+    cluster: Cluster,
+) -> None:
+    behind, ahead = cluster.node(1, LOG[:2], role="controller"), cluster.node(4)
+    had = cluster.content(f"{behind}/{METADATA_DIRECTORY}")
+    planned = cluster.force([behind, ahead], 1)
+    cluster.rebuilt(1, planned)
+    kept = cluster.content(f"{behind}/{BACKUP}")
+    assert [name.rpartition("/")[2] for name in kept] == [name.rpartition("/")[2] for name in had]
+    assert list(kept.values()) == list(had.values())
+    again = cluster.plan([behind, ahead], 1)
+    assert again.chosen.directory == behind and again.generation == 2
+    assert again.quorum.epoch == planned.quorum.epoch + EPOCH_MARGIN
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def test_a_directory_in_use_is_refused(cluster: Cluster) -> None:
+    broker = cluster.node(4)
+    cluster.disk.lock(f"{broker}/{LOCK_FILE}")
+    with pytest.raises(ForceRefused, match="/n4 is in use by a running node"):
+        cluster.plan([broker], 10)
+
+
+@pytest.mark.parametrize(
+    ("directories", "controllers", "reason"),
+    [
+        (["/n4", "/n6"], [10], "/n6 belongs to cluster another"),
+        (["/n7"], [10], "none of /n7 holds records"),
+        (["/n4"], [10, 10], "node.id 10 is given twice"),
+        (["/n4"], [1], "give it with --dir too"),
+        (["/n4", "/n1"], [4], "process.roles must contain controller"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    cluster: Cluster, directories: list[str], controllers: list[int], reason: str
+) -> None:
+    cluster.node(4)
+    cluster.node(1, LOG[:2], role="controller")
+    cluster.node(6, LOG[:1], cluster="another")
+    cluster.node(7, ())
+    before = cluster.content()
+    configs = [config_of(each, "broker" if each == 4 else "controller") for each in controllers]
+    with pytest.raises((ForceRefused, StorageError), match=reason):
+        plan(cluster.disk, directories, configs, random.Random(0))
+    assert cluster.content() == before
+
+
+def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
+    directories = [cluster.node(4, LOG[:3]), cluster.node(5), cluster.node(1, role="controller")]
+    before = cluster.content()
+    cluster.plan(directories, 1, 10)
+    assert cluster.content() == before
+
+
+# -- power cuts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_place", [False, True], ids=["new controller", "in place"])
+def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place: bool) -> None:
+    node_id = 1 if in_place else 10
+    cuts, olds, news = 0, 0, 0
+    die_at = 1
+    while True:
+        cluster = Cluster(SimDisk(random.Random(die_at)))
+        directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
+        old = {each: read_survivor(cluster.disk, each) for each in directories}
+        planned = cluster.plan(directories, node_id)
+        cluster.disk.die_at = cluster.disk.calls + die_at
+        try:
+            carry_out(cluster.disk, planned, wall_ms=WALL_MS, backup=BACKUP)
+        except PowerCut:
+            cuts += 1
+        else:
+            break
+        die_at += 1
+        cluster.disk = cluster.disk.crash()
+        assert read_survivor(cluster.disk, "/n4") == old["/n4"]
+        complete_interrupted(cluster.disk, directories, [config_of(node_id)])  # as a node's start
+        if in_place:
+            found = read_survivor(cluster.disk, "/n1")
+            if found == old["/n1"]:
+                olds += 1
+            else:
+                news += 1
+                cluster.rebuilt(1, planned)
+                assert _backup(cluster) == old["/n1"].image
+        cluster.disk.make_dirs("/n10")
+        if read_meta(cluster.disk, "/n10"):
+            cluster.rebuilt(10, planned)  # it is complete before it is formatted
+            directories.append("/n10")
+        again = cluster.plan(directories, node_id, seed=1)
+        carry_out(cluster.disk, again, wall_ms=WALL_MS, backup=BACKUP + "-again")
+        cluster.rebuilt(node_id, again)
+    assert cuts > 50
+    assert not in_place or (olds > 20 and news > 3)
+
+
+def _backup(cluster: Cluster) -> object:
+    survivor: Survivor = read_survivor(cluster.disk, "/n1")
+    assert len(survivor.rebuilds) == 1
+    storage = MetadataStorage.open(cluster.disk, f"/n1/{BACKUP}", SETTINGS, wall_ms=WALL_MS)
+    assert storage.log.end_offset == 3
+    storage.close()
+    cluster.disk.rename(f"/n1/{METADATA_DIRECTORY}", "/n1/aside")
+    cluster.disk.rename(f"/n1/{BACKUP}", f"/n1/{METADATA_DIRECTORY}")
+    image = read_survivor(cluster.disk, "/n1").image
+    cluster.disk.rename(f"/n1/{METADATA_DIRECTORY}", f"/n1/{BACKUP}")
+    cluster.disk.rename("/n1/aside", f"/n1/{METADATA_DIRECTORY}")
+    return image
