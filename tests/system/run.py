@@ -25,6 +25,8 @@ PARTITIONS = 3
 REPLICAS = 3
 GROUP = "workers"
 HEAL_S = 60.0
+ANSWER_S = 10.0
+POLL_S = 0.1
 OPTIONS = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
@@ -90,7 +92,8 @@ def run(seed: int, seconds: float, say: Callable[[str], None], cluster: HurtClus
         with working([*writers, operator]):
             hurt(cluster, steps, [*writers, reader, worker, operator], say)
             begin_s = time.monotonic()
-        wait_until(lambda: whole(cluster), "every replica is in sync and where it belongs", HEAL_S)
+        say(f"all is acknowledged after {time.monotonic() - begin_s:.1f} s")
+        wait_whole(cluster, say)
         healed_s = time.monotonic() - begin_s
         say(f"whole after {healed_s:.1f} s")
         final = read_to_end(bootstrap, places)
@@ -141,19 +144,34 @@ def hurt(
 # -- healed ------------------------------------------------------------------------------------
 
 
-def whole(cluster: HurtCluster) -> bool:
-    """Every ISR is full, nothing of the quorum is behind, and brokers hold what they should."""
+def missing(cluster: HurtCluster) -> str:
+    """What is not whole yet: an ISR, a replica's directory, a copy of the metadata log."""
     cluster.require_all_running()
-    described = admin(cluster.bootstrap).list_topics(timeout=10).topics
-    replicas: dict[int, set[PartitionName]] = {n["id"]: set() for n in cluster.entry()["brokers"]}
+    described = admin(cluster.bootstrap).list_topics(timeout=ANSWER_S).topics
+    wanted: dict[int, set[PartitionName]] = {n["id"]: set() for n in cluster.entry()["brokers"]}
     for name, topic in described.items():
         for index, partition in topic.partitions.items():
-            if sorted(partition.isrs) != sorted(partition.replicas):
-                return False
+            out = set(partition.replicas) - set(partition.isrs)
+            if out:
+                return f"{name}-{index}: {sorted(out)} not in sync, leader {partition.leader}"
             for broker_id in partition.replicas:
-                replicas[broker_id].add(PartitionName(name, index))
-    held = {node["id"]: hosted(Path(node["log_dir"])) for node in cluster.entry()["brokers"]}
-    return held == replicas and metadata_high_watermark(cluster) > 0
+                wanted[broker_id].add(PartitionName(name, index))
+    for node in cluster.entry()["brokers"]:
+        differing = hosted(Path(node["log_dir"])) ^ wanted[node["id"]]
+        if differing:
+            return f"broker {node['id']} has {min(differing)} wrongly, or wrongly not"
+    return "" if metadata_high_watermark(cluster) else "a copy of the metadata log"
+
+
+def wait_whole(cluster: HurtCluster, say: Callable[[str], None]) -> None:
+    deadline_s = time.monotonic() + HEAL_S
+    before = ""
+    while what := missing(cluster):
+        assert time.monotonic() < deadline_s, f"not whole within {HEAL_S:.0f} s: {what}"
+        if what != before:
+            say(f"  missing: {what}")
+        before = what
+        time.sleep(POLL_S)
 
 
 def hosted(log_dir: Path) -> set[PartitionName]:
