@@ -102,7 +102,7 @@ def test_a_clean_shutdown_of_an_older_kafka_tells_no_epoch() -> None:
 
 
 def test_replacing_a_file_is_all_or_nothing_at_every_call() -> None:
-    """R44: rename without syncing the directory."""
+    """R44, etcd #6368: rename without syncing the directory."""
     for die_at in range(1, 20):
         for seed in range(10):
             disk = new_disk(seed)

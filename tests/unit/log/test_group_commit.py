@@ -100,7 +100,7 @@ def test_older_segments_are_synced_before_the_flushed_offset_passes_them() -> No
 
 
 def test_a_failed_sync_is_told_once_and_never_tried_again() -> None:
-    """R45."""
+    """R45, fsyncgate (PostgreSQL, 2018): the second fsync succeeds, the data is gone."""
     node = Node()
 
     def broken(operation: str, path: str) -> None:

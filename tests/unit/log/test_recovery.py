@@ -118,6 +118,7 @@ def machine(seed: int, log_settings: LogSettings) -> Machine:
 def test_a_crash_at_every_disk_call_loses_nothing_flushed(
     log_settings: LogSettings, after: Callable[[SimDisk], SimDisk]
 ) -> None:
+    """R43, cqlite #1390, turbokv #8: a torn tail was not cut, or appended to."""
     whole = machine(0, log_settings)
     whole.script()
     first = machine(0, log_settings).disk.calls + 1
@@ -180,7 +181,7 @@ def flushed_log(log_settings: LogSettings) -> tuple[SimDisk, list[Entry]]:
 
 
 def test_every_damaged_byte_of_the_metadata_log_is_found() -> None:
-    """Also those that stand outside of a batch's CRC."""
+    """R51, Jepsen on NATS. Also those that stand outside of a batch's CRC."""
     disk, expected = flushed_log(METADATA)
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     assert len(names) == 2

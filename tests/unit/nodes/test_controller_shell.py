@@ -150,6 +150,7 @@ def test_leadership_lost_before_the_commit_leaves_the_outcome_unknown() -> None:
 
 @pytest.mark.parametrize("raises", [True, False])
 def test_leadership_lost_inside_the_append_orphans_nobody(raises: bool) -> None:
+    """A1, redpanda PR #6546: state from before was used although the role had changed meanwhile."""
     each = Shell()
 
     def lose() -> None:

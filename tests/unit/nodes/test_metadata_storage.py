@@ -174,6 +174,8 @@ def received(node: MetadataDisk) -> None:
 
 @pytest.mark.parametrize("script", [history, received])
 def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) -> None:
+    """R36, openraft 674e78aa: between the installed snapshot and the log that contradicts it. R47,
+    PySyncObj's deleteEntriesTo: the log is emptied and written anew to shorten it."""
     whole = opened()
     before = whole.disk.calls
     script(whole)
@@ -232,6 +234,7 @@ def test_a_damaged_snapshot_without_the_log_below_it_is_refused() -> None:
 
 
 def test_a_gap_between_snapshot_and_log_is_refused() -> None:
+    """R38, NATS TruncateLogWithMissingSnapshot and MisalignedSnapshotGap."""
     node = opened()
     received(node)
     node.append(3, 2)
@@ -265,6 +268,7 @@ def test_a_snapshot_older_than_the_log_is_gone() -> None:
 
 
 def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
+    """R40, NATS SetupLastSnapshotIgnoresTmpFile."""
     node = opened()
     node.append(5)
     snapshot = EpochOffset(2, 40)

@@ -85,6 +85,7 @@ def test_kip101_both_lose_power_and_diverge_at_the_same_offset() -> None:
 
 
 def test_r54_kip279_double_failover_with_an_epoch_the_leader_never_had() -> None:
+    """KIP-279."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 10)

@@ -214,6 +214,7 @@ def test_a_damaged_file_is_repaired_from_the_other(name: str) -> None:
 
 
 def test_a_crash_at_any_moment_leaves_the_old_or_the_new_election() -> None:
+    """R2, hashicorp/raft #661, willemt/raft #47: term and vote were two writes."""
     old, new = election(4, 2), election(5, 1, 1)
     outcomes = set()
     for seed in range(40):

@@ -50,6 +50,7 @@ def test_the_first_record_of_an_epoch_says_who_was_elected_by_whom() -> None:
 
 
 def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
+    """openraft docs/protocol/io_ordering.md."""
     cluster = Cluster(voters=1)
     seen: list[effects.Effect] = []
     cluster.on_effect = lambda node, effect: seen.append(effect)
@@ -61,7 +62,8 @@ def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
 
 
 def test_r32_nothing_is_committed_before_the_leaders_own_record_is() -> None:
-    """What a new leader inherits becomes readable with its own LeaderChange, not before."""
+    """What a new leader inherits becomes readable with its own LeaderChange, not before. etcd
+    #7331, tikv #6340: a read before the new leader had committed anything."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")

@@ -79,6 +79,7 @@ def test_a_controller_that_has_caught_up_becomes_a_voter_and_counts() -> None:
 
 
 def test_what_a_new_voter_fetched_as_an_observer_does_not_count_as_durable() -> None:
+    """R29, async-raft #62: what a learner has counted for the majority."""
     cluster, leader = dynamic(voters=1)
     cluster.add_voter(leader, 11)
     state = cluster.core(leader)._core.state
@@ -159,7 +160,7 @@ def test_static_voters_are_not_changed() -> None:
 
 
 def test_a_change_that_is_truncated_never_was() -> None:
-    """A set counts from its append; the one before counts again when its record goes."""
+    """R28. A set counts from its append; the one before counts again when its record goes."""
     cluster, leader = dynamic()
     cluster.isolate(leader)
     token = cluster.add_voter(leader, 11)

@@ -143,6 +143,7 @@ def test_an_observer_never_holds_what_is_not_committed() -> None:
 
 
 def test_r20_a_leader_does_not_count_what_it_has_not_flushed() -> None:
+    """etcd #14370: a single member lost what it had acknowledged."""
     cluster = Cluster(voters=1)
     cluster.save_all(1)
     cluster.settle()
@@ -193,7 +194,8 @@ def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() 
 
 
 def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
-    """ABA: offset 2 was asked for, cut away, and is another record now."""
+    """ABA: offset 2 was asked for, cut away, and is another record now. etcd
+    async_storage_writes_append_aba_race.txt."""
     cluster = Cluster()
     cluster.elect(1)
     core = cluster.core(1)
@@ -245,7 +247,8 @@ def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
 
 
 def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> None:
-    """Raft's Figure 8: S1 brings a record of epoch 2 to a majority in epoch 4, and may lose it."""
+    """Raft's Figure 8: S1 brings a record of epoch 2 to a majority in epoch 4, and may lose it.
+    PySyncObj #169."""
     cluster = Cluster(voters=3, start=False)
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1)
@@ -269,6 +272,7 @@ def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> N
 
 
 def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
+    """raftos PR #30: the count stopped at the first entry of an older term."""
     cluster = Cluster(voters=3, start=False)
     filled(cluster, 1, *[1] * 60, *[3] * 60)
     filled(cluster, 2, *[1] * 20)
@@ -280,6 +284,7 @@ def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
 
 
 def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
+    """PySyncObj #166, raft.tla #19: the commit index went back."""
     cluster = Cluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -317,6 +322,7 @@ def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
 
 
 def test_r15_a_follower_commits_only_what_it_has() -> None:
+    """openraft 9540c904: committed up to the end of the log, not to what was verified."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -363,7 +369,8 @@ def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[i
 
 
 def test_r14_a_late_answer_truncates_nothing() -> None:
-    """A delayed answer to an older fetch, with records that are long there, is forgotten."""
+    """A delayed answer to an older fetch, with records that are long there, is forgotten. openraft
+    9540c904, raftos #26, willemt/raft PR #118."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -437,7 +444,8 @@ def test_fetches_that_are_refused(request_: FetchRequest, error: ErrorCode) -> N
 
 
 def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
-    """The disk lost what had been acknowledged: that stands, and the voter gets nothing."""
+    """The disk lost what had been acknowledged: that stands, and the voter gets nothing. PySyncObj
+    #167, raftos #25: the match index went back."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -481,6 +489,7 @@ def test_a_parked_fetch_ends_after_max_wait() -> None:
 
 
 def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
+    """openraft 43dd8b6f, #1761: who waited at a deposed leader was never told."""
     cluster = Cluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(600)

@@ -127,6 +127,7 @@ def test_receiving_goes_on_where_it_stopped_after_a_restart() -> None:
 
 
 def test_a_snapshot_that_is_gone_is_given_up_for_the_next_one() -> None:
+    """R35, etcd #18055: the next snapshot comes while one is being fetched."""
     cluster, leader, old = cut_off(observers=1)
     cluster.start(101)
     observer = cluster.nodes[101]
@@ -272,3 +273,17 @@ def test_a_snapshot_of_what_is_committed_here_is_a_broken_invariant() -> None:
     )
     with pytest.raises(InvariantViolation, match="committed"):
         node.core.response(cluster.now_ms, token, response)
+
+
+def test_a_voter_that_has_not_heard_of_its_removal_gets_what_is_committed() -> None:
+    """It asks as voters do, for what comes next whether committed or not. Simulation, seed 460: it
+    waited here until the log's head was cut off behind it."""
+    cluster = Cluster(settings=CHUNKS)
+    cluster.until(lambda: bool(leaders(cluster)))
+    leader = cluster.leader()
+    cluster.append(leader, b"a")
+    cluster.settle()
+    epoch = cluster.core(leader).epoch
+    request = fetch_request(99, 1, epoch, epoch=epoch, max_wait_ms=500, high_watermark=2**63 - 1)
+    answer = cluster.inject(leader, request)
+    assert isinstance(answer, FetchResponse) and bytes(answer.records)

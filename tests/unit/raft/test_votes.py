@@ -48,6 +48,7 @@ def ask(cluster: Cluster, voter: int, request: VoteRequest) -> VoteResponse:
 
 
 def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
+    """PySyncObj #84, barge #5, cornerstone #65: a vote that was not on disk was given twice."""
     cluster = Cluster()
     cluster.settle()
     node = cluster.nodes[2]
@@ -60,6 +61,7 @@ def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
 
 
 def test_r1_a_vote_that_was_saved_is_kept_after_a_crash() -> None:
+    """PySyncObj #84: after a restart it voted again."""
     cluster = Cluster()
     cluster.settle()
     assert ask(cluster, 2, vote_request(1, 2, epoch=1)).granted
@@ -79,6 +81,7 @@ def test_a_candidate_counts_its_own_vote_only_when_it_is_saved() -> None:
 
 
 def test_r3_an_epoch_is_never_below_the_logs_when_all_elections_were_lost() -> None:
+    """PySyncObj #201: all restarted with epoch 0, and committed data was overwritten."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"precious")
@@ -96,6 +99,7 @@ def test_r3_an_epoch_is_never_below_the_logs_when_all_elections_were_lost() -> N
 
 
 def test_r4_learning_of_a_leader_in_the_same_epoch_keeps_the_vote() -> None:
+    """etcd PR #2461, CCF PR #8094: stepping down in the same term cleared the vote."""
     cluster = Cluster()
     cluster.settle()
     assert ask(cluster, 2, vote_request(1, 2, epoch=1)).granted
@@ -129,6 +133,7 @@ def _is_real_vote(message: object) -> bool:
 
 
 def test_r5_a_repeated_grant_counts_once() -> None:
+    """coyote-samples #8: repeated answers were counted instead of voters."""
     cluster = candidate_of_five()
     cluster.deliver(cluster.pick(VoteRequest, 1, 2))
     cluster.save(2)
@@ -139,6 +144,7 @@ def test_r5_a_repeated_grant_counts_once() -> None:
 
 
 def test_r24_a_grant_of_an_older_round_does_not_count() -> None:
+    """openraft a80579ef: answers of before were taken for answers of now."""
     cluster = candidate_of_five()
     for target in (2, 3):
         cluster.deliver(cluster.pick(VoteRequest, 1, target))
@@ -154,6 +160,7 @@ def test_r24_a_grant_of_an_older_round_does_not_count() -> None:
 
 
 def test_r10_a_win_that_comes_after_a_higher_epoch_is_no_win() -> None:
+    """redpanda PR #6546: the votes were counted after the term had moved on."""
     cluster = candidate_of_five()
     for target in (2, 3):
         cluster.deliver(cluster.pick(VoteRequest, 1, target))
@@ -194,6 +201,7 @@ def test_r7_a_node_that_does_not_know_it_is_a_voter_votes() -> None:
 def test_r8_the_longest_log_has_the_greatest_epoch_and_then_offset(
     last: tuple[int, int], granted: bool
 ) -> None:
+    """openraft a48a3282: epoch and offset compared one by one, so that nobody could win."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a", b"b")
@@ -206,6 +214,7 @@ def test_r8_the_longest_log_has_the_greatest_epoch_and_then_offset(
 
 
 def test_r9_a_leader_and_a_candidate_vote_for_nobody_else_in_their_epoch() -> None:
+    """DaosRaft PR #70, found by SandTable: a leader voted for another in its own term."""
     cluster = candidate_of_five()
     assert not ask(cluster, 1, vote_request(5, 1, epoch=1, last=(0, 99))).granted
     cluster = Cluster()
@@ -228,6 +237,7 @@ def test_a_follower_that_has_fetched_refuses_pre_votes_one_that_has_not_grants_t
 
 
 def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> None:
+    """etcd #8243, canonical/raft #279: a node with a lower term asked for ever."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)
@@ -240,6 +250,7 @@ def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> 
 
 
 def test_r12_a_vote_that_is_refused_does_not_put_off_the_election() -> None:
+    """Raft, Figure 2: only a vote that is given puts the own election off."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -269,6 +280,7 @@ def test_r12_unattached_nodes_keep_their_timer_over_epochs_they_cannot_vote_in()
 
 
 def test_r13_a_node_that_was_cut_off_does_not_depose_the_leader_when_it_returns() -> None:
+    """Ongaro's thesis 9.6."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)

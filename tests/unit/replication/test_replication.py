@@ -179,6 +179,7 @@ def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
 
 
 def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
+    """KIP-320: stale metadata led fetchers to the wrong leader."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.change(topic, leader=1)
     cluster.spread()

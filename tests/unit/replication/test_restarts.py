@@ -269,6 +269,7 @@ def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
 def test_r59_duplicates_are_recognised_after_restart_and_leader_change(
     make_cluster: MakeCluster,
 ) -> None:
+    """Redpanda #3039, #3003: a retry became a duplicate after a change of leader."""
     cluster = make_cluster(brokers=2)
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)

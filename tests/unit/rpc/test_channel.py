@@ -160,6 +160,7 @@ def test_a_request_larger_than_a_frame_is_not_sent(loop: SimLoop) -> None:
 
 
 def test_responses_find_their_requests_in_any_order(loop: SimLoop) -> None:
+    """A8, asyncio streams: two who read one connection take each other's answers."""
     bench = Bench(loop)
     for _ in range(3):
         bench.ask()
