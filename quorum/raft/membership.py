@@ -116,4 +116,6 @@ def _follow_as_leader(core: Core, state: Leader) -> None:
 
 def _to_observers(state: Leader, progress: Progress) -> None:
     progress.is_voter = False
+    if progress.parked is not None:
+        progress.parked.high_watermark = min(progress.parked.high_watermark, progress.parked.offset)
     state.observers[progress.key] = progress

@@ -61,10 +61,13 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         _refuse(core, token, ErrorCode.INVALID_REQUEST)
         return
     _note(core, progress, request.offset)
+    high_watermark = request.high_watermark
+    if not progress.is_voter:  # who has not heard of its removal asks as a voter
+        high_watermark = min(high_watermark, request.offset)
     parked = Parked(
         token,
         request.offset,
-        request.high_watermark,
+        high_watermark,
         request.max_bytes,
         core.now_ms + min(request.max_wait_ms, core.settings.fetch_max_wait_ms),
     )

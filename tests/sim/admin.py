@@ -1,25 +1,28 @@
-"""An administrator: creates, grows, configures and deletes topics while things fail.
-
-A request whose outcome is unknown is neither a promise nor none; what is known to be done must
-still be so when everything is healed.
-"""
+"""An administrator: creates, grows, configures and deletes topics, elects leaders and moves
+replicas while things fail. What he is told goes into the history, which must be linearizable."""
 
 from __future__ import annotations
 
 import asyncio
-import enum
+import contextlib
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from quorate.quorum.rpc.kafka.schemas.elect_leaders import ElectLeadersRequest
+from quorate.quorum.rpc.kafka.schemas.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from quorate.quorum.rpc.kafka.schemas.topics import (
     CreatableTopic,
-    CreatableTopicConfig,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
     CreateTopicsRequest,
@@ -27,28 +30,25 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteTopicState,
 )
 from quorate.quorum.rpc.kafka.wire import Message
+from tests.sim.admin_history import (
+    DEFAULTS,
+    RETENTION,
+    TOPIC_RETENTION,
+    Step,
+    configured,
+    created,
+    deleted,
+    grown,
+)
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import Cluster
 from tests.sim.history import History
-from tests.sim.invariants import Violation
 
 TIMEOUT_MS = 1000
-RETENTION = "retention.ms"
-
-
-class Outcome(enum.Enum):
-    DONE = "done"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-
-
-# What the controller says when it provably did nothing.
-REFUSALS = (
-    ErrorCode.TOPIC_ALREADY_EXISTS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.INVALID_REPLICATION_FACTOR,
-    ErrorCode.INVALID_PARTITIONS,
-)
+NAMES = ("churn1", "churn2", "churn3")
+"""Few, so that administrators get in each other's way."""
+MAX_PARTITIONS = 4
+REASSIGNED = ("data", "loose", *NAMES)
 
 
 class Admin(Client):
@@ -56,22 +56,30 @@ class Admin(Client):
         super().__init__(cluster, name)
         self.stopping = False
         self._history = history
-        self._known: dict[str, dict[str, int]] = {}  # topic -> what is surely so
-        self._gone: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._steps: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = (
+            self._create,
+            self._create,
+            self._delete,
+            self._grow,
+            self._configure,
+            self._configure,
+            self._elect,
+            self._reassign,
+        )
+        if not cluster.brokers:
+            self._steps = (self._configure_brokers,)
 
-    async def create(self, name: str, partitions: int, **configs: str) -> Outcome:
+    async def create(self, name: str, partitions: int) -> int | None:
+        """The error, or None when nobody answered."""
         topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=3,
-            assignments=(),
-            configs=tuple(
-                CreatableTopicConfig(name=key.replace("_", "."), value=value)
-                for key, value in configs.items()
-            ),
+            name=name, num_partitions=partitions, replication_factor=3, assignments=(), configs=()
         )
         return await self._do(CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS))
+
+    async def create_once(self, name: str, partitions: int) -> None:
+        work = self.create(name, partitions)
+        await self._recorded(name, f"create {partitions}", created(partitions), work)
 
     async def create_surely(self, name: str, partitions: int) -> None:
         """Of a cluster that is well, or will be."""
@@ -79,41 +87,40 @@ class Admin(Client):
             await self.create(name, partitions)
             await self.refresh()
 
-    async def grow(self, name: str, count: int) -> Outcome:
-        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-        return await self._do(
-            CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
-        )
-
-    async def delete(self, name: str) -> Outcome:
-        state = DeleteTopicState(name=name)
-        return await self._do(DeleteTopicsRequest(topics=(state,), timeout_ms=TIMEOUT_MS))
-
-    async def set_retention(self, name: str, value: int) -> Outcome:
-        config = IncrementalAlterableConfig(name=RETENTION, config_operation=0, value=str(value))
+    async def configure(self, resource_type: int, name: str, key: str, value: int) -> int | None:
+        config = IncrementalAlterableConfig(name=key, config_operation=0, value=str(value))
         resource = IncrementalAlterConfigsResource(
-            resource_type=TOPIC_RESOURCE, resource_name=name, configs=(config,)
+            resource_type=resource_type, resource_name=name, configs=(config,)
         )
         return await self._do(
             IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
         )
 
-    async def _do(self, request: Message) -> Outcome:
+    async def _do(self, request: Message) -> int | None:
         try:
             answer: Any = await self.ask_any(request)
         except Unreachable:
-            return Outcome.UNKNOWN
-        (result,) = next(
+            return None
+        results: Any = next(
             value
             for value in (
                 getattr(answer, name, None) for name in ("topics", "results", "responses")
             )
             if value is not None
         )
-        if result.error_code == ErrorCode.NONE:
-            self._history.admin_done += 1
-            return Outcome.DONE
-        return Outcome.REFUSED if result.error_code in REFUSALS else Outcome.UNKNOWN
+        error: int = results[0].error_code
+        self._history.admin_done += error == ErrorCode.NONE
+        return error
+
+    async def _recorded(
+        self, name: str, what: str, step: Step, work: Coroutine[Any, Any, int | None]
+    ) -> None:
+        start_s = self._cluster.loop.time()
+        error = await work
+        end_s = self._cluster.loop.time()
+        answer = "no answer" if error is None else ErrorCode.of(error).name
+        self._cluster.note(f"{self.name}: {what} {name}: {answer}")
+        self._history.admin.record(name, what, step, start_s, end_s, error)
 
     # -- churn -----------------------------------------------------------------------------------
 
@@ -126,53 +133,54 @@ class Admin(Client):
             await self._task
 
     async def _churn(self, pace_s: float) -> None:
-        number = 0
         while not self.stopping:
             await self.pause(pace_s)
-            names = sorted(self._known)
-            step = self.random.randrange(0, 4) if names else 0
-            if step == 0:
-                number += 1
-                await self._churn_create(f"churn{number}")
-                continue
-            name = self.random.choice(names)
-            if step == 1:
-                del self._known[name]
-                if await self.delete(name) is Outcome.DONE:
-                    self._gone[name] = None
-            elif step == 2:
-                await self._churn_set(
-                    name, "partitions", self._known[name].get("partitions", 1) + 1
-                )
-            else:
-                await self._churn_set(name, RETENTION, self.random.randrange(10**9, 2 * 10**9))
+            await self.random.choice(self._steps)()
 
-    async def _churn_create(self, name: str) -> None:
-        if await self.create(name, 1) is Outcome.DONE:
-            self._cluster.note(f"admin: created {name}")
-            self._known[name] = {"partitions": 1}
+    async def _create(self) -> None:
+        name = self.random.choice(NAMES)
+        await self.create_once(name, self.random.randrange(1, 3))
 
-    async def _churn_set(self, name: str, what: str, value: int) -> None:
-        known = self._known[name]
-        set_to = self.grow if what == "partitions" else self.set_retention
-        outcome = await set_to(name, value)
-        if outcome is Outcome.DONE:
-            known[what] = value
-        elif outcome is Outcome.UNKNOWN:
-            known.pop(what, None)
+    async def _delete(self) -> None:
+        name = self.random.choice(NAMES)
+        request = DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=TIMEOUT_MS)
+        await self._recorded(name, "delete", deleted, self._do(request))
 
-    def check(self, image: MetadataImage) -> None:
-        """What was answered is so, in the healed cluster."""
-        for name in self._gone:
-            if image.topic(name) is not None:
-                raise Violation(f"topic {name} was deleted and is there")
-        for name, known in self._known.items():
-            topic = image.topic(name)
-            if topic is None:
-                raise Violation(f"topic {name} was created and is not there")
-            count = known.get("partitions")
-            if count is not None and len(topic.partitions) != count:
-                raise Violation(f"{name} has {len(topic.partitions)} partitions, not {count}")
-            value = image.config(TOPIC_RESOURCE, name).get(RETENTION)
-            if RETENTION in known and value != str(known[RETENTION]):
-                raise Violation(f"{name}: {RETENTION} is {value}, not {known[RETENTION]}")
+    async def _grow(self) -> None:
+        name = self.random.choice(NAMES)
+        count = self.random.randrange(1, MAX_PARTITIONS + 1)
+        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
+        request = CreatePartitionsRequest(
+            topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False
+        )
+        await self._recorded(name, f"grow to {count}", grown(count), self._do(request))
+
+    async def _configure(self) -> None:
+        name, value = self.random.choice(NAMES), self.random.randrange(10**9, 2 * 10**9)
+        work = self.configure(TOPIC_RESOURCE, name, TOPIC_RETENTION, value)
+        await self._recorded(name, f"set {value}", configured(value), work)
+
+    async def _configure_brokers(self) -> None:
+        value = self.random.randrange(10**9, 2 * 10**9)
+        work = self.configure(BROKER_RESOURCE, DEFAULTS, RETENTION, value)
+        await self._recorded(DEFAULTS, f"set {value}", configured(value), work)
+
+    async def _elect(self) -> None:
+        """The preferred leaders of everything."""
+        request = ElectLeadersRequest(topic_partitions=None, timeout_ms=TIMEOUT_MS)
+        with contextlib.suppress(Unreachable):
+            answer = await self.ask_any(request)
+            self._cluster.note(f"{self.name}: elect: {ErrorCode.of(answer.error_code).name}")
+
+    async def _reassign(self) -> None:
+        """Any three brokers in any order; or what is under way is cancelled."""
+        brokers = [each.id for each in self._cluster.brokers]
+        replicas = tuple(self.random.sample(brokers, 3)) if self.random.randrange(0, 4) else None
+        place = ReassignablePartition(partition_index=0, replicas=replicas)
+        topic = ReassignableTopic(name=self.random.choice(REASSIGNED), partitions=(place,))
+        request = AlterPartitionReassignmentsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+        with contextlib.suppress(Unreachable):
+            answer = await self.ask_any(request)
+            code = answer.error_code or answer.responses[0].partitions[0].error_code
+            moved = ErrorCode.of(code).name
+            self._cluster.note(f"{self.name}: move {topic.name}-0 to {replicas}: {moved}")

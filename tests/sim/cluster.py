@@ -206,11 +206,11 @@ class Cluster:
         """kill -9: what was written stays."""
         self._end(machine, "kill -9")
 
-    def lose_power(self, machine: Machine) -> None:
+    def lose_power(self, machine: Machine, *, forgetful: bool = False) -> None:
         """What was not synced is gone, or any part of it."""
         self._end(machine, "power loss", power_loss=True)
         machine.power_losses += 1
-        machine.disk = machine.disk.crash()
+        machine.disk = machine.disk.crash(forgetful=forgetful)
 
     def _end(self, machine: Machine, how: str, *, power_loss: bool = False) -> None:
         process = machine.process

@@ -126,13 +126,18 @@ class SimDisk:
 
     # -- faults ----------------------------------------------------------------------------------
 
-    def crash(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
+    def crash(
+        self,
+        later: Callable[[Callable[[], None]], None] | None = None,
+        *,
+        forgetful: bool = False,
+    ) -> SimDisk:
         """The disk after a power cut; this one is dead from now on."""
         self.dead = True
         self._jobs.clear()
-        how = self._random.randrange(0, 3)
+        how = 0 if forgetful else self._random.randrange(0, 3)
         committed = (0, self._moment, self._random.randrange(0, self._moment + 1))[how]
-        root = self._root.after_crash(Crash(self._random, committed))
+        root = self._root.after_crash(Crash(self._random, committed, forgetful))
         return SimDisk(self._random, later or self._later, root)
 
     def restart(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:

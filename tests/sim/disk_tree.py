@@ -36,6 +36,8 @@ class Crash:
     random: Random
     committed: int
     """The moment up to which names and sizes were kept."""
+    forgetful: bool = False
+    """Of the unsynced writes none is kept."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ class Inode:
             if isinstance(change, Write):
                 writes.append(change)
                 continue
-            for write in surviving(writes, crash.random):
+            for write in () if crash.forgetful else surviving(writes, crash.random):
                 apply(content, write)
             writes.clear()
             if change is None or change.moment > crash.committed:

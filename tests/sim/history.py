@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from quorate.quorum.seams import Buffer
+from tests.sim.admin_history import AdminHistory
 from tests.sim.invariants import Violation
 
 Place = tuple[str, int]
@@ -37,6 +38,7 @@ class Promises:
 @dataclass(slots=True)
 class History:
     promises: dict[tuple[str, Place], Promises] = field(default_factory=dict)
+    admin: AdminHistory = field(default_factory=AdminHistory)
     consumed: int = 0
     admin_done: int = 0
 

@@ -89,6 +89,8 @@ class SimLink:
         """The process of this end is gone."""
         if not self.closed and not silently:
             self._reset_other()
+        if silently:
+            self._held.clear()
         self.closed = self._ended = True
         self._forget()
 

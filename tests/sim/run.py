@@ -36,10 +36,11 @@ class Simulation:
         self.cluster = Cluster(loop, seed, shape)
         self.invariants = Invariants(self.cluster, self.coverage)
         self.history = History()
-        self.admin = Admin(self.cluster, self.history)
+        self.admins = [Admin(self.cluster, self.history, name) for name in ("admin", "admin2")]
+        self.admin = self.admins[0]
         self.electorate = Electorate(self.cluster)
         self.quorum_admin = QuorumAdmin(self.cluster, self.electorate)
-        self.clients: list[Client] = [self.admin, self.quorum_admin]
+        self.clients: list[Client] = [*self.admins, self.quorum_admin]
         self.cluster.dying.append(self.electorate.remember)
         self.faults = Faults(
             self.cluster, self.electorate, lambda: self.all_serve() and self.all_in_sync()
@@ -145,7 +146,8 @@ class Simulation:
         )
         for producer in self.producers:
             await self._in_time(producer.spawn(producer.stop()), "all writes acknowledged")
-        await self._in_time(self.admin.spawn(self.admin.stop()), "the admin is answered")
+        for admin in self.admins:
+            await self._in_time(admin.spawn(admin.stop()), "the admins are answered")
         took_s = self.loop.time() - start_s
         checker = self.consumer("checker")
         image = self.cluster.newest_image()
@@ -156,7 +158,7 @@ class Simulation:
             end = max((each.next_offset for each in ends), default=0)
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
-        self.admin.check(self.cluster.newest_image())
+        self.history.admin.check(self.cluster.newest_image(), self.loop.time())
         return took_s
 
     async def caught_up(self) -> None:

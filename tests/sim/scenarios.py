@@ -194,11 +194,10 @@ async def created_while(stage: Simulation, slow: Machine, cut_off: Machine) -> N
     slow.disk_delay_s = 3
     await asyncio.sleep(0.2)
     (good,) = (each for each in cluster.controllers if each not in (slow, cut_off))
-    stage.admin.start(0.05)
-    await asyncio.sleep(0.7)
-    stage.admin.stopping = True
+    created = stage.admin.spawn(stage.admin.create_once("created", 1))
+    await asyncio.wait([created], timeout=0.7)
     cluster.kill(good)
-    cluster.lose_power(slow)
+    cluster.lose_power(slow, forgetful=True)
     slow.disk_delay_s = 0
     cluster.network.heal()
     cluster.start(slow)
@@ -317,7 +316,7 @@ async def joined_as_another(stage: Simulation) -> None:
     cut(stage, [old], cluster.controllers)
     cluster.network.unblock(joining.name, old.name)
     await stage.until(lambda: proposes(old, joining), "proposed", 5)
-    cluster.lose_power(joining)
+    cluster.lose_power(joining, forgetful=True)
     cut(stage, [joining], [old, kept])
     cluster.start(joining)
     await stage.until(lambda: is_unfenced(stage, joining), "registered anew", 10)
@@ -381,7 +380,7 @@ async def alone_in_the_isr(stage: Simulation) -> None:
     await stage.until(lambda: stage.isr_of(DATA) == (old.id,), "alone", 5)
     producer = stage.producer("p1", [DATA], pace_s=0.02)
     await asyncio.sleep(1)
-    stage.cluster.lose_power(old)
+    stage.cluster.lose_power(old, forgetful=True)
     await asyncio.sleep(0.2)
     producer.stopping = True
     await healed(stage)
@@ -394,7 +393,7 @@ async def power_lost_in_the_isr(stage: Simulation) -> None:
     producer = stage.producer("p1", [DATA], pace_s=0.02)
     await stage.until(lambda: stage.history.acknowledged > 50, "some data", 5)
     old, (kept, victim) = leader(stage), stage.followers_of(DATA)
-    stage.cluster.lose_power(victim)
+    stage.cluster.lose_power(victim, forgetful=True)
     cut(stage, [victim], [old, kept])
     stage.cluster.start(victim)
     await stage.until(lambda: is_unfenced(stage, victim), "back", 10)

@@ -177,7 +177,8 @@ async def _start_clients(stage: Simulation, random: Random) -> None:
         consumer.start([*PLACES, *LOOSE], 0.1)
     else:
         await stage.ready({})
-    stage.admin.start(0.7)
+    for admin in stage.admins:
+        admin.start(1.0)
     if stage.cluster.shape.quorum is not Quorum.STATIC:
         stage.quorum_admin.start(random.choice((0.3, 1.0)))
 

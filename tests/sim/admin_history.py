@@ -1,0 +1,162 @@
+"""What administrators asked for and were told, per topic: to be explained by one order.
+
+The state of a topic is its number of partitions and one of its configs; None: it does not exist.
+The defaults of all brokers are kept the same way, under the name that no topic can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim.invariants import Violation
+from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
+
+RETENTION = "log.retention.ms"
+TOPIC_RETENTION = "retention.ms"
+DEFAULTS = ""  # of all brokers
+
+
+class Topic(NamedTuple):
+    partitions: int = 0
+    retention: str | None = None
+
+
+State = Topic | None
+Step = Callable[[State], State]
+"""What a request does to a topic; it raises Impossible when it cannot be done."""
+
+
+class Impossible(Exception):
+    """With the error code that says so."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+def created(partitions: int) -> Step:
+    def step(state: State) -> State:
+        if state is not None:
+            raise Impossible(ErrorCode.TOPIC_ALREADY_EXISTS)
+        return Topic(partitions)
+
+    return step
+
+
+def there(state: State) -> Topic:
+    if state is None:
+        raise Impossible(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return state
+
+
+def deleted(state: State) -> State:
+    there(state)
+    return None
+
+
+def grown(count: int) -> Step:
+    def step(state: State) -> State:
+        topic = there(state)
+        if count <= topic.partitions:
+            raise Impossible(ErrorCode.INVALID_PARTITIONS)
+        return topic._replace(partitions=count)
+
+    return step
+
+
+def configured(value: int) -> Step:
+    return lambda state: there(state)._replace(retention=str(value))
+
+
+OBSERVED = (
+    ErrorCode.TOPIC_ALREADY_EXISTS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_PARTITIONS,
+)
+"""Refusals that tell what the topic was like."""
+NOTHING_DONE = (ErrorCode.INVALID_REPLICATION_FACTOR,)
+
+
+@dataclass(slots=True)
+class AdminHistory:
+    operations: dict[str, list[Operation[State]]] = field(default_factory=dict)
+
+    def record(
+        self, name: str, what: str, step: Step, start_s: float, end_s: float, error: int | None
+    ) -> None:
+        """`error` None: no answer, or one that leaves open whether it was done."""
+        if error in NOTHING_DONE:
+            return
+        operations = self.operations.setdefault(name, [])
+        if error == ErrorCode.NONE:
+            operations.append(Operation(what, start_s, end_s, succeeded(step)))
+        elif error in OBSERVED:
+            operations.append(
+                Operation(f"{what}: {error}", start_s, end_s, refused(step, ErrorCode.of(error)))
+            )
+        else:
+            operations.append(Operation(f"{what}?", start_s, NEVER, attempted(step)))
+
+    def check(self, image: MetadataImage, now_s: float) -> None:
+        """Every answer is explained, and what is there now, too."""
+        for name, operations in self.operations.items():
+            now = state_in(image, name)
+            final = Operation(f"is {now}", now_s, now_s, found(now))
+            initial = Topic() if name == DEFAULTS else None
+            try:
+                explained = linearization([*operations, final], initial) is not None
+            except Undecided:
+                continue
+            if not explained:
+                told = "; ".join(f"{o.start:.4f}-{o.end:.4f} {o.name}" for o in operations)
+                raise Violation(
+                    f"{name or 'broker defaults'} is {now}, but no order explains {told}"
+                )
+
+
+def succeeded(step: Step) -> Callable[[State], tuple[State] | None]:
+    def apply(state: State) -> tuple[State] | None:
+        try:
+            return (step(state),)
+        except Impossible:
+            return None
+
+    return apply
+
+
+def refused(step: Step, error: ErrorCode) -> Callable[[State], tuple[State] | None]:
+    def apply(state: State) -> tuple[State] | None:
+        try:
+            step(state)
+        except Impossible as impossible:
+            return (state,) if impossible.error is error else None
+        return None
+
+    return apply
+
+
+def found(now: State) -> Callable[[State], tuple[State] | None]:
+    return lambda state: (state,) if state == now else None
+
+
+def attempted(step: Step) -> Callable[[State], tuple[State] | None]:
+    def apply(state: State) -> tuple[State] | None:
+        try:
+            return (step(state),)
+        except Impossible:
+            return (state,)
+
+    return apply
+
+
+def state_in(image: MetadataImage, name: str) -> State:
+    if name == DEFAULTS:
+        return Topic(0, image.config(BROKER_RESOURCE, name).get(RETENTION))
+    topic = image.topic(name)
+    if topic is None:
+        return None
+    return Topic(len(topic.partitions), image.config(TOPIC_RESOURCE, name).get(TOPIC_RETENTION))
