@@ -231,4 +231,4 @@ def test_nothing_is_advertised_that_kafka_does_not_have(nodes: dict[str, OneNode
             for version in versions
             if version not in kafka.get(key, ())
         }
-    assert beyond == {("AddRaftVoter", 1), ("OffsetCommit", 10), ("OffsetFetch", 10)}
+    assert beyond == {("OffsetCommit", 10), ("OffsetFetch", 10)}

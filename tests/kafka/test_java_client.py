@@ -72,6 +72,7 @@ def test_endpoints(cluster: ProcessCluster, port: str, nodes: str) -> None:
 
 
 def test_features(cluster: ProcessCluster) -> None:
-    (line,) = told("features", "--bootstrap-server", cluster.bootstrap, "describe")
-    assert "Feature: metadata.version\tSupportedMinVersion: 3.3-IV3" in line
-    assert "FinalizedVersionLevel: 4.1-IV1" in line
+    raft, metadata = sorted(told("features", "--bootstrap-server", cluster.bootstrap, "describe"))
+    assert "Feature: kraft.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1" in raft
+    assert "Feature: metadata.version\tSupportedMinVersion: 3.3-IV3" in metadata
+    assert "FinalizedVersionLevel: 4.1-IV1" in metadata

@@ -205,7 +205,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DESCRIBE_CLUSTER, "cluster", (0, 2), 0),
         _api(ApiKey.DESCRIBE_PRODUCERS, "describe_producers", (0, 0), 0),
         _api(ApiKey.UNREGISTER_BROKER, "unregister_broker", (0, 0), 0),
-        _api(ApiKey.ADD_RAFT_VOTER, "raft_voters", (0, 1), 0),
+        _api(ApiKey.ADD_RAFT_VOTER, "raft_voters", (0, 0), 0),
         _api(ApiKey.REMOVE_RAFT_VOTER, "raft_voters", (0, 0), 0),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "list_config_resources", (0, 1), 0),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "cluster", (0, 0), 0),

@@ -24,7 +24,6 @@ class AddRaftVoterRequest(Message):
     voter_id: int = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
     listeners: tuple[RaftVoterListener, ...] = wire()
-    ack_when_committed: bool = wire("bool", versions="1+", default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
