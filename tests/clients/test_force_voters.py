@@ -1,0 +1,121 @@
+"""All controllers are gone for good, and the cluster comes back from what its brokers have."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.cluster import ProcessCluster, run_quorate, running, wait_for
+from tests.clients.librdkafka import (
+    ANSWER_TIMEOUT_S,
+    admin,
+    create_topic,
+    producer,
+    read_all,
+)
+
+pytestmark = pytest.mark.clients
+
+CONTROLLERS = (1, 2, 3)
+BROKERS = (4, 5)
+PARTITIONS = 3
+RECORDS = 300
+
+
+def data_of(cluster: ProcessCluster, node_id: int) -> Path:
+    return Path(cluster.node(node_id)["log_dir"])
+
+
+def topics(cluster: ProcessCluster) -> dict[str, Any]:
+    """Without who leads: that may have changed."""
+    done = run_quorate(
+        "topics", "--bootstrap-server", cluster.bootstrap, "--describe", "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    return {
+        each["name"]: (each["topic_id"], [sorted(p["replicas"]) for p in each["partitions"]])
+        for each in json.loads(done.stdout)
+    }
+
+
+def is_whole(cluster: ProcessCluster) -> bool:
+    done = run_quorate(
+        *("topics", "--bootstrap-server", cluster.bootstrap, "--describe"),
+        *("--under-replicated-partitions", "--format", "json"),
+    )
+    return done.returncode == 0 and json.loads(done.stdout) == []
+
+
+def write(cluster: ProcessCluster, first: int, count: int) -> None:
+    writer = producer(cluster.bootstrap, enable_idempotence=True, acks="all")
+    for number in range(first, first + count):
+        writer.produce("orders", b"%d" % number, partition=number % PARTITIONS)
+    assert writer.flush(ANSWER_TIMEOUT_S) == 0
+
+
+def force(cluster: ProcessCluster, *more: str) -> Any:
+    directories = [part for each in BROKERS for part in ("--dir", str(data_of(cluster, each)))]
+    done = run_quorate(
+        *("metadata-quorum", "force-voters", *directories),
+        *("--controller", str(cluster.directory.node_file(1)), "--format", "json", *more),
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[ProcessCluster]:
+    with running(tmp_path / "cluster", "--brokers", str(len(BROKERS))) as own:
+        yield own
+
+
+def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
+    cluster: ProcessCluster, tmp_path: Path
+) -> None:
+    create_topic(admin(cluster.bootstrap), "orders", PARTITIONS, 2)
+    write(cluster, 0, RECORDS)
+    before = topics(cluster)
+    for node_id in CONTROLLERS:
+        cluster.kill(node_id)
+    in_use = run_quorate(
+        *("metadata-quorum", "force-voters", "--dir", str(data_of(cluster, BROKERS[0]))),
+        *("--controller", str(cluster.directory.node_file(1)), "--yes"),
+    )
+    assert in_use.returncode == 1 and "is in use by a running node" in in_use.stderr
+    for node_id in BROKERS:
+        cluster.kill(node_id)
+    for node_id in CONTROLLERS:
+        shutil.move(data_of(cluster, node_id), tmp_path / f"kept-{node_id}")
+
+    planned = force(cluster, "--dry-run")
+    assert planned["generation"] == 1 and not planned["done"]
+    assert not data_of(cluster, 1).exists()
+    done = force(cluster, "--yes")
+    assert done["done"] and done["chosen"]["endOffset"] == planned["chosen"]["endOffset"]
+    for node_id in BROKERS:
+        file = cluster.directory.node_file(node_id)
+        lines = file.read_text().splitlines(keepends=True)
+        kept = [each for each in lines if not each.startswith("controller.quorum.voters")]
+        servers = f"controller.quorum.bootstrap.servers={done['bootstrapServers']}\n"
+        file.write_text("".join([*kept, servers]))
+    for node_id in (1, *BROKERS):
+        cluster.restart(node_id)
+    wait_for(lambda: is_whole(cluster), "everything is in sync again")
+    assert topics(cluster) == before
+    write(cluster, RECORDS, RECORDS)
+
+    for node_id in (2, 3):  # a majority of the old quorum
+        shutil.copytree(tmp_path / f"kept-{node_id}", data_of(cluster, node_id))
+        cluster.restart(node_id)
+    for node_id in (2, 3):
+        wait_for(lambda: "format it anew" in cluster.node_log(node_id), "it is told")  # noqa: B023
+    assert "must be formatted anew" in cluster.node_log(1)
+    write(cluster, 2 * RECORDS, RECORDS)
+    found = read_all(cluster.bootstrap, [("orders", each) for each in range(PARTITIONS)])
+    values = sorted(int(each.value() or b"") for each in found)
+    assert values == list(range(3 * RECORDS))
