@@ -125,7 +125,7 @@ class ControllerPort:
         elif self._voters.handles(request):
             self._voters.ask(request, answer)
         else:
-            self._shell.submit(request, answer)
+            self._shell.submit(request, answer, linearizable=True)
 
     def _describe_quorum_directly(
         self, context: RequestContext, request: DescribeQuorumRequest

@@ -33,7 +33,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import MARKERS
-from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
@@ -44,6 +44,8 @@ MAX_BATCH_BYTES = 4 << 20
 MAX_RESULT_BYTES = 6 << 20
 """Of one atomic result: it must fit one batch of the metadata log, 8 MiB with all that frames
 it."""
+
+NO_OP = NoOpRecord()
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -113,7 +115,7 @@ class ControllerShell:
         self._committed_image = committed_image
         self._carry_out = carry_out
         self.operations = self.turned_away = 0
-        self._requests: deque[tuple[object, Answer]] = deque()
+        self._requests: deque[tuple[object, Answer, bool]] = deque()
         self._waiting: deque[_Waiting] = deque()
         self._images: deque[MetadataImage] = deque()
         self._batch = _Batch()
@@ -127,13 +129,16 @@ class ControllerShell:
     def active(self) -> bool:
         return self._latest is not None
 
-    def submit(self, request: object, answer: Answer) -> None:
-        """Rule on `request` in this loop iteration, after what was submitted before it."""
+    def submit(self, request: object, answer: Answer, *, linearizable: bool = False) -> None:
+        """Rule on `request` in this loop iteration, after what was submitted before it.
+
+        `linearizable`: the answer waits for a commit also when the ruling changes nothing, so it is
+        never that of a leader that was deposed and does not know it (R33)."""
         if not self.active or len(self._requests) >= MAX_QUEUED:
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return
-        self._requests.append((request, answer))
+        self._requests.append((request, answer, linearizable))
         self._schedule()
 
     def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
@@ -164,7 +169,7 @@ class ControllerShell:
         requests, self._requests = self._requests, deque()
         for each in waiting:
             each.answer(Refusal.UNKNOWN)
-        for _, answer in requests:
+        for _, answer, _ in requests:
             answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
@@ -190,8 +195,8 @@ class ControllerShell:
     def _drain(self) -> None:
         self._drain_scheduled = False
         while self._requests and self.active:
-            request, answer = self._requests.popleft()
-            self._rule(partial(self._handle, request), answer)
+            request, answer, linearizable = self._requests.popleft()
+            self._rule(partial(self._handle, request), answer, linearizable=linearizable)
         self._append()
         self._arm()
 
@@ -203,7 +208,7 @@ class ControllerShell:
         self._append()
         self._arm()
 
-    def _rule(self, rule: Rule, answer: Answer) -> None:
+    def _rule(self, rule: Rule, answer: Answer, *, linearizable: bool = False) -> None:
         """Its records join the batch; its answer waits for them and for all before them."""
         self.operations += 1
         result = rule(self._clock.now_ms(), self._next_offset)
@@ -214,6 +219,8 @@ class ControllerShell:
         effects = list(result.effects)
         for part in _parts(len(values), whole=result.atomic):
             effects.extend(self._add(result.records[part], values[part]))
+        if linearizable and not self._batch.values:
+            effects.extend(self._add((NO_OP,), [encode_record(NO_OP)]))
         self._batch.answers.append(_Waiting(self._next_offset - 1, result.response, answer))
         for effect in effects:
             self._carry_out(effect)
