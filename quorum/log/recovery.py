@@ -29,7 +29,7 @@ from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.leftovers import settle_leftovers
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
-from quorate.quorum.log.scan import is_torn, scan
+from quorate.quorum.log.scan import SCAN_BYTES, is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
@@ -96,6 +96,8 @@ def load(
         loading.trust()
     else:
         loading.check()
+        if settings.flushed_is_acknowledged:
+            loading.write_again()
     end_offset = segments[-1].next_offset
     start_offset = max(start_offset, segments[0].base_offset)
     epochs = loading.epochs
@@ -176,6 +178,17 @@ class Loading:
             self._check_from(first)
             self.unsynced = self.segments[first:]
         self._require_flushed()
+
+    def write_again(self) -> None:
+        """A sync that failed leaves pages that can be read, are not on disk and count as clean; the
+        next process's sync would have nothing to do (fsyncgate, R45). Once written they have."""
+        for segment in self.unsynced:
+            position = segment.position_of(self.trusted_offset)
+            while position < segment.size:
+                data = segment.file.pread(SCAN_BYTES, position)
+                segment.file.pwrite(data, position)
+                position += len(data)
+            segment.file.truncate(segment.size)
 
     def _check_from(self, first: int) -> None:
         offset = self.segments[first].base_offset
