@@ -1,14 +1,24 @@
-"""`python -m tests.sim SEED`: replay a seed with its trace. Without a seed: new ones until one
-fails."""
+"""`python -m tests.sim`: new seeds on all cores until stopped, or --seeds N of them, or A-B.
+`python -m tests.sim SEED` replays one with its trace; if it fails, with the fewest faults."""
 
 from __future__ import annotations
 
+import argparse
 import logging
+import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 
-from tests.sim.seeds import SeedFailed, run_seed
+from tests.sim.campaign import Failure, Tally, outcomes
+from tests.sim.faults import Fault
+from tests.sim.seeds import FAULTS_S, Plan, SeedFailed, run_seed
+from tests.sim.shrink import shrunk
+
+PROGRESS_S = 10.0
+DEFAULT_FIRST_SEED_BITS = 0xFFFFFF
 
 
 def say(text: object) -> None:
@@ -16,39 +26,80 @@ def say(text: object) -> None:
     sys.stdout.flush()
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("seeds", nargs="?", help="one SEED to replay, or A-B")
+    parser.add_argument("--seeds", dest="number", type=int, help="how many new seeds")
+    parser.add_argument("--controllers-only", action="store_true", help="no brokers, no data")
+    parser.add_argument("--seconds", type=float, default=FAULTS_S, help="of faults, virtual")
+    parser.add_argument("--no-shrink", action="store_true", help="of a seed that fails")
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
     logging.getLogger("quorate").setLevel(logging.CRITICAL)
-    if arguments and "-" not in arguments[0]:
-        return replay(int(arguments[0]))
-    first, _, last = arguments[0].partition("-") if arguments else (str(int(time.time())), "", "")
-    seeds = range(int(first), int(last) + 1) if last else count(int(first))
-    failed = 0
-    for seed in seeds:
-        started = time.perf_counter()
-        try:
-            report = run_seed(seed)
-        except SeedFailed as error:
-            failed += 1
-            say(error)
-            if not last:
-                return 1
-        else:
-            took_s = time.perf_counter() - started
-            say(f"{took_s:5.2f} s {report}")
-    return 1 if failed else 0
+    options = parser().parse_args(arguments)
+    plan = Plan(controllers_only=options.controllers_only, faults_s=options.seconds)
+    number = options.number or int(os.environ.get("SEEDS", "0"))
+    if options.seeds is None:
+        first = int(time.time()) & DEFAULT_FIRST_SEED_BITS
+        return run(range(first, first + number) if number else count(first), plan)
+    first, dash, last = options.seeds.partition("-")
+    if dash:
+        return run(range(int(first), int(last) + 1), plan)
+    return replay(int(first), plan, shrink=not options.no_shrink)
 
 
-def replay(seed: int) -> int:
+def run(seeds: Iterable[int], plan: Plan) -> int:
+    tally = Tally()
+    said_s = tally.started_s
+    try:
+        for found in outcomes(seeds, plan):
+            tally.add(found)
+            if isinstance(found, Failure):
+                say(found.text)
+            if time.monotonic() > said_s + PROGRESS_S:
+                said_s = time.monotonic()
+                say(tally.line())
+    except KeyboardInterrupt:
+        say("stopped")
+    for line in tally.lines():
+        say(line)
+    return 1 if tally.failures else 0
+
+
+def replay(seed: int, plan: Plan, *, shrink: bool) -> int:
     trace: list[str] = []
     try:
-        report = run_seed(seed, trace=trace, verbose=True)
-    except SeedFailed as error:
+        report = run_seed(seed, plan, trace, verbose=True)
+    except SeedFailed as failed:
         say("\n".join(trace))
-        say(error)
-        raise
+        say(failed)
+        if shrink:
+            say_fewest(seed, plan, failed.schedule)
+        return 1
     say("\n".join(trace))
     say(report)
     return 0
+
+
+def say_fewest(seed: int, plan: Plan, schedule: Sequence[Fault]) -> None:
+    logging.getLogger("quorate").setLevel(logging.CRITICAL)
+
+    def fails(some: Sequence[Fault]) -> bool:
+        try:
+            run_seed(seed, replace(plan, schedule=some))
+        except SeedFailed:
+            return True
+        return False
+
+    if not fails(schedule):
+        say("it does not fail with the same faults at the same times: the moment decides")
+        return
+    fewest = shrunk(schedule, fails)
+    say(f"{len(fewest)} of {len(schedule)} faults are enough:")
+    for fault in fewest:
+        say(f"  {fault}")
 
 
 if __name__ == "__main__":

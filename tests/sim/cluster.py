@@ -207,8 +207,9 @@ class Cluster:
         self._end(machine, "kill -9")
 
     def lose_power(self, machine: Machine, *, forgetful: bool = False) -> None:
-        """What was not synced is gone, or any part of it."""
-        self._end(machine, "power loss", power_loss=True)
+        """What was not synced is gone, or any part of it; the process, if one is left, too."""
+        if machine.process is not None:
+            self._end(machine, "power loss", power_loss=True)
         machine.power_losses += 1
         machine.disk = machine.disk.crash(forgetful=forgetful)
 

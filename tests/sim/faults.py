@@ -220,24 +220,21 @@ class Faults:
         return undo
 
     def _bad_disk(self, fault: Fault) -> Undo | None:
-        """The node stops at once, or does without what failed; afterwards the disk is as good as
-        ever. What was written and not synced may be gone."""
+        """The node stops at once, or does without what failed. Then somebody mends the disk and
+        boots the machine: pages that a failed fsync left behind as clean are not to be trusted."""
         (machine,) = self._machines(fault)
         if machine.process is None or not self._may_lose_data(machine):
             return None
         machine.may_fail = True
         mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
-        disk = machine.disk
         self._lost_data(machine)
 
         def undo() -> None:
             self._cluster.note(f"disk of {machine.name} is good")
             mend()
-            if machine.process is not None and machine.disk is disk:
-                self._cluster.kill(machine)
             machine.may_fail = False
-            if machine.process is None:
-                self._cluster.start(machine)
+            self._cluster.lose_power(machine)
+            self._cluster.start(machine)
 
         return undo
 

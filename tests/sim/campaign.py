@@ -1,0 +1,119 @@
+"""Many seeds on all cores, with progress: what was simulated, how fast, what was seen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+
+from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
+
+PER_WORKER = 2  # seeds that wait for each process
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A SeedFailed that travels between processes."""
+
+    seed: int
+    text: str
+    faults: int
+
+
+Outcome = Report | Failure
+
+
+def outcome(plan: Plan, seed: int) -> Outcome:
+    logging.getLogger("quorate").setLevel(logging.CRITICAL)
+    try:
+        return run_seed(seed, plan)
+    except SeedFailed as failed:
+        return Failure(seed, str(failed), len(failed.schedule))
+
+
+@dataclass(slots=True)
+class Tally:
+    started_s: float = field(default_factory=time.monotonic)
+    seeds: int = 0
+    virtual_s: float = 0.0
+    events: int = 0
+    cpu_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    coverage: Counter[str] = field(default_factory=Counter)
+    profiles: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, found: Outcome) -> None:
+        self.seeds += 1
+        if isinstance(found, Failure):
+            self.failures.append(found)
+            return
+        self.virtual_s += found.virtual_s
+        self.events += found.events
+        self.cpu_s += found.cpu_s
+        self.faults += found.faults
+        self.coverage += found.coverage
+        self.profiles[f"{found.quorum} {found.profile}"] += 1
+
+    @property
+    def took_s(self) -> float:
+        return max(1e-9, time.monotonic() - self.started_s)
+
+    def line(self) -> str:
+        return (
+            f"{self.seeds} seeds in {self.took_s:.0f} s, {self.virtual_s / 3600:.2f} virtual hours "
+            f"({self.virtual_s / 60 / self.took_s:.3f} per real minute), "
+            f"{self.events / self.took_s:,.0f} events/s, {self.faults.total()} faults, "
+            f"{len(self.coverage)} kinds of states, {len(self.failures)} failing"
+        )
+
+    def lines(self) -> Iterator[str]:
+        yield self.line()
+        yield f"CPU: {self.cpu_s:.0f} s, {self.cpu_s / max(1, self.seeds):.2f} s a seed"
+        for title, counts in (("clusters", self.profiles), ("faults", self.faults)):
+            yield f"{title}: " + ", ".join(f"{each} {n}" for each, n in counts.most_common())
+        for kind in ("raft", "record", "cause"):
+            seen = {
+                each.removeprefix(f"{kind} "): n
+                for each, n in self.coverage.most_common()
+                if each.startswith(f"{kind} ")
+            }
+            yield f"{kind} ({len(seen)}): " + ", ".join(f"{each} {n}" for each, n in seen.items())
+        for failure in self.failures:
+            yield failure.text
+
+
+def outcomes(
+    seeds: Iterable[int], plan: Plan = PLAN, processes: int | None = None
+) -> Iterator[Outcome]:
+    """In the order in which they come, for as long as somebody asks."""
+    processes = processes or os.cpu_count() or 1
+    coming = iter(seeds)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        run = partial(outcome, plan)
+        waiting: set[Future[Outcome]] = {
+            pool.submit(run, seed) for seed in islice(coming, processes * PER_WORKER)
+        }
+        try:
+            while waiting:
+                done = next(as_completed(waiting))
+                waiting.remove(done)
+                waiting |= {pool.submit(run, seed) for seed in islice(coming, 1)}
+                yield done.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def campaign(seeds: Iterable[int], plan: Plan = PLAN) -> Tally:
+    tally = Tally()
+    for found in outcomes(seeds, plan):
+        tally.add(found)
+    return tally

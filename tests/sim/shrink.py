@@ -1,0 +1,31 @@
+"""A failing schedule of faults, made as small as it gets while the seed still fails (ddmin)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.sim.faults import Fault
+
+MAX_RUNS = 60
+
+
+def shrunk(
+    schedule: Sequence[Fault], fails: Callable[[Sequence[Fault]], bool], max_runs: int = MAX_RUNS
+) -> list[Fault]:
+    """Drops halves, quarters and so on, down to single faults; at most `max_runs` are tried."""
+    left, parts, runs = list(schedule), 2, 0
+    while left and runs < max_runs:
+        size = max(1, len(left) // parts)
+        for start in range(0, len(left), size):
+            candidate = left[:start] + left[start + size :]
+            runs += 1
+            if fails(candidate):
+                left, parts = candidate, max(2, parts - 1)
+                break
+            if runs >= max_runs:
+                return left
+        else:
+            if size == 1:
+                return left
+            parts = min(len(left), parts * 2)
+    return left
