@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: help check test test-kafka test-long demo sim bench clean
+.PHONY: help check test test-kafka test-long demo sim break bench clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-long  the long scenarios and seeds                  40 min"
 	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
 	@echo "make sim        the simulator, until stopped"
+	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"
 	@echo "make bench      all benchmarks"
 
 $(STAMP): pyproject.toml
@@ -50,6 +51,12 @@ demo: $(STAMP)
 
 sim: $(STAMP)
 	$(BIN)/python -m tests.sim $(ARGS)
+
+SAFEGUARD ?=
+OUT ?= break.html
+
+break: $(STAMP)
+	@$(BIN)/python -m tests.sim.ablations $(if $(SAFEGUARD),$(SAFEGUARD) $(OUT))
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,0 +1,142 @@
+"""A trace as a sequence diagram: one HTML file that needs nothing else, lanes per node, time
+downwards, in the colours of the reader's system."""
+
+from __future__ import annotations
+
+from html import escape
+
+from tests.sim.ablations.trace import Event, Kind, Trace
+
+LEFT, TOP, LANE, ROW = 84, 58, 150, 24
+SHORT = 20
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --dim: #6b7686; --line: #cfd6df; --back: #fff;
+  --band: #f5f7fa; --sent: #2563c9; --bad: #c62828; --good: #1b7f4b; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --dim: #94a0b0; --line: #39424f;
+  --back: #14181e; --band: #1a2027; --sent: #7fb0ff; --bad: #ff8a80; --good: #6fd39b; } }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 24px; color: var(--ink);
+  background: var(--back); }
+h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 6px; max-width: 110ch; }
+.dim { color: var(--dim); } code { font-size: 13px; }
+.scroll { overflow-x: auto; margin-top: 14px; }
+svg { display: block; font: 12px ui-monospace, Menlo, Consolas, monospace; }
+svg text { fill: var(--ink); } svg text.dim { fill: var(--dim); }
+.lane { stroke: var(--line); } .band { fill: var(--band); }
+.arrow { stroke: var(--sent); fill: none; stroke-width: 1.4; } .head { fill: var(--sent); }
+.arrow.lost { stroke: var(--bad); stroke-dasharray: 4 3; } .effect { fill: var(--good); }
+.fault { fill: var(--bad); } svg text.fault { fill: var(--bad); }
+svg text.sent { fill: var(--sent); }
+.broken { fill: var(--bad); opacity: .14; } svg text.broken { fill: var(--bad); opacity: 1;
+  font-weight: 700; }
+"""
+
+
+def page(trace: Trace, title: str, subtitle: str, invariant: str, left_out: int) -> str:
+    note = f"<p class='dim'>The {left_out} events before are left out.</p>" if left_out else ""
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
+        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p>{note}"
+        f"<div class='scroll'>{_svg(trace)}</div></body></html>\n"
+    )
+
+
+class _Places:
+    def __init__(self, trace: Trace) -> None:
+        self.x = {lane: LEFT + LANE // 2 + LANE * i for i, lane in enumerate(trace.lanes)}
+        self.text_x = LEFT + LANE * len(trace.lanes) + 12
+        longest = max((len(each.text) + 22 for each in trace.events), default=0)
+        self.width = self.text_x + int(7.4 * longest) + 20
+        self.height = TOP + ROW * (len(trace.events) + 1)
+
+    def y(self, row: int) -> float:
+        return TOP + ROW * row + ROW / 2
+
+
+def _svg(trace: Trace) -> str:
+    places = _Places(trace)
+    parts = [f"<svg width='{places.width}' height='{places.height}' role='img'>"]
+    parts += [
+        f"<rect class='band' x='0' y='{TOP + ROW * row}' width='{places.width}' height='{ROW}'/>"
+        for row in range(1, len(trace.events), 2)
+    ]
+    for lane, x in places.x.items():
+        parts.append(f"<line class='lane' x1='{x}' x2='{x}' y1='{TOP - 10}' y2='{places.height}'/>")
+        parts.append(
+            f"<text x='{x}' y='{TOP - 20}' text-anchor='middle' font-weight='700'>"
+            f"{escape(lane if not lane.isdigit() else f'node {lane}')}</text>"
+        )
+    parts.append(f"<text class='dim' x='8' y='{TOP - 20}'>ms</text>")
+    ended = {each.sent_at for each in trace.events if each.sent_at >= 0}
+    before = None
+    for row, event in enumerate(trace.events):
+        if event.time_ms != before:
+            y = places.y(row) + 4
+            parts.append(f"<text class='dim' x='8' y='{y}'>{event.time_ms:.1f}</text>")
+        before = event.time_ms
+        parts += _row(trace, places, row, event, is_open=row not in ended)
+    return "".join([*parts, "</svg>"])
+
+
+def _row(trace: Trace, places: _Places, row: int, event: Event, *, is_open: bool) -> list[str]:
+    y, x = places.y(row), places.x.get(event.lane, LEFT)
+    full = escape(_words(event))
+    kind = event.kind.value
+    if event.kind is Kind.BROKEN:
+        return [
+            f"<rect class='broken' x='0' y='{y - ROW / 2}' width='{places.width}' height='{ROW}'/>",
+            f"<text class='broken' x='{LEFT}' y='{y + 4}'>{full}</text>",
+        ]
+    parts = [f"<text class='{kind}' x='{places.text_x}' y='{y + 4}'>{full}</text>"]
+    if event.kind is Kind.SENT:
+        parts.append(f"<circle class='head' cx='{x}' cy='{y}' r='2.5'/>")
+        if is_open:  # still under way at the end
+            side = 1 if places.x[event.other] > x else -1
+            parts.append(
+                f"<line class='arrow lost' x1='{x}' y1='{y}' x2='{x + side * LANE // 3}' y2='{y}'/>"
+            )
+    elif event.kind in (Kind.ARRIVED, Kind.LOST):
+        parts += _arrow(places, row, event)
+    else:
+        shape = "rect" if event.kind is Kind.FAULT else "circle"
+        parts.append(
+            f"<rect class='fault' x='{x - 5}' y='{y - 5}' width='10' height='10'/>"
+            if shape == "rect"
+            else f"<circle class='effect' cx='{x}' cy='{y}' r='4.5'/>"
+        )
+    return parts
+
+
+def _arrow(places: _Places, row: int, event: Event) -> list[str]:
+    """From where it was sent to where it arrives; a lost one ends half-way."""
+    lost = event.kind is Kind.LOST
+    source, target = (event.lane, event.other) if lost else (event.other, event.lane)
+    x1, x2, y2 = places.x[source], places.x[target], places.y(row)
+    y1 = places.y(event.sent_at) if event.sent_at >= 0 else y2
+    side = 1 if x2 > x1 else -1
+    if lost:
+        x2 = (x1 + x2) // 2
+        return [
+            f"<line class='arrow lost' x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}'/>",
+            f"<text class='fault' x='{x2 - 4}' y='{y2 + 4}'>✕</text>",
+        ]
+    head = f"{x2},{y2} {x2 - side * 8},{y2 - 4} {x2 - side * 8},{y2 + 4}"
+    return [
+        f"<line class='arrow' x1='{x1}' y1='{y1}' x2='{x2 - side * 6}' y2='{y2}'/>",
+        f"<polygon class='head' points='{head}'/>",
+    ]
+
+
+def _words(event: Event) -> str:
+    match event.kind:
+        case Kind.SENT:
+            return f"{event.lane} → {event.other}  {event.text}"
+        case Kind.ARRIVED:
+            return f"{event.lane} ← {event.other}  {event.text}"
+        case Kind.LOST:
+            return f"{event.lane} → {event.other}  lost: {event.text}"
+        case Kind.BROKEN:
+            return event.text
+        case _:
+            return f"{event.lane}  {event.text}"

@@ -1,0 +1,163 @@
+"""A raft walk, made as short as it can be while the same invariant still breaks.
+
+The walk's moves are written down as it makes them. Then some are left out, in ever smaller parts,
+and the rest is made again: a move that makes no sense any more (a letter that was never sent) is
+passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+from quorate.quorum.raft.errors import NotLeader
+from tests.sim.ablations.stories import BROKEN, RaftWalk, said
+from tests.unit.raft.harness import Cluster, Letter
+from tests.unit.raft.walk import Walk
+
+MOVES = (
+    *("deliver", "drop", "save", "flush", "install", "append", "take_snapshot", "pass_time"),
+    *("crash", "kill", "start", "wipe", "isolate", "heal", "add_voter", "remove_voter"),
+)
+MAX_REPLAYS = 3000
+Cut = frozenset[tuple[int, int]]
+
+
+class Place(NamedTuple):
+    """A letter, as it is found again in a history that lacks some of the others."""
+
+    source: int
+    target: int
+    kind: type[object]
+    number: int
+
+
+class Move(NamedTuple):
+    name: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+    cut: Cut
+
+
+def _place_of(cluster: Cluster, letter: Letter) -> Place:
+    alike = [
+        each
+        for each in cluster.letters
+        if (each.source, each.target, type(each.message))
+        == (letter.source, letter.target, type(letter.message))
+    ]
+    return Place(letter.source, letter.target, type(letter.message), alike.index(letter))
+
+
+def _find(cluster: Cluster, place: Place) -> Letter | None:
+    alike = [
+        each
+        for each in cluster.letters
+        if (each.source, each.target, type(each.message)) == place[:3]
+    ]
+    return alike[place.number] if place.number < len(alike) else None
+
+
+@contextmanager
+def _written_down(moves: list[Move]) -> Iterator[None]:
+    depth = 0
+
+    def watched(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def move(cluster: Cluster, *arguments: Any, **named: Any) -> Any:
+            nonlocal depth
+            if depth == 0:
+                kept = [
+                    _place_of(cluster, each) if isinstance(each, Letter) else each
+                    for each in arguments
+                ]
+                if name == "pass_time":
+                    kept = [arguments[0] - cluster.now_ms]
+                moves.append(Move(name, tuple(kept), named, frozenset(cluster.cut)))
+            depth += 1
+            try:
+                return original(cluster, *arguments, **named)
+            finally:
+                depth -= 1
+
+        return move
+
+    with ExitStack() as stack:
+        for name in MOVES:
+            original = getattr(Cluster, name)
+            stack.enter_context(mock.patch.object(Cluster, name, watched(name, original)))
+        yield
+
+
+def moves_of(story: RaftWalk) -> list[Move]:
+    """Up to where it breaks; its first ones, those of starting, are made by every walk."""
+    moves: list[Move] = []
+    walk = Walk(story.seed, steps=story.steps)
+    with _written_down(moves):
+        try:
+            walk.run()
+        except BROKEN:
+            return moves
+    return moves
+
+
+def replay(story: RaftWalk, moves: list[Move]) -> None:
+    walk = Walk(story.seed, steps=0)
+    cluster = walk.cluster
+    for move in moves:
+        cluster.cut = set(move.cut)
+        _make(cluster, move)
+        walk.invariants.check()
+
+
+def _make(cluster: Cluster, move: Move) -> None:
+    name, arguments = move.name, list(move.arguments)
+    if arguments and isinstance(arguments[0], Place):
+        arguments[0] = _find(cluster, arguments[0])
+        if arguments[0] is None:
+            return
+    elif name == "pass_time":
+        arguments[0] += cluster.now_ms
+    elif arguments and name not in ("isolate",):
+        node = cluster.nodes[arguments[0]]
+        if (name == "start") != (node.raft is None):
+            return
+        if {"save": node.saving, "flush": node.flushes, "install": node.installing}.get(
+            name, True
+        ) in (None, False) or (name == "flush" and not node.flushes):
+            return
+    try:
+        getattr(cluster, name)(*arguments, **move.named)
+    except NotLeader:
+        return
+
+
+def breaks(story: RaftWalk, moves: list[Move], caught: str) -> bool:
+    try:
+        replay(story, moves)
+    except BROKEN as error:
+        return caught in said(error)
+    except Exception:  # a history that makes no sense is none
+        return False
+    return False
+
+
+def shortest(story: RaftWalk, caught: str) -> list[Move] | None:
+    """Delta debugging; None when the walk's moves alone do not bring it about."""
+    moves = moves_of(story)
+    if not breaks(story, moves, caught):
+        return None
+    replays, size = 0, max(1, len(moves) // 2)
+    while size and replays < MAX_REPLAYS:
+        first, before = 0, len(moves)
+        while first < len(moves) and replays < MAX_REPLAYS:
+            fewer = moves[:first] + moves[first + size :]
+            replays += 1
+            if breaks(story, fewer, caught):
+                moves = fewer
+            else:
+                first += size
+        if size > 1 or len(moves) == before:
+            size //= 2
+    return moves

@@ -1,0 +1,136 @@
+"""What happened to whom: readable lines, and what a sequence diagram is drawn of."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.raft.effects import RoleChanged
+
+SKIPPED = (
+    *("cluster_id", "candidate", "voter", "replica", "leader", "leader_address", "pinned"),
+    *("max_wait_ms", "max_bytes", "topic_id"),
+)
+
+
+class Kind(enum.Enum):
+    SENT = "sent"
+    ARRIVED = "arrived"
+    LOST = "lost"
+    EFFECT = "effect"
+    FAULT = "fault"
+    BROKEN = "broken"
+
+
+@dataclass(slots=True)
+class Event:
+    time_ms: float
+    lane: str
+    kind: Kind
+    text: str
+    other: str = ""
+    """Of a message: the other end."""
+    sent_at: int = -1
+    """Of an arrival or a loss: the position of its sending."""
+
+    def line(self) -> str:
+        what = {
+            Kind.SENT: f"{self.lane} -> {self.other}  ",
+            Kind.ARRIVED: f"{self.lane} <- {self.other}  ",
+            Kind.LOST: f"{self.lane} -x {self.other}  ",
+            Kind.FAULT: f"{self.lane} !! ",
+            Kind.BROKEN: "BROKEN: ",
+        }.get(self.kind, f"{self.lane}  ")
+        return f"{self.time_ms:9.1f}  {what}{self.text}"
+
+
+@dataclass(slots=True)
+class Trace:
+    lanes: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    _sent: dict[object, int] = field(default_factory=dict)
+
+    def add(self, event: Event) -> None:
+        for lane in (event.lane, event.other):
+            if lane and lane not in self.lanes:
+                self.lanes.append(lane)
+        self.events.append(event)
+
+    def sent(self, time_ms: float, key: object, source: str, target: str, text: str) -> None:
+        self._sent[key] = len(self.events)
+        self.add(Event(time_ms, source, Kind.SENT, text, target))
+
+    def ended(self, time_ms: float, key: object, *, lost: bool = False) -> None:
+        """The message arrives, or is lost. One that is repeated arrives more than once."""
+        at = self._sent.get(key)
+        if at is None:
+            return
+        sent = self.events[at]
+        if lost:
+            self.add(Event(time_ms, sent.lane, Kind.LOST, sent.text, sent.other, at))
+        else:
+            self.add(Event(time_ms, sent.other, Kind.ARRIVED, sent.text, sent.lane, at))
+
+    def last(self, count: int) -> Trace:
+        """Only its end."""
+        first = max(0, len(self.events) - count)
+        kept = Trace(list(self.lanes))
+        for event in self.events[first:]:
+            sent_at = event.sent_at - first if event.sent_at >= first else -1
+            kept.events.append(dataclasses.replace(event, sent_at=sent_at))
+        used = {lane for each in kept.events for lane in (each.lane, each.other)}
+        kept.lanes = sorted((each for each in self.lanes if each in used), key=_lane_order)
+        return kept
+
+    def lines(self) -> Iterable[str]:
+        return (event.line() for event in self.events)
+
+
+def _lane_order(lane: str) -> tuple[str, int, str]:
+    head = lane.rstrip("0123456789")
+    return head, int(lane[len(head) :] or 0), lane
+
+
+def describe(value: Any) -> str:
+    """A message, effect or record in few words."""
+    if isinstance(value, RoleChanged):
+        return f"is {value.role.value} in epoch {value.epoch}"
+    name = type(value).__name__.removesuffix("Request").removesuffix("Record")
+    if name.endswith("Response"):
+        name = name.removesuffix("Response") + " answered"
+    if not dataclasses.is_dataclass(value):
+        return str(value)
+    said = [
+        f"{each.name.replace('_', ' ')} {text}"
+        for each in dataclasses.fields(value)
+        if each.name not in SKIPPED
+        and (each.name, getattr(value, each.name)) != ("error", 0)
+        and (text := _short(getattr(value, each.name)))
+    ]
+    return " ".join([name, *[", ".join(said)]]).strip()
+
+
+def _short(value: Any) -> str:
+    match value:
+        case None | False | "" | b"" | () | [] | -1:
+            return ""
+        case True:
+            return "yes"
+        case EpochOffset():
+            return f"{value.offset} of epoch {value.epoch}"
+        case ReplicaKey():
+            return str(value.id)
+        case bytes() | bytearray() | memoryview():
+            return "" if bytes(value) == ZERO_UUID else f"{len(value)} bytes"
+        case int() if value >= 1 << 40:
+            return ""  # never
+        case tuple() | list():
+            return "[" + ", ".join(filter(None, map(_short, value))) + "]"
+        case _ if dataclasses.is_dataclass(value):
+            return "(" + describe(value) + ")"
+        case _:
+            return str(value)
