@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller_shell import Refusal
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.rpc.kafka.schemas.reassignments import ListPartitionReassignmentsRequest
+from tests.sim import scenarios
+from tests.sim.run import Simulation, play, simulation
 from tests.unit.nodes.test_controller_shell import Shell, config
 
 
@@ -61,3 +66,32 @@ def test_r33_questions_of_one_moment_share_one_commit() -> None:
     read(each, "read")
     each.run()
     assert len(each.log.batches[-1]) == 1, "what is written anyway is proof enough"
+
+
+@pytest.mark.parametrize("paused", [True, False], ids=["SIGSTOP", "minority"])
+def test_r33_who_asks_a_controller_that_was_replaced_hears_nothing_old(paused: bool) -> None:
+    """etcd #20418 and d-engine #381 on a whole cluster: stopped, or cut off with a minority, while
+    another controller became active; then asked, before any of its timers has told it."""
+
+    async def story(stage: Simulation) -> None:
+        await scenarios.settled(stage)
+        old = stage.active()
+        assert old.process is not None and old.process.controller is not None
+        port, shell = old.process.controller.port, old.process.controller.shell
+        answers: list[object] = []
+        if paused:
+            old.process.host.pause()
+            others = [each for each in stage.cluster.controllers if each is not old]
+            await stage.until(lambda: any(map(scenarios.cluster_leads, others)), "replaced", 10)
+        else:
+            scenarios.isolate(stage, old)
+        assert shell.active, "it does not know"
+        port._ask(ListPartitionReassignmentsRequest(), answers.append)
+        if paused:
+            old.process.host.resume()
+        await stage.until(lambda: bool(answers), "answered", 10)
+        await scenarios.healed(stage)
+        assert answers == [Refusal.UNKNOWN] or answers == [Refusal.NOT_CONTROLLER]
+
+    with simulation("R33") as stage:
+        play(stage, story(stage))
