@@ -29,6 +29,7 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
@@ -85,6 +86,9 @@ def measure(system: str, options: Options) -> list[Figure]:
         load_s, load_cpu_s = time.perf_counter() - begin_s, time.process_time() - begin_cpu_s
         if loaded.image.topics != image.topics:
             raise RuntimeError("the snapshot is not the image")
+    begin_cpu_s = time.process_time()
+    difference(MetadataImage(), image)
+    difference_cpu_s = time.process_time() - begin_cpu_s
     return [
         Figure(f"{name}, memory", image_mb, "MB"),
         Figure(f"{name}, memory for each", image_mb * 1e6 / options.partitions, "B"),
@@ -94,6 +98,7 @@ def measure(system: str, options: Options) -> list[Figure]:
         Figure(f"{name}, longest pause but for cores", pauses.own_ms, "ms"),
         Figure("longest pause of the idle loop", idle.longest_ms, "ms"),
         Figure(f"{name}, loaded in", load_s, "s"),
+        Figure("taken by a node that runs, one pause of CPU time", difference_cpu_s * 1000, "ms"),
         Figure("the same bytes only read and checked, CPU time", raw_s, "s"),
         Figure("written / read and checked, CPU time", taken_cpu_s / raw_s, "x"),
         Figure("loaded / read and checked, CPU time", load_cpu_s / raw_s, "x"),

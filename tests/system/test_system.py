@@ -26,11 +26,13 @@ def run_seed(root: Path, seed: int, seconds: float) -> None:
 
 
 @pytest.mark.clients
+@pytest.mark.timeout(300)
 def test_fifteen_seconds_of_faults(tmp_path: Path) -> None:
     run_seed(tmp_path, FIXED_SEED, 15)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_two_minutes_of_faults(tmp_path: Path) -> None:
     seed = int(os.environ.get("QUORATE_SYSTEM_SEED", time.time_ns() // 1_000_000))
     run_seed(tmp_path, seed, 120)
