@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ pytestmark = pytest.mark.clients
 
 CONTROLLERS = (1, 2, 3)
 BROKERS = (4, 5)
+LIVE = 6
+"""A broker that is not restarted: its file names where the first controller was, and is again."""
 PARTITIONS = 3
 RECORDS = 300
 
@@ -70,7 +74,7 @@ def force(cluster: ProcessCluster, *more: str) -> Any:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ProcessCluster]:
-    with running(tmp_path / "cluster", "--brokers", str(len(BROKERS))) as own:
+    with running(tmp_path / "cluster", "--brokers", str(len(BROKERS) + 1)) as own:
         yield own
 
 
@@ -79,11 +83,15 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
 ) -> None:
     create_topic(admin(cluster.bootstrap), "orders", PARTITIONS, 2)
     write(cluster, 0, RECORDS)
+    live = cluster.node(LIVE)["pid"]
+    assert live is not None
+    os.kill(live, signal.SIGSTOP)  # so that it has nothing that the others have not
     before = topics(cluster)
     for node_id in CONTROLLERS:
         cluster.kill(node_id)
+    os.kill(live, signal.SIGCONT)
     in_use = run_quorate(
-        *("metadata-quorum", "force-voters", "--dir", str(data_of(cluster, BROKERS[0]))),
+        *("metadata-quorum", "force-voters", "--dir", str(data_of(cluster, LIVE))),
         *("--controller", str(cluster.directory.node_file(1)), "--yes"),
     )
     assert in_use.returncode == 1 and "is in use by a running node" in in_use.stderr
@@ -106,6 +114,8 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
     for node_id in (1, *BROKERS):
         cluster.restart(node_id)
     wait_for(lambda: is_whole(cluster), "everything is in sync again")
+    assert cluster.node(LIVE)["pid"] == live
+    assert "following node 1 into quorum generation 1" in cluster.node_log(LIVE)
     assert topics(cluster) == before
     write(cluster, RECORDS, RECORDS)
 

@@ -1,0 +1,100 @@
+"""Following a rebuilt quorum: durable before it is told, once, and never where records would go."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+import pytest
+
+from quorate.quorum.generations import Generations
+from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
+from quorate.quorum.raft.generation import GenerationFile, Rebuild, Rebuilds, Standing
+from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.messages import VERSIONS
+from tests.sim.disk import SimDisk
+
+REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
+
+
+class Node:
+    """A broker whose log ends at `offset` of epoch 5; `steps` is what the disk has yet to do."""
+
+    def __init__(self, offset: int = 90) -> None:
+        self.steps: list[Callable[[], None]] = []
+        self.disk = SimDisk(random.Random(0), self.steps.append)
+        self.disk.make_dirs("/d")
+        self.offset = offset
+        self.followed: list[Rebuilds] = []
+        self.failures: list[BaseException] = []
+        self.generations = self.opened(self.disk)
+
+    def opened(self, disk: SimDisk) -> Generations:
+        return Generations(disk, "/d", self.standing, lambda: self.note(), self.failures.append)
+
+    def note(self) -> None:
+        self.followed.append(self.generations.rebuilds)
+
+    def standing(self, rebuilds: Rebuilds) -> Standing:
+        return Standing(
+            rebuilds=rebuilds,
+            end=EpochOffset(5, self.offset),
+            is_controller=False,
+            voted=False,
+            leader_id=NO_NODE,
+            directory="/d",
+        )
+
+    def pass_time(self) -> None:
+        while self.steps:
+            self.steps.pop(0)()
+
+
+def hello(*rebuilds: Rebuild) -> Hello:
+    return Hello(
+        versions=VERSIONS,
+        cluster_id="c",
+        node_id=10,
+        directory_id=ZERO_UUID,
+        roles=("controller",),
+        incarnation_id=ZERO_UUID,
+        generation=len(rebuilds),
+        rebuilds=rebuilds,
+    )
+
+
+def test_it_is_durable_before_anybody_is_told() -> None:
+    node = Node()
+    node.generations.met(hello(REBUILD))
+    assert node.generations.rebuilds == () and not node.followed
+    node.generations.met(hello(REBUILD))  # another link
+    node.pass_time()
+    assert node.followed == [(REBUILD,)]
+    assert GenerationFile(node.disk.crash(), "/d").load() == (REBUILD,)
+
+
+def test_a_disk_that_fails_stops_the_node() -> None:
+    node = Node()
+
+    def before(operation: str, path: str) -> None:
+        if operation == "sync":
+            raise OSError(5, "Input/output error")
+
+    node.disk.before = before
+    node.generations.met(hello(REBUILD))
+    node.pass_time()
+    assert isinstance(node.failures[0], OSError)
+    assert node.generations.rebuilds == () and not node.followed
+
+
+def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    node = Node(offset=101)
+    for _ in range(3):
+        node.generations.met(hello(REBUILD))
+        node.pass_time()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("not following node 10 into generation 1: this broker has committed")
+    assert "up to offset 101 of epoch 5" in line and "ends at offset 100" in line
+    assert node.generations.rebuilds == () and not node.disk.exists("/d/quorate-quorum-generation")
