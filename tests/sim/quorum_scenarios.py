@@ -6,8 +6,8 @@ import asyncio
 
 from tests.sim.cluster import Machine, Shape
 from tests.sim.run import Simulation
-from tests.sim.scenarios import healed, isolate, settled
 from tests.sim.shape import Quorum
+from tests.sim.staging import healed, isolate, settled
 
 DYNAMIC = Shape(quorum=Quorum.DYNAMIC, spares=1)
 
@@ -38,6 +38,16 @@ async def changed(
         await stage.until(lambda: len(stage.cluster.active_controllers()) == 1, "one leads", 10)
 
 
+async def led_by(stage: Simulation, machine: Machine) -> None:
+    """Leaders hand over until it is that one."""
+    cluster = stage.cluster
+    while (leader := stage.active()) is not machine:
+        cluster.stop(leader)
+        await stage.until(lambda: leader.process is None, "stopped", 5)
+        cluster.start(leader)
+        await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
+
+
 async def voters_replaced(stage: Simulation) -> None:
     """One after the other, the leader too; data flows all the time."""
     await settled(stage)
@@ -53,22 +63,14 @@ async def led_by_whom_its_log_has_not(stage: Simulation) -> None:
     its link, and never fetched from it again."""
     await settled(stage)
     cluster = stage.cluster
-    c1, c2, c3, _ = cluster.controllers
-    while stage.active() is not c3:
-        cluster.stop(stage.active())
-        await asyncio.sleep(2)
-        for each in cluster.controllers:
-            if each.process is None:
-                cluster.start(each)
-        await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
+    c1, c2, c3, spare = cluster.controllers
+    await led_by(stage, c3)
+    await changed(stage, add=spare)
     await changed(stage, remove=c2)
     await stage.caught_up()
     isolate(stage, c1)
     await changed(stage, add=c2)
-    cluster.kill(c3)
+    await led_by(stage, c2)
     cluster.network.heal()
-    for each in (c3,):
-        cluster.start(each)
-    await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
     await stage.caught_up()
     await healed(stage)

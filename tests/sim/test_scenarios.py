@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import scenarios
+from tests.sim import quorum_scenarios, scenarios
 from tests.sim.run import play, simulation
 
 
@@ -23,4 +23,12 @@ from tests.sim.run import play, simulation
 )
 def test_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, scenarios.SHAPES.get(scenario)) as stage:
+        play(stage, scenario(stage))
+
+
+@pytest.mark.parametrize(
+    "scenario", [quorum_scenarios.voters_replaced, quorum_scenarios.led_by_whom_its_log_has_not]
+)
+def test_quorum_scenario(scenario: scenarios.Scenario) -> None:
+    with simulation(scenario.__name__, quorum_scenarios.DYNAMIC) as stage:
         play(stage, scenario(stage))

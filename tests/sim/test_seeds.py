@@ -1,63 +1,96 @@
-"""Many seeds, each a cluster of three controllers and three brokers with faults of its own."""
+"""Many seeds, each a cluster of its own: static or dynamic quorum, mild or hell; the same seed is
+the same run, whatever Python's hashes and version are."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
-from tests.sim.seeds import Report, SeedFailed, run_seed
+from tests.sim.campaign import Tally, campaign
+from tests.sim.nemesis import EVERYTHING, PROFILES
+from tests.sim.seeds import Plan, run_seed
+from tests.sim.shape import Quorum
 
-FIXED_SEEDS = range(1, 201)
+FIXED_SEEDS = range(1, 121)
+CONTROLLER_SEEDS = range(1, 201)
 LONG_SEEDS = range(1_000, 2_000)
 DETERMINISM_SEED = 4
+OTHER_PYTHONS = os.environ.get("QUORATE_PYTHONS", "python3.12:python3.13:python3.14").split(":")
+"""Interpreters in which Quorate is installed, too."""
+ROOT = Path(__file__).parents[2]
 
 
-def outcome(seed: int) -> Report | str:
-    try:
-        return run_seed(seed)
-    except SeedFailed as failed:
-        return str(failed)
-
-
-def run_all(seeds: Iterable[int]) -> None:
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        outcomes = list(pool.map(outcome, seeds, chunksize=5))
-    failed = [each for each in outcomes if isinstance(each, str)]
-    assert not failed, "\n\n".join(failed)
-    reports = [each for each in outcomes if isinstance(each, Report)]
-    assert {each.profile for each in reports} == {"calm", "mild", "rough", "hell"}
-    assert all(each.acknowledged and each.consumed for each in reports)
+def checked(seeds: Iterable[int], plan: Plan, capsys: pytest.CaptureFixture[str]) -> Tally:
+    tally = campaign(seeds, plan)
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {tally.line()}\n")
+    assert not tally.failures, "\n\n".join(each.text for each in tally.failures)
+    return tally
 
 
 @pytest.mark.timeout(600)
-def test_fixed_seeds() -> None:
-    run_all(FIXED_SEEDS)
+def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    tally = checked(FIXED_SEEDS, Plan(), capsys)
+    kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
+    assert set(tally.profiles) == kinds
+    assert set(tally.faults) == set(EVERYTHING)
+
+
+@pytest.mark.timeout(600)
+def test_fixed_seeds_of_controllers_only(capsys: pytest.CaptureFixture[str]) -> None:
+    checked(CONTROLLER_SEEDS, Plan(controllers_only=True), capsys)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-def test_long_seeds() -> None:
-    run_all(LONG_SEEDS)
-
-
-def trace_hash(hash_seed: str) -> str:
-    """In a process of its own, where sets of strings have another order."""
-    code = f"from tests.sim.seeds import run_seed; print(run_seed({DETERMINISM_SEED}).trace_hash)"
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+def test_long_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    checked(LONG_SEEDS, Plan(), capsys)
 
 
 def test_a_seed_decides_everything() -> None:
-    here = run_seed(DETERMINISM_SEED).trace_hash
-    assert here == run_seed(DETERMINISM_SEED).trace_hash
-    assert {trace_hash("0"), trace_hash("12345")} == {here}
+    here = run_seed(DETERMINISM_SEED, verbose=True).trace_hash
+    assert here == run_seed(DETERMINISM_SEED, verbose=True).trace_hash
+    traces = {trace_of(sys.executable, hash_seed) for hash_seed in ("0", "12345")}
+    assert len(traces) == 1
+    (trace,) = traces
+    assert trace.splitlines()[-1] == here and len(trace) > 10_000
     assert run_seed(DETERMINISM_SEED + 1).trace_hash != here
+
+
+@pytest.mark.parametrize("python", OTHER_PYTHONS)
+def test_a_seed_is_the_same_in_another_python(python: str) -> None:
+    executable = shutil.which(python)
+    if executable is None or not has_dependencies(executable):
+        pytest.skip(f"no {python} with the dependencies installed")
+    assert trace_of(executable, "1") == trace_of(sys.executable, "2")
+
+
+def has_dependencies(executable: str) -> bool:
+    code = "import sys, tests.sim.seeds; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+
+
+def trace_of(executable: str, hash_seed: str) -> str:
+    """In a process of its own, where sets of strings have another order."""
+    code = (
+        "from tests.sim.seeds import run_seed\n"
+        "trace = []\n"
+        f"report = run_seed({DETERMINISM_SEED}, trace=trace, verbose=True)\n"
+        "print('\\n'.join([*trace, report.trace_hash]))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [executable, "-c", code],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout

@@ -1,0 +1,58 @@
+"""Schedules of faults are replayed as they were drawn, and shrunk to what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.faults import Fault
+from tests.sim.invariants import Violation
+from tests.sim.run import play, simulation
+from tests.sim.seeds import PLAN, Plan, SeedFailed, _script, run_seed, shape_of
+from tests.sim.shrink import shrunk
+
+SEED = 2
+
+
+def numbered(count: int) -> list[Fault]:
+    return [Fault(kind="kill", at_s=number) for number in range(count)]
+
+
+@pytest.mark.parametrize("guilty", [{0}, {39}, {3, 30}, {1, 2, 3}, {0, 13, 27, 39}])
+def test_what_matters_is_left(guilty: set[int]) -> None:
+    def fails(some: Sequence[Fault]) -> bool:
+        return guilty <= {int(each.at_s) for each in some}
+
+    assert {int(each.at_s) for each in shrunk(numbered(40), fails, 500)} == guilty
+
+
+def test_what_fails_without_faults_needs_none() -> None:
+    assert shrunk(numbered(8), lambda some: True) == []
+
+
+def test_it_gives_up_after_so_many_runs() -> None:
+    runs: list[int] = []
+
+    def fails(some: Sequence[Fault]) -> bool:
+        runs.append(len(some))
+        return False
+
+    assert len(shrunk(numbered(100), fails, 10)) == 100
+    assert len(runs) == 10
+
+
+def test_a_schedule_replays_what_was_drawn() -> None:
+    with simulation(SEED, shape_of(SEED)) as stage:
+        play(stage, _script(stage, SEED, PLAN))
+        drawn, trace = list(stage.faults.done), list(stage.cluster.trace)
+    assert drawn
+    again: list[str] = []
+    run_seed(SEED, Plan(schedule=drawn), again)
+    assert again == trace
+
+
+def test_a_failing_seed_says_how_to_replay_it() -> None:
+    failed = SeedFailed(7, Violation("so"), replace(PLAN, controllers_only=True))
+    assert str(failed).endswith("replay: python -m tests.sim 7 --controllers-only")
