@@ -37,6 +37,8 @@ IMPATIENT: dict[str, Any] = {
     "reconnect_backoff_max_ms": 300,
     "topic_metadata_refresh_interval_ms": 2_000,
 }
+UNKNOWN = -1
+STOP_S = 90.0
 FATAL = frozenset(
     {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._FATAL}
 )
@@ -49,15 +51,16 @@ class Client:
         self.name = name
         self.stopping = threading.Event()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._guarded, name=name)
+        self._thread = threading.Thread(target=self._guarded, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         self.stopping.set()
-        self._thread.join()
+        self._thread.join(STOP_S)
         self.check()
+        assert not self._thread.is_alive(), f"{self.name} does not end"
 
     def check(self) -> None:
         if self._failure is not None:
@@ -75,7 +78,8 @@ class Client:
 
 @contextmanager
 def working(clients: Sequence[Client]) -> Iterator[None]:
-    """Threads end with the block, also when it fails."""
+    """Clients are told to end when the block does, and waited for if it was left in order: the
+    first failure is the one that counts, and librdkafka may not come back after one."""
     for client in clients:
         client.start()
     try:
@@ -83,14 +87,16 @@ def working(clients: Sequence[Client]) -> Iterator[None]:
     finally:
         for client in clients:
             client.stopping.set()
-        for client in clients:
-            client.stop()
+    for client in clients:
+        client.stop()
 
 
 class Writer(Client):
     def __init__(self, name: str, bootstrap: str, places: Sequence[Place]) -> None:
         super().__init__(name)
         self.history = History()
+        self.duplicates = 0
+        """DUPLICATE_SEQUENCE_NUMBER says that a record is there already, not where."""
         self._places = places
         self._producer = producer(
             bootstrap,
@@ -130,8 +136,9 @@ class Writer(Client):
         def done(error: KafkaError | None, message: Message) -> None:
             assert error is None, f"{self.name}: {message.topic()}-{message.partition()}: {error}"
             offset = message.offset()
-            assert offset is not None
-            promises.acknowledged[number] = offset
+            if offset is None:
+                self.duplicates += 1
+            promises.acknowledged[number] = UNKNOWN if offset is None else offset
 
         return done
 
