@@ -63,8 +63,8 @@ class Report:
         steps = ", ".join(f"{count} x {name}" for name, count in sorted(self.steps.items()))
         return (
             f"seed {self.seed}, {self.seconds:.0f} s: {steps}; {self.acknowledged:,} records "
-            f"acknowledged ({self.duplicates:,} as duplicates), {self.read:,} read along; admin: {self.admin_done} done, "
-            f"{self.admin_refused} without a good answer; {self.raft_epochs} controller epochs, "
+            f"acknowledged ({self.duplicates:,} as duplicates), {self.read:,} read along; "
+            f"admin: {self.admin_done} done, {self.admin_refused} without a good answer; {self.raft_epochs} controller epochs, "
             f"{self.partition_epochs} leader epochs, {self.snapshots} snapshots compared; "
             f"whole after {self.healed_s:.1f} s"
         )
