@@ -64,8 +64,8 @@ class Report:
         return (
             f"seed {self.seed}, {self.seconds:.0f} s: {steps}; {self.acknowledged:,} records "
             f"acknowledged ({self.duplicates:,} as duplicates), {self.read:,} read along; "
-            f"admin: {self.admin_done} done, {self.admin_refused} without a good answer; {self.raft_epochs} controller epochs, "
-            f"{self.partition_epochs} leader epochs, {self.snapshots} snapshots compared; "
+            f"admin: {self.admin_done} done, {self.admin_refused} without a good answer; "
+            f"{self.raft_epochs} controller epochs, {self.partition_epochs} leader epochs, {self.snapshots} snapshots compared; "
             f"whole after {self.healed_s:.1f} s"
         )
 
