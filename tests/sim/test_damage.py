@@ -1,0 +1,97 @@
+"""Damage to what was synced, on a whole cluster: what anybody was told is nowhere lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.finding import Kind
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.storage_repair import repair, set_aside_metadata
+from quorate.quorum.storage_verify import Verification, verify
+from tests.sim.cluster import Machine
+from tests.sim.run import PLACES, Simulation, play, simulation
+from tests.sim.staging import DATA, healed, leader, settled, writes_some
+
+SYNCED_S = 4
+"""Longer than log.flush.offset.checkpoint.interval.ms of these clusters."""
+
+
+def checked(machine: Machine) -> Verification:
+    return verify(machine.disk, machine.config.log_dir, whole_producers=lambda content: True)
+
+
+def damaged_logs(machine: Machine) -> list[str]:
+    return [each.path for each in checked(machine).findings if each.kind is Kind.DAMAGED]
+
+
+def flip(machine: Machine, directory: str) -> None:
+    path = f"{machine.config.log_dir}/{directory}"
+    name = max(name for name in machine.disk.list(path) if name.endswith(".log"))
+    machine.disk.flip(f"{path}/{name}", 70)
+
+
+async def leaders_log_is_damaged(stage: Simulation) -> None:
+    """The leader dies, and its disk has a flipped bit below its recovery point. It must not serve
+    it: it comes back outside of the ISR, takes the rest from the new leader, and joins again."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    await asyncio.sleep(SYNCED_S)
+    victim = leader(stage)
+    stage.cluster.kill(victim)
+    name = PartitionName(*DATA)
+    points = checkpoints.read_offsets(
+        disk := victim.disk.restart(), victim.config.log_dir, checkpoints.RECOVERY_POINTS_NAME
+    )
+    victim.disk = disk
+    assert points[name] > 1
+    flip(victim, str(name))
+    assert any(str(name) in path for path in damaged_logs(victim))
+    await writes_some(stage, producer, [DATA])
+    stage.cluster.start(victim)
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+    path = f"{victim.config.log_dir}/{name}"
+    assert any(each.endswith(".log.damaged") for each in victim.disk.list(path))
+    for other in stage.cluster.brokers:  # what it fetched again is all that is left
+        if other is not victim:
+            stage.cluster.kill(other)
+    await asyncio.sleep(1)
+    await healed(stage)
+
+
+async def brokers_metadata_is_damaged(stage: Simulation) -> None:
+    """It refuses to start, and says where; set aside by its owner, everything is fetched again."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    await asyncio.sleep(6)  # flushed behind
+    victim = leader(stage)
+    stage.cluster.kill(victim)
+    victim.disk = victim.disk.restart()
+    flip(victim, "__cluster_metadata-0")
+    victim.may_refuse = True
+    stage.cluster.start(victim)
+    assert victim.process is None, "it refuses"
+    assert "damaged at byte" in stage.cluster.trace[-1]
+    victim.may_refuse = False
+    victim.disk = victim.disk.restart()
+    before = checked(victim)
+    assert not before.sound
+    repair(victim.disk, before)
+    assert damaged_logs(victim), "a repair alone leaves it"
+    set_aside_metadata(victim.disk, victim.config.log_dir, "aside")
+    assert not damaged_logs(victim)
+    stage.cluster.start(victim)
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+    await healed(stage)
+
+
+def test_a_leaders_log_is_damaged() -> None:
+    with simulation("leaders_log_is_damaged", None) as stage:
+        play(stage, leaders_log_is_damaged(stage))
+
+
+def test_a_brokers_metadata_is_damaged() -> None:
+    with simulation("brokers_metadata_is_damaged", None) as stage:
+        play(stage, brokers_metadata_is_damaged(stage))
