@@ -11,9 +11,8 @@ Invariants:
   replayed.
 - An answer leaves only when everything it rests on is committed, also when it has no records of its
   own.
-- Every answer callback runs exactly once. NOT_CONTROLLER: provably not appended. UNKNOWN: appended,
-  outcome
-  not known, because leadership was lost before the commit.
+- Every answer callback runs exactly once. NOT_CONTROLLER: provably nothing was appended for it.
+  UNKNOWN: appended, outcome not known, because leadership was lost before the commit.
 """
 
 from __future__ import annotations
@@ -74,6 +73,12 @@ class _Waiting:
     offset: int  # answered once the high watermark passes it
     response: object
     answer: Answer
+    changes: bool
+
+    def leadership_lost(self, *, appended: bool = True) -> None:
+        """Before the commit. Who changes nothing can ask the next controller."""
+        is_unknown = appended and self.changes
+        self.answer(Refusal.UNKNOWN if is_unknown else Refusal.NOT_CONTROLLER)
 
 
 @dataclass(slots=True)
@@ -168,7 +173,7 @@ class ControllerShell:
         waiting, self._waiting = self._waiting, deque()
         requests, self._requests = self._requests, deque()
         for each in waiting:
-            each.answer(Refusal.UNKNOWN)
+            each.leadership_lost()
         for _, answer, _ in requests:
             answer(Refusal.NOT_CONTROLLER)
 
@@ -221,7 +226,9 @@ class ControllerShell:
             effects.extend(self._add(result.records[part], values[part]))
         if linearizable and not self._batch.values:
             effects.extend(self._add((NO_OP,), [encode_record(NO_OP)]))
-        self._batch.answers.append(_Waiting(self._next_offset - 1, result.response, answer))
+        self._batch.answers.append(
+            _Waiting(self._next_offset - 1, result.response, answer, bool(values))
+        )
         for effect in effects:
             self._carry_out(effect)
 
@@ -245,20 +252,20 @@ class ControllerShell:
     def _append(self) -> None:
         """One Raft batch for all that was ruled; then whatever needs no commit is answered."""
         batch, self._batch = self._batch, _Batch()
-        lost = Refusal.UNKNOWN
+        appended = True
         if batch.values and self._latest is not None:
             self._images.append(self._latest)
             try:
                 self._log.append(batch.values)
             except NotLeader:
-                lost = Refusal.NOT_CONTROLLER
+                appended = False
                 self.deactivate()
         if self.active:
             self._waiting.extend(batch.answers)
             self._answer_committed()
             return
         for each in batch.answers:  # leadership was lost meanwhile: nobody else would answer them
-            each.answer(lost)
+            each.leadership_lost(appended=appended)
 
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset < self._high_watermark:

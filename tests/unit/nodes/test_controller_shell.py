@@ -163,7 +163,7 @@ def test_leadership_lost_inside_the_append_orphans_nobody(raises: bool) -> None:
     each.submit("b")
     each.run()
     refusal = Refusal.NOT_CONTROLLER if raises else Refusal.UNKNOWN
-    assert each.answers == {"a": refusal, "b": refusal}
+    assert each.answers == {"a": refusal, "b": Refusal.NOT_CONTROLLER}, "b changes nothing"
     assert not each.shell.active
 
 
