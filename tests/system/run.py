@@ -65,8 +65,8 @@ class Report:
             f"seed {self.seed}, {self.seconds:.0f} s: {steps}; {self.acknowledged:,} records "
             f"acknowledged ({self.duplicates:,} as duplicates), {self.read:,} read along; "
             f"admin: {self.admin_done} done, {self.admin_refused} without a good answer; "
-            f"{self.raft_epochs} controller epochs, {self.partition_epochs} leader epochs, {self.snapshots} snapshots compared; "
-            f"whole after {self.healed_s:.1f} s"
+            f"{self.raft_epochs} controller epochs, {self.partition_epochs} leader epochs, "
+            f"{self.snapshots} snapshots compared; whole after {self.healed_s:.1f} s"
         )
 
 
