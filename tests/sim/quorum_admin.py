@@ -64,7 +64,7 @@ class QuorumAdmin(Client):
             await self.pause(pace_s)
             with contextlib.suppress(Unreachable):
                 state = await self.describe()
-                if state is None:
+                if state is None or self.stopping:  # the electorate is asked who can be spared
                     continue
                 if not self._upgraded:
                     await self._upgrade(state.leader_id)
