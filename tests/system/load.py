@@ -95,8 +95,9 @@ class Writer(Client):
     def __init__(self, name: str, bootstrap: str, places: Sequence[Place]) -> None:
         super().__init__(name)
         self.history = History()
-        self.duplicates = 0
-        """DUPLICATE_SEQUENCE_NUMBER says that a record is there already, not where."""
+        self.implied = 0
+        """Acknowledged without an offset: librdkafka concludes it from the answer to a later record,
+        which an idempotent producer gets only when those before it are there."""
         self._places = places
         self._producer = producer(
             bootstrap,
@@ -137,7 +138,7 @@ class Writer(Client):
             assert error is None, f"{self.name}: {message.topic()}-{message.partition()}: {error}"
             offset = message.offset()
             if offset is None:
-                self.duplicates += 1
+                self.implied += 1
             promises.acknowledged[number] = UNKNOWN if offset is None else offset
 
         return done

@@ -50,7 +50,7 @@ class Report:
     seconds: float
     steps: Counter[str]
     acknowledged: int
-    duplicates: int
+    implied: int
     read: int
     admin_done: int
     admin_refused: int
@@ -63,7 +63,7 @@ class Report:
         steps = ", ".join(f"{count} x {name}" for name, count in sorted(self.steps.items()))
         return (
             f"seed {self.seed}, {self.seconds:.0f} s: {steps}; {self.acknowledged:,} records "
-            f"acknowledged ({self.duplicates:,} as duplicates), {self.read:,} read along; "
+            f"acknowledged ({self.implied:,} by implication), {self.read:,} read along; "
             f"admin: {self.admin_done} done, {self.admin_refused} without a good answer; "
             f"{self.raft_epochs} controller epochs, {self.partition_epochs} leader epochs, "
             f"{self.snapshots} snapshots compared; whole after {self.healed_s:.1f} s"
@@ -116,7 +116,7 @@ def run(seed: int, seconds: float, say: Callable[[str], None], cluster: HurtClus
         seconds=seconds,
         steps=Counter(step.action.value for step in steps),
         acknowledged=sum(writer.history.acknowledged for writer in writers),
-        duplicates=sum(writer.duplicates for writer in writers),
+        implied=sum(writer.implied for writer in writers),
         read=sum(map(len, reader.read.values())),
         admin_done=operator.done,
         admin_refused=operator.refused,
