@@ -96,7 +96,7 @@ class Writer(Client):
         super().__init__(name)
         self.history = History()
         self.implied = 0
-        """Acknowledged without an offset: librdkafka concludes it from the answer to a later record,
+        """Acknowledged without an offset: librdkafka concludes it from a later record's answer,
         which an idempotent producer gets only when those before it are there."""
         self._places = places
         self._producer = producer(
