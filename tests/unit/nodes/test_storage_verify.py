@@ -20,7 +20,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.storage_repair import repair, set_aside_metadata
 from quorate.quorum.storage_verify import Verification, verify
-from tests.sim.disk import SimDisk
+from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append
 from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk
 from tests.unit.nodes.test_metadata_storage import new_disk, with_snapshots
@@ -269,3 +269,29 @@ def test_after_a_power_cut_a_directory_has_nothing_but_torn_tails() -> None:
         assert all(each.kind is not Kind.DAMAGED for each in result.findings), result.findings
         repair(after, result)
         assert check(after, PARTITION).sound
+
+
+def test_setting_aside_outlives_a_power_cut_at_any_disk_call() -> None:
+    """The damaged log is where it was, or aside and whole; never gone."""
+    node = node_directory()
+    shortened_metadata(node)
+    damaged = node.disk.content(last_log(node.disk, DIRECTORY))
+    calls = node.disk.calls
+    set_aside_metadata(node.disk, ROOT, "abc")
+    for number in range(1, node.disk.calls - calls + 1):
+        again = node_directory()
+        shortened_metadata(again)
+        again.disk.open(last_log(again.disk, DIRECTORY)).sync()
+        again.disk.die_at = again.disk.calls + number
+        with pytest.raises(PowerCut):
+            set_aside_metadata(again.disk, ROOT, "abc")
+        disk = again.disk.crash()
+        (where,) = [
+            name
+            for name in disk.list(ROOT)
+            if name.startswith("__cluster_metadata-0")
+            and any(each.endswith(".log") for each in disk.list(f"{ROOT}/{name}"))
+        ]
+        assert disk.content(last_log(disk, f"{ROOT}/{where}")) == damaged
+        if where.endswith("-stray"):
+            MetadataDisk(disk).open()
