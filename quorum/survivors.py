@@ -157,7 +157,7 @@ class _Reading:
     def _stored_batches(self) -> Iterator[tuple[BatchHeader, bytes]]:
         found = (offset_of(each) for each in self._names if each.endswith(LOG_SUFFIX))
         bases = sorted(each for each in found if each is not None)
-        offset = bases[0] if bases else 0
+        offset, epoch = bases[0] if bases else 0, 0
         for base in bases:
             path = segment_file(self._directory, base, LOG_SUFFIX)
             file = self._disk.open(path, writable=False)
@@ -167,8 +167,11 @@ class _Reading:
                     if header is None or not intact or header.base_offset != offset:
                         self._require_unflushed(path, position, offset)
                         return
+                    if header.leader_epoch < epoch:  # it stands outside of the CRC
+                        reason = f"leader epoch {header.leader_epoch} follows {epoch}"
+                        raise CorruptLog(path, position, offset, reason)
                     yield header, file.pread(header.size_bytes, position)
-                    offset = header.next_offset
+                    offset, epoch = header.next_offset, header.leader_epoch
             finally:
                 file.close()
         self._require_unflushed(self._directory, 0, offset)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from tests.clients.librdkafka import (
     producer,
     read_all,
 )
+from tests.clients.test_dynamic_quorum import Controllers, voters
+from tests.clients.test_dynamic_quorum import controllers as controllers
+from tests.clients.test_dynamic_quorum import create_topic as create_topic_by_tool
 
 pytestmark = pytest.mark.clients
 
@@ -62,14 +65,21 @@ def write(cluster: ProcessCluster, first: int, count: int) -> None:
     assert writer.flush(ANSWER_TIMEOUT_S) == 0
 
 
-def force(cluster: ProcessCluster, *more: str) -> Any:
-    directories = [part for each in BROKERS for part in ("--dir", str(data_of(cluster, each)))]
+def force(cluster: ProcessCluster, brokers: Sequence[int], *more: str) -> Any:
+    directories = [part for each in brokers for part in ("--dir", str(data_of(cluster, each)))]
     done = run_quorate(
         *("metadata-quorum", "force-voters", *directories),
         *("--controller", str(cluster.directory.node_file(1)), "--format", "json", *more),
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def name_servers(cluster: ProcessCluster, node_id: int, servers: str) -> None:
+    file = cluster.directory.node_file(node_id)
+    lines = file.read_text().splitlines(keepends=True)
+    kept = [each for each in lines if not each.startswith("controller.quorum.voters")]
+    file.write_text("".join([*kept, f"controller.quorum.bootstrap.servers={servers}\n"]))
 
 
 @pytest.fixture
@@ -100,17 +110,13 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
     for node_id in CONTROLLERS:
         shutil.move(data_of(cluster, node_id), tmp_path / f"kept-{node_id}")
 
-    planned = force(cluster, "--dry-run")
+    planned = force(cluster, BROKERS, "--dry-run")
     assert planned["generation"] == 1 and not planned["done"]
     assert not data_of(cluster, 1).exists()
-    done = force(cluster, "--yes")
+    done = force(cluster, BROKERS, "--yes")
     assert done["done"] and done["chosen"]["endOffset"] == planned["chosen"]["endOffset"]
     for node_id in BROKERS:
-        file = cluster.directory.node_file(node_id)
-        lines = file.read_text().splitlines(keepends=True)
-        kept = [each for each in lines if not each.startswith("controller.quorum.voters")]
-        servers = f"controller.quorum.bootstrap.servers={done['bootstrapServers']}\n"
-        file.write_text("".join([*kept, servers]))
+        name_servers(cluster, node_id, done["bootstrapServers"])
     for node_id in (1, *BROKERS):
         cluster.restart(node_id)
     wait_for(lambda: is_whole(cluster), "everything is in sync again")
@@ -129,3 +135,24 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
     found = read_all(cluster.bootstrap, [("orders", each) for each in range(PARTITIONS)])
     values = sorted(int(each.value() or b"") for each in found)
     assert values == list(range(3 * RECORDS))
+
+
+@pytest.mark.long
+def test_controllers_with_new_disks_join_the_rebuilt_quorum(controllers: Controllers) -> None:
+    cluster = controllers.cluster  # with one broker, 4
+    assert create_topic_by_tool(cluster, "before").returncode == 0
+    for node_id in (*CONTROLLERS, 4):
+        cluster.kill(node_id)
+    for node_id in CONTROLLERS:
+        shutil.rmtree(data_of(cluster, node_id))
+    done = force(cluster, [4], "--yes")
+    name_servers(cluster, 4, done["bootstrapServers"])
+    for node_id in (1, 4):
+        cluster.restart(node_id)
+    for node_id in (10, 11):
+        controllers.make(node_id, "controller.quorum.auto.join.enable=true")
+        controllers.start(node_id)
+    wait_for(lambda: voters(cluster) == {1, 10, 11}, "both have joined")
+    cluster.kill(1)
+    wait_for(lambda: create_topic_by_tool(cluster, "after").returncode == 0, "a majority is left")
+    assert {"before", "after"} <= topics(cluster).keys()
