@@ -12,7 +12,7 @@ from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.page import page
 from tests.sim.ablations.recording import recorded
 from tests.sim.ablations.shrink import replay, shortest
-from tests.sim.ablations.stories import BROKEN, RaftWalk, Script, said
+from tests.sim.ablations.stories import BROKEN, PartitionWalk, RaftWalk, Scene, said
 from tests.sim.ablations.table import ABLATIONS, rows
 from tests.sim.ablations.trace import Event, Kind, Trace
 
@@ -43,12 +43,10 @@ def broken(ablation: Ablation) -> Trace:
 
 
 def tell(ablation: Ablation, out: str) -> int:
-    whole = broken(ablation)
-    trace = whole.last(MAX_EVENTS)
-    left_out = len(whole.events) - len(trace.events)
+    trace = broken(ablation).readable(MAX_EVENTS)
     say(f"without: {ablation.safeguard} ({ablation.replaced}); {ablation.story.name}\n")
-    if left_out:
-        say(f"... {left_out} events before ...")
+    if trace.left_out:
+        say(f"... {trace.left_out} events before ...")
     for line in trace.lines():
         say(line)
     if trace.events[-1].kind is not Kind.BROKEN:
@@ -57,7 +55,7 @@ def tell(ablation: Ablation, out: str) -> int:
     subtitle = (
         f"Without “{ablation.safeguard}” ({ablation.replaced} replaced): {ablation.story.name}"
     )
-    content = page(trace, ablation.name, subtitle, trace.events[-1].text, left_out)
+    content = page(trace, ablation.name, subtitle, trace.events[-1].text)
     Path(out).write_text(content, encoding="utf-8")
     say(f"\n{out}: the same as a sequence diagram")
     return 0
@@ -66,7 +64,7 @@ def tell(ablation: Ablation, out: str) -> int:
 def find(ablation: Ablation) -> int:
     """The first seeds, as the story is told, that break in the stated way."""
     story = ablation.story
-    if isinstance(story, Script):
+    if not isinstance(story, RaftWalk | PartitionWalk | Scene):
         say("a script has no seed")
         return 1
     with ablation.in_force():

@@ -8,7 +8,6 @@ from html import escape
 from tests.sim.ablations.trace import Event, Kind, Trace
 
 LEFT, TOP, LANE, ROW = 84, 58, 150, 24
-SHORT = 20
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --dim: #6b7686; --line: #cfd6df; --back: #fff;
@@ -32,12 +31,16 @@ svg text.sent { fill: var(--sent); }
 """
 
 
-def page(trace: Trace, title: str, subtitle: str, invariant: str, left_out: int) -> str:
-    note = f"<p class='dim'>The {left_out} events before are left out.</p>" if left_out else ""
+def page(trace: Trace, title: str, subtitle: str, invariant: str) -> str:
+    note = (
+        f"<p class='dim'>The {trace.left_out} events before are left out.</p>"
+        if trace.left_out
+        else ""
+    )
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p>{note}"
+        f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p><p class='dim'>{note}</p>"
         f"<div class='scroll'>{_svg(trace)}</div></body></html>\n"
     )
 
@@ -68,21 +71,20 @@ def _svg(trace: Trace) -> str:
             f"{escape(lane if not lane.isdigit() else f'node {lane}')}</text>"
         )
     parts.append(f"<text class='dim' x='8' y='{TOP - 20}'>ms</text>")
-    ended = {each.sent_at for each in trace.events if each.sent_at >= 0}
     before = None
     for row, event in enumerate(trace.events):
         if event.time_ms != before:
             y = places.y(row) + 4
             parts.append(f"<text class='dim' x='8' y='{y}'>{event.time_ms:.1f}</text>")
         before = event.time_ms
-        parts += _row(trace, places, row, event, is_open=row not in ended)
+        parts += _row(places, row, event)
     return "".join([*parts, "</svg>"])
 
 
-def _row(trace: Trace, places: _Places, row: int, event: Event, *, is_open: bool) -> list[str]:
+def _row(places: _Places, row: int, event: Event) -> list[str]:
     y, x = places.y(row), places.x.get(event.lane, LEFT)
     full = escape(_words(event))
-    kind = event.kind.value
+    kind = "sent" if event.kind is Kind.ARRIVED and event.sent_at < 0 else event.kind.value
     if event.kind is Kind.BROKEN:
         return [
             f"<rect class='broken' x='0' y='{y - ROW / 2}' width='{places.width}' height='{ROW}'/>",
@@ -91,18 +93,12 @@ def _row(trace: Trace, places: _Places, row: int, event: Event, *, is_open: bool
     parts = [f"<text class='{kind}' x='{places.text_x}' y='{y + 4}'>{full}</text>"]
     if event.kind is Kind.SENT:
         parts.append(f"<circle class='head' cx='{x}' cy='{y}' r='2.5'/>")
-        if is_open:  # still under way at the end
-            side = 1 if places.x[event.other] > x else -1
-            parts.append(
-                f"<line class='arrow lost' x1='{x}' y1='{y}' x2='{x + side * LANE // 3}' y2='{y}'/>"
-            )
     elif event.kind in (Kind.ARRIVED, Kind.LOST):
         parts += _arrow(places, row, event)
     else:
-        shape = "rect" if event.kind is Kind.FAULT else "circle"
         parts.append(
             f"<rect class='fault' x='{x - 5}' y='{y - 5}' width='10' height='10'/>"
-            if shape == "rect"
+            if event.kind is Kind.FAULT
             else f"<circle class='effect' cx='{x}' cy='{y}' r='4.5'/>"
         )
     return parts
@@ -133,7 +129,11 @@ def _words(event: Event) -> str:
         case Kind.SENT:
             return f"{event.lane} → {event.other}  {event.text}"
         case Kind.ARRIVED:
-            return f"{event.lane} ← {event.other}  {event.text}"
+            at_once = event.sent_at < 0
+            between = (
+                f"{event.other} → {event.lane}" if at_once else f"{event.lane} ← {event.other}"
+            )
+            return f"{between}  {event.text}"
         case Kind.LOST:
             return f"{event.lane} → {event.other}  lost: {event.text}"
         case Kind.BROKEN:

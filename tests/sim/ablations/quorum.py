@@ -331,7 +331,7 @@ ABLATIONS = (
         Core,
         "flushes_first",
         property(lambda core: core.is_voter),
-        RaftWalk(94, 266),
+        Script(scripts.joins_without_knowing),
         NOT_DURABLE,
     ),
     Ablation(

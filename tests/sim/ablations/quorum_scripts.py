@@ -3,6 +3,7 @@ effect, so a script only has to bring about what hurts; with production as it is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from quorate.quorum.raft.effects import Role
@@ -31,6 +32,18 @@ class Checked(Cluster):
         self.heal()
         for group in groups:
             self.isolate(*group)
+
+    def go_on(self, steps: int, *, unflushed: int, unheard: int = 0) -> None:
+        """But the one's flushes take long, and the other's letters, too."""
+        for _ in range(steps):
+            busy = [each for each in self.up() if each != unflushed and self.nodes[each].flushes]
+            heard = [each for each in self.letters if unheard not in (each.source, each.target)]
+            if busy:
+                self.flush(busy[0])
+            elif heard:
+                self.deliver(heard[0])
+            else:
+                self.pass_time(self.now_ms + 100)
 
     def pass_on(self, kind: type[object], source: int, target: int) -> None:
         self.deliver(self.pick(kind, source, target))
@@ -105,9 +118,9 @@ def nobody_follows() -> None:
     cluster.healed()
 
 
-def dynamic(voters: int, spares: int) -> tuple[Checked, int]:
+def dynamic(voters: int, spares: int, settings: RaftSettings = DYNAMIC) -> tuple[Checked, int]:
     """An elected quorum whose log says who votes, with everybody caught up, spares too."""
-    cluster = Checked(voters, settings=DYNAMIC, spares=spares, dynamic=True)
+    cluster = Checked(voters, settings=settings, spares=spares, dynamic=True)
     cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
     leader = cluster.leader()
     end = cluster.append(leader, b"a") + 1
@@ -130,6 +143,18 @@ def change_of_a_new_leader() -> None:
     cluster.letters = [each for each in cluster.letters if lent not in (each.source, each.target)]
     cluster.remove_voter(new, old)
     cluster.run(8_000)
+    cluster.healed()
+
+
+def joins_without_knowing() -> None:
+    """11 gets the records before the one that makes it a voter, which the leader counts by then."""
+    cluster, leader = dynamic(3, 1, replace(DYNAMIC, fetch_max_bytes=1))
+    away, third = (each for each in cluster.voter_ids if each != leader)
+    cluster.isolate(third)
+    cluster.append(leader, b"x")
+    cluster.add_voter(leader, 11)
+    cluster.go_on(12, unflushed=11, unheard=away)
+    cluster.go_on(40, unflushed=11)
     cluster.healed()
 
 

@@ -23,7 +23,10 @@ from tests.unit.controller.harness import Driver
 from tests.unit.raft.harness import Cluster, Letter, Node
 
 Wrapper = Callable[..., Any]
+BEGINNING = ("", "is unattached in epoch 0", "has saved Election epoch 0")
+"""What every history begins with."""
 NOT_SHOWN = (effects.Send, effects.Reply, effects.Persist, effects.Flush)
+STATIC = effects.VotersChanged(0, ())
 QUIET = ("BrokerHeartbeat",)
 
 
@@ -50,7 +53,8 @@ Watch = Iterator[tuple[Any, str, Callable[..., Any]]]
 
 def _raft(trace: Trace) -> Watch:
     def tell(cluster: Cluster, node_id: int, kind: Kind, text: str) -> None:
-        trace.add(Event(cluster.now_ms - 1000, str(node_id), kind, text))
+        if text not in BEGINNING:
+            trace.add(Event(cluster.now_ms - 1000, str(node_id), kind, text))
 
     def carry_out(call: Any, cluster: Cluster, node: Node, effect: Any) -> None:
         before = len(cluster.letters)
@@ -59,7 +63,7 @@ def _raft(trace: Trace) -> Watch:
             source, target = str(letter.source), str(letter.target)
             trace.sent(cluster.now_ms - 1000, id(letter), source, target, describe(letter.message))
             _alive.append(letter)
-        if not isinstance(effect, NOT_SHOWN):
+        if not isinstance(effect, NOT_SHOWN) and effect != STATIC:
             tell(cluster, node.me.id, Kind.EFFECT, describe(effect))
 
     def ended(*, lost: bool) -> Callable[..., None]:
@@ -88,7 +92,7 @@ def _raft(trace: Trace) -> Watch:
     yield Cluster, "drop", ended(lost=True)
     yield Cluster, "isolate", isolate
     for name, kind, words in (
-        ("start", Kind.FAULT, lambda node: "starts"),
+        ("start", Kind.FAULT, lambda node: "starts again" if node.incarnation else ""),
         ("crash", Kind.FAULT, lambda node: "crashes: what was not flushed or saved is gone"),
         ("wipe", Kind.FAULT, lambda node, *_: "comes back with an empty disk"),
         ("save", Kind.EFFECT, lambda node: f"has saved {describe(node.saving)}"),
@@ -187,7 +191,7 @@ def _disks(trace: Trace) -> Watch:
 
     def on_file(words: str) -> Callable[..., Any]:
         def do(call: Any, file: SimFile, *arguments: Any) -> Any:
-            tell(Kind.EFFECT, words.format(file._path.rpartition("/")[2], *map(_size, arguments)))
+            tell(Kind.EFFECT, words.format(file.path.rpartition("/")[2], *map(_size, arguments)))
             return call()
 
         return do

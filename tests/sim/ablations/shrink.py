@@ -8,11 +8,12 @@ passed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from unittest import mock
 
 from quorate.quorum.raft.errors import NotLeader
+from quorate.quorum.raft.raft import Raft
 from tests.sim.ablations.stories import BROKEN, RaftWalk, said
 from tests.unit.raft.harness import Cluster, Letter
 from tests.unit.raft.walk import Walk
@@ -21,7 +22,10 @@ MOVES = (
     *("deliver", "drop", "save", "flush", "install", "append", "take_snapshot", "pass_time"),
     *("crash", "kill", "start", "wipe", "isolate", "heal", "add_voter", "remove_voter"),
 )
+HINTS = ("link_lost", "link_refused", "voter_connected")
+"""Of a node's core, as the walk tells it."""
 MAX_REPLAYS = 3000
+DAMAGED = b"damaged"
 Cut = frozenset[tuple[int, int]]
 
 
@@ -39,6 +43,8 @@ class Move(NamedTuple):
     arguments: tuple[Any, ...]
     named: dict[str, Any]
     cut: Cut
+    damaged: bool = False
+    """Of an install: what was received is not whole."""
 
 
 def _place_of(cluster: Cluster, letter: Letter) -> Place:
@@ -74,7 +80,8 @@ def _written_down(moves: list[Move]) -> Iterator[None]:
                 ]
                 if name == "pass_time":
                     kept = [arguments[0] - cluster.now_ms]
-                moves.append(Move(name, tuple(kept), named, frozenset(cluster.cut)))
+                damaged = name == "install" and _is_damaged(cluster, *arguments)
+                moves.append(Move(name, tuple(kept), named, frozenset(cluster.cut), damaged))
             depth += 1
             try:
                 return original(cluster, *arguments, **named)
@@ -83,22 +90,33 @@ def _written_down(moves: list[Move]) -> Iterator[None]:
 
         return move
 
+    def told(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def hint(raft: Raft, now_ms: int, other: Any) -> Any:
+            if depth == 0:
+                moves.append(Move(name, (raft._core.me.id, other), {}, frozenset()))
+            return original(raft, now_ms, other)
+
+        return hint
+
     with ExitStack() as stack:
-        for name in MOVES:
-            original = getattr(Cluster, name)
-            stack.enter_context(mock.patch.object(Cluster, name, watched(name, original)))
+        for owner, names, wrap in ((Cluster, MOVES, watched), (Raft, HINTS, told)):
+            for name in names:
+                original = getattr(owner, name)
+                stack.enter_context(mock.patch.object(owner, name, wrap(name, original)))
         yield
+
+
+def _is_damaged(cluster: Cluster, node_id: int) -> bool:
+    node = cluster.nodes[node_id]
+    return node.installing is not None and node.snapshots.parts[node.installing] == DAMAGED
 
 
 def moves_of(story: RaftWalk) -> list[Move]:
     """Up to where it breaks; its first ones, those of starting, are made by every walk."""
     moves: list[Move] = []
     walk = Walk(story.seed, steps=story.steps)
-    with _written_down(moves):
-        try:
-            walk.run()
-        except BROKEN:
-            return moves
+    with _written_down(moves), suppress(*BROKEN):
+        walk.run()
     return moves
 
 
@@ -106,17 +124,31 @@ def replay(story: RaftWalk, moves: list[Move]) -> None:
     walk = Walk(story.seed, steps=0)
     cluster = walk.cluster
     for move in moves:
-        cluster.cut = set(move.cut)
-        _make(cluster, move)
+        if move.name == "wipe":
+            walk.invariants.forget(move.arguments[0])
+        if move.name in HINTS:
+            _tell(cluster, move)
+        else:
+            cluster.cut = set(move.cut)
+            _make(cluster, move)
         walk.invariants.check()
+
+
+def _tell(cluster: Cluster, move: Move) -> None:
+    node_id, other = move.arguments
+    node = cluster.nodes[node_id]
+    if node.raft is not None:
+        getattr(node.raft, move.name)(cluster.now_ms, other)
+        cluster.collect(node)
 
 
 def _make(cluster: Cluster, move: Move) -> None:
     name, arguments = move.name, list(move.arguments)
     if arguments and isinstance(arguments[0], Place):
-        arguments[0] = _find(cluster, arguments[0])
-        if arguments[0] is None:
+        letter = _find(cluster, arguments[0])
+        if letter is None:
             return
+        arguments[0] = letter
     elif name == "pass_time":
         arguments[0] += cluster.now_ms
     elif arguments and name not in ("isolate",):
@@ -127,6 +159,8 @@ def _make(cluster: Cluster, move: Move) -> None:
             name, True
         ) in (None, False) or (name == "flush" and not node.flushes):
             return
+        if move.damaged and node.installing is not None:
+            node.snapshots.parts[node.installing] = DAMAGED
     try:
         getattr(cluster, name)(*arguments, **move.named)
     except NotLeader:

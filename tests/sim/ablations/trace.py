@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import RoleChanged
 
 SKIPPED = (
     *("cluster_id", "candidate", "voter", "replica", "leader", "leader_address", "pinned"),
-    *("max_wait_ms", "max_bytes", "topic_id"),
+    *("max_wait_ms", "max_bytes", "topic_id", "token"),
 )
+
+
+AT_ONCE = -1
 
 
 class Kind(enum.Enum):
@@ -34,10 +38,12 @@ class Event:
     text: str
     other: str = ""
     """Of a message: the other end."""
-    sent_at: int = -1
+    sent_at: int = AT_ONCE
     """Of an arrival or a loss: the position of its sending."""
 
     def line(self) -> str:
+        if self.kind is Kind.ARRIVED and self.sent_at < 0:
+            return f"{self.time_ms:9.1f}  {self.other} => {self.lane}  {self.text}"
         what = {
             Kind.SENT: f"{self.lane} -> {self.other}  ",
             Kind.ARRIVED: f"{self.lane} <- {self.other}  ",
@@ -52,6 +58,8 @@ class Event:
 class Trace:
     lanes: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    left_out: int = 0
+    """How many events there were before these."""
     _sent: dict[object, int] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
@@ -75,15 +83,29 @@ class Trace:
         else:
             self.add(Event(time_ms, sent.other, Kind.ARRIVED, sent.text, sent.lane, at))
 
-    def last(self, count: int) -> Trace:
-        """Only its end."""
-        first = max(0, len(self.events) - count)
-        kept = Trace(list(self.lanes))
-        for event in self.events[first:]:
-            sent_at = event.sent_at - first if event.sent_at >= first else -1
+    def readable(self, most: int) -> Trace:
+        """Its end, of at most so many events. A message that arrives at once is one event; what is
+        still under way at the end is none."""
+        kept = Trace()
+        known = {each.sent_at for each in self.events}
+        place: dict[int, int] = {}
+        for position, event in enumerate(self.events):
+            if event.kind is Kind.SENT and position not in known:
+                continue
+            if event.kind is Kind.ARRIVED and event.sent_at == position - 1 in place:
+                kept.events[-1] = dataclasses.replace(event, sent_at=AT_ONCE)
+                continue
+            place[position] = len(kept.events)
+            sent_at = place.get(event.sent_at, event.sent_at)
             kept.events.append(dataclasses.replace(event, sent_at=sent_at))
-        used = {lane for each in kept.events for lane in (each.lane, each.other)}
-        kept.lanes = sorted((each for each in self.lanes if each in used), key=_lane_order)
+        first = max(0, len(kept.events) - most)
+        kept.left_out = first
+        del kept.events[:first]
+        for event in kept.events:
+            if event.sent_at >= 0:
+                event.sent_at = max(AT_ONCE, event.sent_at - first)
+        used = {lane for each in kept.events for lane in (each.lane, each.other) if lane}
+        kept.lanes = sorted(used, key=_lane_order)
         return kept
 
     def lines(self) -> Iterable[str]:
@@ -124,6 +146,8 @@ def _short(value: Any) -> str:
             return f"{value.offset} of epoch {value.epoch}"
         case ReplicaKey():
             return str(value.id)
+        case Voter():
+            return str(value.voter_id)
         case bytes() | bytearray() | memoryview():
             return "" if bytes(value) == ZERO_UUID else f"{len(value)} bytes"
         case int() if value >= 1 << 40:
