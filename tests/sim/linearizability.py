@@ -71,14 +71,16 @@ def _next(
 ) -> tuple[int, State] | None:
     """The first from `at` on that may come next: it began before any other that is not done was
     answered, and its answer fits."""
-    left = [i for i in range(len(operations)) if not done >> i & 1]
-    horizon = min(operations[i].end for i in left)
-    for i in left:
-        if i < at:
+    first = (~done & (done + 1)).bit_length() - 1
+    horizon = NEVER
+    for i in range(first, len(operations)):
+        operation = operations[i]
+        if operation.start > horizon:
+            return None  # and so does everything behind it: they are sorted
+        if done >> i & 1:
             continue
-        if operations[i].start > horizon:
-            return None
-        after = operations[i].apply(state)
+        horizon = min(horizon, operation.end)
+        after = operation.apply(state) if i >= at else None
         if after is not None and (done | 1 << i, after[0]) not in visited:
             visited.add((done | 1 << i, after[0]))
             return i, after[0]
