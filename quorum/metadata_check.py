@@ -16,7 +16,8 @@ from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
-from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
+from quorate.quorum.raft.generation import GenerationFile
 from quorate.quorum.raft.quorum_state import Damaged, choose, decode_copy, decode_kafka
 from quorate.quorum.seams import Disk
 
@@ -50,6 +51,14 @@ def check_election(disk: Disk, directory: str, found: Found) -> None:
             found(Finding(Kind.DERIVED, path, content.reason, again))
         elif content is None and kafka != copy:
             found(Finding(Kind.NOTE, path, "is missing: the next start writes it from the other"))
+
+
+def check_generation(disk: Disk, directory: str, found: Found) -> None:
+    file = GenerationFile(disk, directory)
+    try:
+        file.load()
+    except GenerationFileError as error:
+        found(Finding(Kind.DAMAGED, file.path, str(error)))
 
 
 def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> None:

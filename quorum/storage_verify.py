@@ -44,10 +44,12 @@ from quorate.quorum.metadata_check import (
     BEFORE_ALL,
     WAY_OUT,
     check_election,
+    check_generation,
     check_snapshot,
     check_snapshots,
 )
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
+from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME
 from quorate.quorum.seams import Disk
 from quorate.quorum.storage_format import BOOTSTRAP_FILE, LOCK_FILE
 
@@ -66,6 +68,7 @@ LOG_FILES = (
     checkpoints.FLUSHED_MARKER_NAME,
     KAFKA_NAME,
     COPY_NAME,
+    GENERATION_NAME,
 )
 LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX, PART_SUFFIX)
 
@@ -199,6 +202,7 @@ class _Check:
         check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT), 0)
         found = self.result.findings.append
         check_election(self._disk, directory, found)
+        check_generation(self._disk, directory, found)
         check_snapshots(self._disk, directory, check, found)
 
     def _partition(self, directory: str, name: PartitionName) -> None:

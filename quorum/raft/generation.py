@@ -101,24 +101,24 @@ class GenerationFile:
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
-        self._path = f"{directory}/{FILE_NAME}"
+        self.path = f"{directory}/{FILE_NAME}"
 
     def load(self) -> Rebuilds:
         """Raises GenerationFileError."""
-        content = read_small(self._disk, self._path)
+        content = read_small(self._disk, self.path)
         if content is None:
             return ()
         try:
             return decode(content)
         except (ValueError, KeyError, TypeError) as error:
             raise GenerationFileError(
-                f"{self._path} is damaged ({error}): which generation of the quorum this node "
+                f"{self.path} is damaged ({error}): which generation of the quorum this node "
                 "belongs to is not known. Copy the file from another node of this cluster that "
                 "works, or format the disk anew"
             ) from error
 
     def save(self, rebuilds: Rebuilds) -> None:
-        replace(self._disk, self._path, encode(rebuilds))
+        replace(self._disk, self.path, encode(rebuilds))
 
 
 def encode(rebuilds: Rebuilds) -> bytes:

@@ -39,9 +39,10 @@ from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
-from quorate.quorum.raft.generation import GenerationFile
+from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
 from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.storage_verify import verify
 from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor, read_survivor
 from tests.sim.disk import PowerCut, SimDisk
 
@@ -246,6 +247,17 @@ def test_a_new_controller_gets_the_log_the_voters_and_the_next_generation(cluste
     (record,) = records_of(log.read(8, 1 << 20), position, header)
     assert record.value is not None
     assert decode_record(record.value) == NoOpRecord(cause="quorum-rebuilt")
+
+
+def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: Cluster) -> None:
+    cluster.force([cluster.node(4)], 10)
+    before = cluster.content()
+    found = verify(cluster.disk, "/n10", whole_producers=lambda _: True)
+    assert found.sound and not found.findings
+    assert cluster.content() == before
+    cluster.disk.flip(f"/n10/{METADATA_DIRECTORY}/{FILE_NAME}", 20)
+    (finding,) = verify(cluster.disk, "/n10", whole_producers=lambda _: True).findings
+    assert "which generation of the quorum" in finding.what
 
 
 def test_several_controllers_begin_with_the_same_quorum(cluster: Cluster) -> None:
