@@ -80,7 +80,6 @@ def find(ablation: Ablation) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    logging.disable(logging.CRITICAL)
     if arguments[:1] == ["table"]:
         say("\n".join(rows()))
         return 0
@@ -96,4 +95,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
     sys.exit(main([each for each in sys.argv[1:] if each]))

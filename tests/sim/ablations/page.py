@@ -40,7 +40,8 @@ def page(trace: Trace, title: str, subtitle: str, invariant: str) -> str:
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p><p class='dim'>{note}</p>"
+        f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p>"
+        f"<p class='dim'>{note}</p>"
         f"<div class='scroll'>{_svg(trace)}</div></body></html>\n"
     )
 

@@ -27,7 +27,8 @@ BEGINNING = ("", "is unattached in epoch 0", "has saved Election epoch 0")
 """What every history begins with."""
 NOT_SHOWN = (effects.Send, effects.Reply, effects.Persist, effects.Flush)
 STATIC = effects.VotersChanged(0, ())
-QUIET = ("BrokerHeartbeat",)
+QUIET = ("BrokerHeartbeat", "Fetch")
+"""Of a whole cluster's messages: there are thousands, and partitions tell their fetches anyway."""
 
 
 @contextmanager
@@ -114,12 +115,13 @@ def _partitions(trace: Trace) -> Watch:
     def tell(replica: Partition, text: str, now_ms: int | None = None) -> None:
         last_ms = trace.events[-1].time_ms if trace.events else 0.0
         time_ms = _time_ms(last_ms if now_ms is None else now_ms)
-        trace.add(Event(time_ms, _lane_of(replica._broker_id), Kind.EFFECT, text))
+        words = f"{_which(replica)}{text}"
+        trace.add(Event(time_ms, _lane_of(replica._broker_id), Kind.EFFECT, words))
 
     def fetched(call: Any, leader: Partition, fetch: FollowerFetch, now_ms: int) -> Any:
         source, target = _lane_of(fetch.replica_id), _lane_of(leader._broker_id)
         key, time_ms = object(), _time_ms(now_ms)
-        text = f"Fetch offset {fetch.offset}, last epoch {fetch.last_fetched_epoch}"
+        text = f"{_which(leader)}Fetch offset {fetch.offset}, last epoch {fetch.last_fetched_epoch}"
         trace.sent(time_ms, key, source, target, text)
         trace.ended(time_ms, key)
         diverging = call()
@@ -224,10 +226,12 @@ def _size(argument: Any) -> int:
 def _cluster(trace: Trace) -> Watch:
     def note(call: Any, cluster: SimCluster, event: str) -> None:
         call()
-        names = [word for word in event.split() if word in cluster.machines]
-        lane = names[0] if names else "cluster"
-        kind = Kind.EFFECT if "lead" in event else Kind.FAULT
-        trace.add(Event(cluster.loop.time() * 1000, lane, kind, event))
+        words = event.split()
+        named = [word for word in words if word in cluster.machines]
+        if words[0] != "FAILED":
+            lane = (named or [words[0] if words[0][-1].isdigit() else "cluster"])[0]
+            kind = Kind.FAULT if named and words[0] not in named else Kind.EFFECT
+            trace.add(Event(cluster.loop.time() * 1000, lane, kind, event))
 
     def request(call: Any, channel: Channel, message: Any, timeout_ms: int, done: Any) -> None:
         call()
@@ -251,6 +255,11 @@ def _name_of(peer: Peer) -> str:
 
 def _lane_of(broker_id: int) -> str:
     return f"replica {broker_id}" if current_host.get() == "-" else f"b{broker_id}"
+
+
+def _which(replica: Partition) -> str:
+    """In a whole cluster there are several."""
+    return "" if current_host.get() == "-" else f"partition {replica.partition_id}: "
 
 
 def _time_ms(now_ms: float) -> float:

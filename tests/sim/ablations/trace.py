@@ -19,6 +19,8 @@ SKIPPED = (
 
 
 AT_ONCE = -1
+SOON = 24
+MOST_LETTERS = 170
 
 
 class Kind(enum.Enum):
@@ -40,6 +42,17 @@ class Event:
     """Of a message: the other end."""
     sent_at: int = AT_ONCE
     """Of an arrival or a loss: the position of its sending."""
+
+    def repeats(self, earlier: Event) -> bool:
+        """Retries, and fetches that bring nothing, are told once."""
+        at_once = self.kind is Kind.EFFECT or (self.kind is Kind.ARRIVED and self.sent_at < 0)
+        return at_once and (self.kind, self.lane, self.other, self.text, self.sent_at) == (
+            earlier.kind,
+            earlier.lane,
+            earlier.other,
+            earlier.text,
+            earlier.sent_at,
+        )
 
     def line(self) -> str:
         if self.kind is Kind.ARRIVED and self.sent_at < 0:
@@ -94,10 +107,12 @@ class Trace:
                 continue
             if event.kind is Kind.ARRIVED and event.sent_at == position - 1 in place:
                 kept.events[-1] = dataclasses.replace(event, sent_at=AT_ONCE)
-                continue
-            place[position] = len(kept.events)
-            sent_at = place.get(event.sent_at, event.sent_at)
-            kept.events.append(dataclasses.replace(event, sent_at=sent_at))
+            else:
+                place[position] = len(kept.events)
+                sent_at = place.get(event.sent_at, event.sent_at)
+                kept.events.append(dataclasses.replace(event, sent_at=sent_at))
+            if any(kept.events[-1].repeats(each) for each in kept.events[-SOON:-1]):
+                kept.events.pop()
         first = max(0, len(kept.events) - most)
         kept.left_out = first
         del kept.events[:first]
@@ -133,7 +148,8 @@ def describe(value: Any) -> str:
         and (each.name, getattr(value, each.name)) != ("error", 0)
         and (text := _short(getattr(value, each.name)))
     ]
-    return " ".join([name, *[", ".join(said)]]).strip()
+    text = f"{name} {', '.join(said)}".strip()
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
 
 
 def _short(value: Any) -> str:
