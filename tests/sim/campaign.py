@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,11 @@ class Failure:
 
 
 Outcome = Report | Failure
+
+
+def leave_to_parent() -> None:
+    """Ctrl-C reaches all processes of a terminal; the one that was started ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def outcome(plan: Plan, seed: int) -> Outcome:
@@ -96,7 +102,7 @@ def outcomes(
     """In the order in which they come, for as long as somebody asks."""
     processes = processes or os.cpu_count() or 1
     coming = iter(seeds)
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=leave_to_parent) as pool:
         run = partial(outcome, plan)
         waiting: set[Future[Outcome]] = {
             pool.submit(run, seed) for seed in islice(coming, processes * PER_WORKER)
