@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta
@@ -97,11 +98,25 @@ class CommittedImage:
         try:
             data = self._log.read(self.position, SLICE_BYTES, end=self._high_watermark)
             delta = self._loader.feed(metadata_batches(data))
+        except CorruptBatch as error:
+            self._stop(self._damage() or error)
+            return
         except Exception as error:  # the log and the image contradict each other: the node stops
-            self.close()
-            self._on_failed(error)
+            self._stop(error)
             return
         if self.position < self._high_watermark:
             self._scheduled = True
             self._clock.call_soon(self._replay)
         self._follow(self.image, delta)
+
+    def _stop(self, error: BaseException) -> None:
+        self.close()
+        self._on_failed(error)
+
+    def _damage(self) -> CorruptLog | None:
+        """Blocks, but this node is ending: which file, where, and the way out."""
+        try:
+            self._log.check()
+        except CorruptLog as damage:
+            return damage
+        return None

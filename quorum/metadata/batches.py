@@ -27,11 +27,12 @@ class MetadataBatch:
     records: Sequence[MetadataRecord]
 
 
-def metadata_batches(data: Buffer, *, verify: bool = False) -> Iterator[MetadataBatch]:
-    """`data` is whole batches, as `Log.read` gives them; `verify` checks their CRC again. Raises
-    CorruptBatch, or a MetadataError that names the offset."""
+def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
+    """`data` is whole batches, as `Log.read` gives them: what the disk gives back may be damaged,
+    and a log that was flushed is not read when it is opened. Raises CorruptBatch, or a
+    MetadataError that names the offset."""
     view = memoryview(data)
-    for position, header in batches(view, verify=verify):
+    for position, header in batches(view):
         records = []
         if not header.is_control:
             for record in records_of(view, position, header):

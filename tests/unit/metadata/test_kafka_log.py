@@ -30,7 +30,7 @@ from tests.unit.metadata.kafka_dump import (
 
 
 def whole_log() -> list[MetadataBatch]:
-    return list(metadata_batches(LOG.read_bytes(), verify=True))
+    return list(metadata_batches(LOG.read_bytes()))
 
 
 def replayed(upto: int, image: MetadataImage | None = None) -> MetadataImage:
@@ -98,11 +98,7 @@ def test_after_the_shutdown_no_broker_is_active() -> None:
 
 def of_checkpoint(path: Path) -> MetadataImage:
     end_offset, epoch = (int(part) for part in path.stem.split("-"))
-    records = [
-        record
-        for batch in metadata_batches(path.read_bytes(), verify=True)
-        for record in batch.records
-    ]
+    records = [record for batch in metadata_batches(path.read_bytes()) for record in batch.records]
     last = EpochOffset(epoch, end_offset - 1)
     return image_of_snapshot(records, last, replayed(end_offset - 1).last_timestamp_ms)
 
