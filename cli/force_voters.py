@@ -122,10 +122,12 @@ def lack_lines(lack: Lack) -> list[str]:
     if lack.lacks:
         lines.append(f"    lacks offsets {range_text(lack.lacks)}")
     if lack.surplus:
-        lines.append(
-            f"    has offsets {range_text(lack.surplus)} of its own, never committed: a later "
-            "leader was elected without them"
+        why = (
+            "never committed: a later leader was elected without them"
+            if lack.never_committed
+            else "which are gone: the quorum was rebuilt without them before"
         )
+        lines.append(f"    has offsets {range_text(lack.surplus)} of its own, {why}")
     for kind, names in lack.changes.items():
         more = len(names) - SHOWN_NAMES
         shown = ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
@@ -173,7 +175,8 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
             {
                 **survivor_value(each.survivor),
                 "lacks": offsets_value(each.lacks),
-                "neverCommitted": offsets_value(each.surplus),
+                "surplus": offsets_value(each.surplus),
+                "surplusNeverCommitted": each.never_committed,
                 "changes": dict(each.changes),
             }
             for each in planned.others

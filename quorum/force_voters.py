@@ -65,7 +65,9 @@ class Lack:
     lacks: range
     """Offsets of the chosen log."""
     surplus: range
-    """Offsets of its own. A later leader was elected without them: they were never committed."""
+    """Offsets of its own."""
+    never_committed: bool
+    """The surplus: a later leader was elected without it. Not known of another generation's."""
     changes: Mapping[str, Sequence[str]]
     """What is another in the chosen log, by kind."""
 
@@ -143,6 +145,7 @@ def compare(chosen: Survivor, other: Survivor) -> Lack:
         survivor=other,
         lacks=range(agreed, chosen.end.offset),
         surplus=range(agreed, other.end.offset),
+        never_committed=other.rebuilds == chosen.rebuilds,
         changes=changes_between(other, chosen),
     )
 

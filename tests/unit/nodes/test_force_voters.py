@@ -199,7 +199,20 @@ def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
     longer, later = cluster.node(1, old, role="controller"), cluster.node(4)
     planned = cluster.plan([longer, later], 10)
     assert planned.chosen.directory == later
-    assert planned.others[0].surplus == range(3, 12) and planned.others[0].lacks == range(3, 6)
+    (lack,) = planned.others
+    assert lack.surplus == range(3, 12) and lack.lacks == range(3, 6) and lack.never_committed
+
+
+def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since(
+    cluster: Cluster,
+) -> None:
+    cluster.force([cluster.node(4)], 10)
+    old = cluster.node(1, (*LOG, *[(9000, [setting(f"x{n}")]) for n in range(9)]))
+    planned = cluster.plan(["/n10", old], 10)
+    assert planned.chosen.directory == "/n10" and planned.generation == 2
+    (lack,) = planned.others
+    assert lack.surplus == range(6, 15) and not lack.never_committed
+    assert planned.quorum.epoch == 9000 + EPOCH_MARGIN
 
 
 def test_a_snapshot_counts_as_the_log_that_it_stands_for(cluster: Cluster) -> None:
