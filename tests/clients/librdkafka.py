@@ -69,7 +69,10 @@ def producer(bootstrap: str, **settings: Any) -> Producer:
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
     """Of no group: partitions are assigned by hand, nothing is committed."""
-    config = {name.replace("_", "."): value for name, value in settings.items()}
+    config = {
+        name if name == "on_commit" else name.replace("_", "."): value
+        for name, value in settings.items()
+    }
     return Consumer(
         {
             "bootstrap.servers": bootstrap,

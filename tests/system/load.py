@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -39,6 +40,7 @@ IMPATIENT: dict[str, Any] = {
 }
 UNKNOWN = -1
 STOP_S = 90.0
+CLOSE_S = 10.0
 FATAL = frozenset(
     {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._FATAL}
 )
@@ -159,7 +161,7 @@ class Reader(Client):
                 for message in self._consumer.consume(500, timeout=0.1):
                     self._take(message)
         finally:
-            self._consumer.close()
+            close(self._consumer)
 
     def _take(self, message: Message) -> None:
         error = message.error()
@@ -184,7 +186,11 @@ class Worker(Client):
         """Offsets whose commit got no good answer: they may have been taken, or be taken late."""
         self._topic = topic
         self._consumer = consumer(
-            bootstrap, group_id=group, auto_offset_reset="earliest", **IMPATIENT
+            bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            on_commit=self._committed,
+            **IMPATIENT,
         )
 
     def work(self) -> None:
@@ -202,20 +208,30 @@ class Worker(Client):
                 if ends:
                     self._commit(ends)
         finally:
-            self._consumer.close()
+            close(self._consumer)
 
     def _commit(self, ends: dict[Place, int]) -> None:
-        offsets = [TopicPartition(*place, end) for place, end in ends.items()]
-        try:
-            answered = self._consumer.commit(offsets=offsets, asynchronous=False) or []
-        except KafkaException:
-            answered = []
-        good = {(each.topic, each.partition) for each in answered if each.error is None}
+        """Until an answer comes, nobody knows. Not waited for: see `close`."""
         for place, end in ends.items():
-            if place in good:
-                self.acknowledged[place] = end
-            else:
-                self.perhaps.setdefault(place, set()).add(end)
+            self.perhaps.setdefault(place, set()).add(end)
+        offsets = [TopicPartition(*place, end) for place, end in ends.items()]
+        with suppress(KafkaException):
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
+        for each in offsets:
+            if error is None and each.error is None:
+                place = (each.topic, each.partition)
+                self.perhaps[place].discard(each.offset)
+                self.acknowledged[place] = each.offset
+
+
+def close(client: Consumer) -> None:
+    """For a while: with no coordinator, librdkafka may wait for ever, for a commit's answer too
+    (its issue 3740)."""
+    closing = threading.Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(CLOSE_S)
 
 
 def placed(message: Message) -> tuple[Place, int, bytes]:
