@@ -12,7 +12,9 @@ from quorate.quorum import controller_shell
 from quorate.quorum.controller import alter_partition, broker_changes, registration
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
+from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.raft.effects import Role
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim import scenarios
 from tests.sim.ablations import partition_scripts as scripts
@@ -82,6 +84,12 @@ def answer_at_once(self: controller_shell.ControllerShell) -> None:
     while self._waiting:
         each = self._waiting.popleft()
         each.answer(each.response)
+
+
+def activate_at_once(self: ControllerNode) -> None:
+    raft, replayed = self.core.replica.raft, self.core.committed_image
+    if raft.role is Role.LEADER and not self.shell.active:
+        self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
 
 def checks_without(error: ErrorCode) -> Any:
@@ -271,6 +279,15 @@ ABLATIONS = (
         lambda self, topic_name, partition: True,
         Script(scripts.only_the_isr_is_elected),
         "is led by",
+    ),
+    Ablation(
+        "activation",
+        "a controller rules once its own LeaderChange is committed and all before it is replayed",
+        ControllerNode,
+        "_activate_when_ready",
+        activate_at_once,
+        Scene(scenarios.all_killed),
+        "('data', 0)",
     ),
     Ablation(
         "answer-when-committed",

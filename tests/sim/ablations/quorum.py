@@ -22,6 +22,7 @@ from quorate.quorum.raft import (
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import VoteRequest
+from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -44,6 +45,7 @@ _become_leader = leader.become_leader
 _say_what_changed = Core._say_what_changed
 _become = Core.become
 _role = start._role
+_flushed = Raft.flushed
 _checked = snapshots.checked
 
 
@@ -114,6 +116,10 @@ def keep_requests(
     asked = dict(core.under_way)
     _become(core, state, epoch, voted=voted, leader_id=leader_id)
     core.under_way.update(asked)
+
+
+def any_flush_counts(raft: Raft, now_ms: int, epoch: int, offset: int) -> None:
+    _flushed(raft, now_ms, raft.epoch, offset)
 
 
 def persist_later(replica: metadata_replica.MetadataReplica, effect: effects.Persist) -> None:
@@ -252,6 +258,15 @@ ABLATIONS = (
         take_any_watermark,
         RaftWalk(76, 178),
         "a high watermark went back",
+    ),
+    Ablation(
+        "flush-epoch",
+        "a flush that was asked for in an older epoch proves nothing (R22)",
+        Raft,
+        "flushed",
+        any_flush_counts,
+        Script(scripts.late_flush),
+        NOT_DURABLE,
     ),
     Ablation(
         "pre-vote",

@@ -36,6 +36,8 @@ class Checked(Cluster):
     def go_on(self, steps: int, *, unflushed: int, unheard: int = 0) -> None:
         """But the one's flushes take long, and the other's letters, too."""
         for _ in range(steps):
+            for each in self.up():
+                self.save_all(each)
             busy = [each for each in self.up() if each != unflushed and self.nodes[each].flushes]
             heard = [each for each in self.letters if unheard not in (each.source, each.target)]
             if busy:
@@ -115,6 +117,31 @@ def nobody_follows() -> None:
     cluster.isolate(1)
     cluster.run(5_000)
     assert cluster.role(1) is not Role.LEADER, "a leader that nobody follows leads on"
+    cluster.healed()
+
+
+def late_flush() -> None:
+    """R22, ABA: what was asked to be flushed was cut away, and is another record now. (The shell's
+    log would not call such a flush done.)"""
+    cluster = Checked()
+    cluster.elect(1)
+    cluster.append(1, b"old", b"older")
+    late = cluster.nodes[1].flushes.popleft()
+    cluster.isolate(1)
+    cluster.letters.clear()
+    cluster.run(10_000)
+    leader = cluster.leader()
+    (third,) = {2, 3} - {leader}
+    cluster.only((third,))
+    cluster.append(leader, b"new")
+    node = cluster.nodes[1]
+    cluster.until(lambda: bool(node.log.truncations))
+    for _ in range(20):
+        if node.log.end_offset < late.offset:
+            cluster.go_on(1, unflushed=1)
+    node.core.flushed(cluster.now_ms, late.epoch, late.offset)
+    cluster.collect(node)
+    cluster.go_on(6, unflushed=1)
     cluster.healed()
 
 

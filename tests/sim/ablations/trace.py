@@ -105,7 +105,8 @@ class Trace:
         for position, event in enumerate(self.events):
             if event.kind is Kind.SENT and position not in known:
                 continue
-            if event.kind is Kind.ARRIVED and event.sent_at == position - 1 in place:
+            before = len(kept.events) - 1
+            if event.kind is Kind.ARRIVED and place.get(event.sent_at) == before:
                 kept.events[-1] = dataclasses.replace(event, sent_at=AT_ONCE)
             else:
                 place[position] = len(kept.events)
