@@ -34,7 +34,7 @@ def checked(seeds: Iterable[int], plan: Plan, capsys: pytest.CaptureFixture[str]
     return tally
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     tally = checked(FIXED_SEEDS, Plan(), capsys)
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
@@ -42,7 +42,7 @@ def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(tally.faults) == set(EVERYTHING)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_fixed_seeds_of_controllers_only(capsys: pytest.CaptureFixture[str]) -> None:
     checked(CONTROLLER_SEEDS, Plan(controllers_only=True), capsys)
 
