@@ -80,6 +80,15 @@ def forget_the_vote(core: Core) -> None:
             core.effects[position] = effects.Persist(replace(effect.election, voted=None))
 
 
+def save_votes_only(core: Core) -> None:
+    _say_what_changed(core)
+    core.effects[:] = [
+        each
+        for each in core.effects
+        if not isinstance(each, effects.Persist) or each.election.voted is not None
+    ]
+
+
 def truncate_and_commit(core: Core, diverging: EpochOffset) -> None:
     _truncate(core, diverging)
     core.raise_high_watermark(core.log.end_offset)
@@ -213,6 +222,15 @@ ABLATIONS = (
         forget_the_vote,
         Script(scripts.vote_forgotten_in_a_crash),
         TWO_LEADERS,
+    ),
+    Ablation(
+        "epoch-saved",
+        "an epoch is saved also when nobody was voted for in it",
+        Core,
+        "_say_what_changed",
+        save_votes_only,
+        RaftWalk(747, 176),
+        NOT_DURABLE,
     ),
     Ablation(
         "persist-barrier",
