@@ -224,8 +224,8 @@ ABLATIONS = (
         TWO_LEADERS,
     ),
     Ablation(
-        "epoch-saved",
-        "an epoch is saved also when nobody was voted for in it",
+        "election-saved",
+        "not only votes are saved, also which directories the voters had that were met",
         Core,
         "_say_what_changed",
         save_votes_only,
