@@ -248,7 +248,10 @@ class Faults:
         self._cluster.kill(machine)
         files = [each for each in machine.disk.files(f"/{machine.name}") if METADATA_TOPIC in each]
         random = Random(fault.seed)
-        path = random.choice([each for each in files if machine.disk.content(each)])
+        files = [each for each in files if machine.disk.content(each)]
+        if not files:
+            return self._restart([machine])
+        path = random.choice(files)
         position = random.randrange(0, len(machine.disk.content(path)))
         mask = 1 << random.randrange(0, 8)
         machine.disk.flip(path, position, mask)
