@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from quorate.cli.archives import unpack
 from quorate.cli.errors import Refused
 from quorate.quorum.analytics.errors import AnalyticsError
 from quorate.quorum.analytics.segments import (
@@ -38,10 +39,7 @@ def history_in(given: Path) -> Iterator[Path]:
             known = ", ".join(ARCHIVES)
             raise Refused(f"{given} is neither a directory nor an archive ({known})")
         with TemporaryDirectory(prefix="quorate-history-") as unpacked:
-            if given.suffix == ".zip":  # which cannot lead out of the directory
-                shutil.unpack_archive(given, unpacked)
-            else:
-                shutil.unpack_archive(given, unpacked, filter="data")
+            unpack(given, Path(unpacked))
             yield longest_log(_root(Path(unpacked)))
     except (OSError, AnalyticsError, shutil.ReadError) as error:
         raise Refused(str(error)) from None

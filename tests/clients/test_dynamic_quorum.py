@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,12 @@ class Controllers:
 
 @pytest.fixture
 def controllers(tmp_path: Path) -> Iterator[Controllers]:
-    with running(tmp_path / "cluster", "--brokers", "1") as cluster:
+    with ExitStack() as stack:  # the cluster stops while there is a quorum that it can tell
+        ended = stack.enter_context(ExitStack())
+        cluster = stack.enter_context(running(tmp_path / "cluster", "--brokers", "1"))
         more = Controllers(tmp_path, cluster)
-        try:
-            yield more
-        finally:
-            more.stop()
+        ended.callback(more.stop)
+        yield more
 
 
 def quorum(cluster: ProcessCluster, *arguments: str) -> Done:

@@ -18,7 +18,7 @@ from tests.sim.seeds import Plan, run_seed
 from tests.sim.shape import Quorum
 
 FIXED_SEEDS = range(1, 121)
-CONTROLLER_SEEDS = range(1, 201)
+CONTROLLER_SEEDS = range(1, 121)
 LONG_SEEDS = range(1_000, 2_000)
 DETERMINISM_SEED = 4
 OTHER_PYTHONS = os.environ.get("QUORATE_PYTHONS", "python3.12:python3.13:python3.14").split(":")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli.archives import unpack
 from quorate.cli.errors import Refused
 from quorate.cli.history_source import history_in, longest_log
 from quorate.cli.main import main
@@ -228,3 +231,19 @@ def test_what_is_no_history(tmp_path: Path) -> None:
     for given, text in ((file, "is neither a directory nor an archive"), (tmp_path, "no metadata")):
         result = run("at", given)
         assert result.exit_code == 1 and text in result.output, result.output
+
+
+def test_an_archive_cannot_lead_out_of_its_directory(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out.txt"
+    inside.mkdir()
+    with tarfile.open(tmp_path / "sent.tar.gz", "w:gz") as tar:
+        for name in ("../out.txt", str(outside), "kept/0.log"):
+            member = tarfile.TarInfo(name)
+            member.size = 4
+            tar.addfile(member, io.BytesIO(b"data"))
+        link = tarfile.TarInfo("kept/link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        tar.addfile(link)
+    unpack(tmp_path / "sent.tar.gz", inside)
+    assert not outside.exists()
+    assert sorted(each.name for each in inside.rglob("*")) == ["0.log", "kept"]
