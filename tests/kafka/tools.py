@@ -50,7 +50,7 @@ def missing() -> str:
 
 
 def libs() -> Path:
-    return Path(os.environ.get("QUORATE_KAFKA_LIBS", ".kafka/libs"))
+    return Path(os.environ.get("QUORATE_KAFKA_LIBS", ".kafka/libs")).absolute()
 
 
 def kafka(name: str, *arguments: str, stdin: str = "") -> Ended:
