@@ -109,8 +109,12 @@ class Connection:
         except OSError as error:
             self.close()
             raise ConnectionLost(f"{self.address}: {error}") from None
+        except BaseException:  # Ctrl-C: the answer that is under way is nobody's any more
+            self.close()
+            raise
         (correlation_id,) = INT32.unpack_from(answer)
         if correlation_id != self._correlation_id:
+            self.close()
             raise ConnectionLost(f"{self.address}: answered another request")
         return self._decoded(api, version, answer)
 

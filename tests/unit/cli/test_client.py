@@ -70,6 +70,26 @@ def test_an_api_that_is_not_served_is_refused(admin_of: AdminOf) -> None:
         admin_of(server).metadata(())
 
 
+def test_ctrl_c_leaves_no_answer_behind_for_the_next_request(
+    admin_of: AdminOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A console consumer that was interrupted took the answer to its fetch for its leaving's."""
+    receive, interrupted = Connection._receive, [KeyboardInterrupt()]
+
+    def interruptible(self: Connection) -> bytes:
+        if interrupted:
+            raise interrupted.pop()
+        return receive(self)
+
+    with fake_kafka({metadata.MetadataRequest: no_brokers}) as server:
+        admin = admin_of(server)
+        assert admin.metadata(()).brokers == ()
+        monkeypatch.setattr(Connection, "_receive", interruptible)
+        with pytest.raises(KeyboardInterrupt):
+            admin.metadata(())
+        assert admin.metadata(()).brokers == ()
+
+
 @pytest.mark.parametrize("frame", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x02ab"])
 def test_what_is_no_kafka_frame_ends_the_connection(frame: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
