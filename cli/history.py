@@ -122,7 +122,9 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
     from quorate.quorum.analytics.tables import flat
 
     whole = (flat(table) if kind == "csv" else table).coalesce(1).write.mode("overwrite")
-    whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(str(path))
+    # Absolute: Spark's Java may have been started elsewhere.
+    target = str(path.absolute())
+    whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)
 
 
 def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
