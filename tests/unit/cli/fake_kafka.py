@@ -60,7 +60,12 @@ class FakeKafka:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as stream:
+        """Until the client leaves, perhaps without waiting for its answer."""
+        with (
+            contextlib.suppress(ConnectionError),
+            connection,
+            connection.makefile("rb") as stream,
+        ):
             while size := stream.read(4):
                 if int.from_bytes(size, "big") > MAX_REQUEST_BYTES:
                     return
