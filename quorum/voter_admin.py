@@ -15,7 +15,7 @@ from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.node_membership import SUPPORTED, configured_voters
 from quorate.quorum.raft.control import Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.raft.voter_changes import KRAFT_VERSION
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION, Refused, require_upgrade
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.wire import Message
@@ -120,8 +120,12 @@ class VoterAdmin:
         raft = self._core.replica.raft
         if request.validate_only:
             current = raft.voters_at(self._core.end_offset).kraft_version
-            upward = current <= update.max_version_level <= SUPPORTED.max_supported_version
-            respond(ErrorCode.NONE if upward else ErrorCode.INVALID_UPDATE_VERSION, "")
+            try:
+                require_upgrade(current, update.max_version_level)
+            except Refused as refused:
+                respond(refused.error, str(refused))
+            else:
+                respond(ErrorCode.NONE, "")
             return
         self._core.replica.upgrade(
             update.max_version_level,

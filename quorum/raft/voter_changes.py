@@ -126,17 +126,21 @@ def _join(core: Core, voter: Voter) -> None:
         remove(core, NOBODY, key_of(old))
 
 
+def require_upgrade(current: int, level: int) -> None:
+    if level not in KRAFT_VERSIONS or level < current:
+        raise Refused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"kraft.version {current} cannot become {level}: it only goes up, to 1",
+        )
+
+
 def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> None:
     """From the configured voters to the log's: kraft.version 1. `configured` says where they are;
     their directory ids are those that this node has met."""
     state = _leader(core)
     _require_settled(core, state)
     current = core.history.latest.kraft_version
-    if level not in KRAFT_VERSIONS or level < current:
-        raise Refused(
-            ErrorCode.INVALID_UPDATE_VERSION,
-            f"kraft.version {current} cannot become {level}: it only goes up, to 1",
-        )
+    require_upgrade(current, level)
     if level == current:
         core.emit(effects.VotersAnswer(token, ErrorCode.NONE, ""))
         return

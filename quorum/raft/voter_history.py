@@ -117,10 +117,3 @@ class VoterHistory:
         """A snapshot replaced everything."""
         self._offsets, self._entries = [-1], [base]
         self.base_in_log = True
-
-    def forget_below(self, end_offset: int) -> None:
-        """Nobody asks for what held before `end_offset` any more."""
-        keep = bisect_left(self._offsets, end_offset) - 1
-        if keep > 0:
-            self._entries = self._entries[keep:]
-            self._offsets = [-1, *self._offsets[keep + 1 :]]
