@@ -87,6 +87,7 @@ class Seen:
     raft_epoch: int = 0
     raft_high_watermark: int = 0
     metadata_offset: int = 0
+    hosted: dict[Key, Hosted] = field(default_factory=dict)
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     checked: dict[Key, int] = field(default_factory=dict)
     snapshot: EpochOffset | None = None  # the latest one that was compared
@@ -229,8 +230,11 @@ class Invariants:
         partition, key = hosted.partition, hosted.key
         if machine.power_losses and not self._has_rejoined(machine, key):
             return
+        if seen.hosted.get(key) is not hosted:  # moved away and back: it begins anew
+            seen.hosted[key] = hosted
+            seen.high_watermarks[key] = seen.checked[key] = 0
         high_watermark = partition.high_watermark
-        before = seen.high_watermarks.get(key, 0)
+        before = seen.high_watermarks[key]
         if high_watermark < before:
             raise Violation(f"{machine.name} {hosted}: high watermark {high_watermark} < {before}")
         leadership = partition.leadership
@@ -243,7 +247,7 @@ class Invariants:
         if high_watermark > before:
             seen.high_watermarks[key] = high_watermark
             committed = self.committed(key)
-            for data in unread(hosted, seen.checked.get(key, 0), high_watermark):
+            for data in unread(hosted, seen.checked[key], high_watermark):
                 seen.checked[key] = committed.holds(machine.name, data, high_watermark)
 
     def _has_rejoined(self, machine: Machine, key: Key) -> bool:
