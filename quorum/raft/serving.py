@@ -150,6 +150,9 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
     if last_fetched_epoch == log.last_epoch and offset <= log.end_offset:
         return None  # as nearly always
     end = log.epochs.end_offset_for(last_fetched_epoch) or core.log_end()
+    earliest = core.snapshots.earliest
+    if earliest is not None and end.offset == earliest.offset:
+        end = earliest  # all epochs of the log may be later: it does not say what ended there
     if end.epoch == last_fetched_epoch and offset <= end.offset:
         return None
     return end

@@ -3,11 +3,14 @@ becomes of the log."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     FetchResponse,
@@ -16,8 +19,10 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.raft.disk_log import DiskLog
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
-from tests.unit.raft.test_replication import fetch_request
+from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.test_replication import fetch_request, filled
 
 CONTENT = bytes(range(25))
 CHUNKS = RaftSettings(fetch_snapshot_max_bytes=10, hints=False)
@@ -195,6 +200,32 @@ def test_a_log_that_went_on_in_an_epoch_before_the_cut_is_replaced() -> None:
     assert isinstance(response, FetchResponse)
     assert (response.snapshot, response.diverging) == (later, None)
     assert log.last_epoch < later.epoch
+
+
+@pytest.mark.parametrize("cut", [3, 4], ids=["at the cut", "beyond it"])
+@pytest.mark.parametrize("log", [lambda _: MemoryLog(), DiskLog], ids=["memory", "disk"])
+def test_a_log_that_ends_in_an_epoch_between_the_snapshot_and_the_cut_log_is_no_prefix(
+    cut: int, log: Callable[[int], MemoryLog]
+) -> None:
+    """The leader's log begins behind a snapshot of epoch 3 with records of epoch 5. Voter 3 led
+    epoch 4 and nobody has what it wrote; its log ends where the leader's begins, or later, and its
+    last epoch is not below the snapshot's."""
+    cluster = Cluster(start=False, settings=CHUNKS, log=log)
+    for node_id in (1, 2):
+        filled(cluster, node_id, 1, 1, 3)
+        cluster.nodes[node_id].saved = Election(4)
+        cluster.start(node_id)
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.settle()
+    snapshot = EpochOffset(3, 3)
+    cluster.nodes[1].snapshots.files[snapshot] = CONTENT
+    cluster.nodes[1].log.cut_head(snapshot.offset)
+    filled(cluster, 3, 1, 1, *[4] * (cut - 2))
+    cluster.start(3)
+    cluster.until(lambda: cluster.nodes[3].high_watermark == cluster.nodes[1].high_watermark)
+    assert snapshot in cluster.nodes[3].snapshots.files
+    assert cluster.nodes[3].log.entries() == cluster.nodes[1].log.entries()
 
 
 def test_an_empty_log_behind_a_snapshot_ends_in_its_epoch() -> None:
