@@ -38,6 +38,7 @@ COMMANDS = {
     "leader-election": Lazy("leader_election", "Elect preferred leaders, or unclean ones."),
     "log-dirs": Lazy("log_dirs", "Size of every replica, by broker and directory."),
     "metadata-quorum": Lazy("metadata_quorum", "The quorum: leader, epoch, lag of every replica."),
+    "metadata-shell": Lazy("shell.command", "Look at the metadata in a snapshot as at files."),
     "reassign-partitions": Lazy("reassign_partitions", "Move replicas between brokers."),
     "server": Lazy("server", "Run one node from its .properties file."),
     "status": Lazy("status", "The cluster at a glance."),

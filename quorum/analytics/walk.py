@@ -6,7 +6,7 @@ never ended one never does. Where the log's beginning is gone it begins with a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,25 +38,34 @@ def never(logged: Logged) -> bool:
 
 def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> Iterator[Logged]:
     """In order; ends before the first record that is `past` what is wanted."""
+    for _, effective in settled(logged(history_slices(metadata_dir(str(directory)))), past=past):
+        yield from effective
+
+
+def settled(
+    records: Iterable[Logged], *, past: Callable[[Logged], bool] = never
+) -> Iterator[tuple[Logged, list[Logged]]]:
+    """(a record, what takes effect with it): itself, or a transaction that it ends. What stands
+    inside of one is not told by itself."""
     held: list[Logged] | None = None
-    for logged in _all(metadata_dir(str(directory))):
-        if past(logged):
+    for each in records:
+        if past(each):
             return
-        message = logged.message
+        message = each.message
         if isinstance(message, BeginTransactionRecord):
             held = []
         elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
-            if held is not None and isinstance(message, EndTransactionRecord):
-                yield from held
-            held = None
-        elif held is None or logged.of_raft:
-            yield logged
+            ended, held = held, None
+            yield each, ended if ended and isinstance(message, EndTransactionRecord) else []
+        elif held is None or each.of_raft:
+            yield each, [each]
         else:
-            held.append(logged)
+            held.append(each)
 
 
-def _all(directory: Path) -> Iterator[Logged]:
-    for piece in history_slices(directory):
+def logged(slices: Iterable[Slice]) -> Iterator[Logged]:
+    """Every record, also what never takes effect."""
+    for piece in slices:
         yield from _of_slice(piece)
 
 

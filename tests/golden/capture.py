@@ -1,6 +1,6 @@
 """Ask Apache Kafka 4.1.1 again, and write what it says into the golden files here.
 
-    QUORATE_KAFKA_LIBS=... python -m tests.golden.capture [admin] [tools]
+    QUORATE_KAFKA_LIBS=... python -m tests.golden.capture [admin] [tools] [shell]
 
 Run by hand, after a change of the cases; look at the difference before it is committed."""
 
@@ -15,6 +15,8 @@ from pathlib import Path
 from quorate.cli.client.connection import ConnectionLost
 from tests.golden.admin_requests import CASES, ask, prepare
 from tests.golden.nodes import KAFKA, TwoNodes, two_nodes
+from tests.golden.shell_runs import RUNS as SHELL_RUNS
+from tests.golden.shell_runs import files_in, play
 from tests.golden.tool_runs import RUNS, played, written
 
 HERE = Path(__file__).parent
@@ -39,13 +41,22 @@ def capture_tools(nodes: TwoNodes) -> None:
     (HERE / "tools.txt").write_text(written(played(RUNS, nodes, KAFKA.run)))
 
 
+def capture_shell(root: Path) -> None:
+    files = files_in(root)
+    found = [play(run, files, KAFKA.run) for run in SHELL_RUNS]
+    (HERE / "shell.txt").write_text(written(found))
+
+
 CAPTURES = {"admin": capture_admin, "tools": capture_tools}
 
 
 def main(names: list[str]) -> None:
-    for name in names or CAPTURES:
+    for name in names or [*CAPTURES, "shell"]:
         root = Path(tempfile.mkdtemp(prefix="golden-"))
         try:
+            if name == "shell":
+                capture_shell(root)
+                continue
             with two_nodes(root / "nodes", KAFKA) as nodes:
                 CAPTURES[name](nodes)
         finally:

@@ -1,0 +1,85 @@
+"""`quorate metadata-shell`: kafka-metadata-shell's options, commands and lines; `--format json`
+gives what one command found as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+import quorate
+from quorate.cli.client.options import format_option
+from quorate.cli.shell.commands import Mistake, Shell, below, said
+from quorate.cli.shell.interactive import converse
+from quorate.cli.shell.nodes import plain, root
+from quorate.cli.shell.paths import Found, absolute
+from quorate.cli.shell.source import Contents, contents_of
+
+
+@click.command("metadata-shell")
+@click.option(
+    "--snapshot",
+    "-s",
+    required=True,
+    metavar="FILE|DIR",
+    type=click.Path(exists=True, path_type=Path),
+    help="A snapshot, a segment or a log directory, Quorate's or Apache Kafka's.",
+)
+@click.option("--offset", type=click.IntRange(min=0), help="After the record at this offset.")
+@format_option
+@click.argument("command", nargs=-1, metavar="[COMMAND [TARGETS]...]")
+def metadata_shell(
+    snapshot: Path, offset: int | None, output: str, command: tuple[str, ...]
+) -> None:
+    """Look at the cluster's metadata as at files: cat, find, ls and tree.
+
+    Without a command it asks for them, and takes cd, pwd, history, man, help and exit too.
+    """
+    if output == "json" and not command:
+        raise click.UsageError("--format json takes a command")
+    contents = contents_of(snapshot, offset)
+    warn_of_unknown(contents)
+    shell = Shell(root(contents.image, contents.foreign, quorate.__version__))
+    if not command:
+        click.echo("Loading...\nStarting...")
+        converse(shell)
+        return
+    try:
+        lines = as_json(shell, command) if output == "json" else said_once(shell, command)
+    except Mistake as mistake:
+        click.echo(str(mistake))
+        raise SystemExit(2) from None
+    for line in lines:
+        click.echo(line)
+    if shell.missed:
+        raise SystemExit(1)
+
+
+def said_once(shell: Shell, command: Sequence[str]) -> list[str]:
+    return said(shell, command, interactive=False)
+
+
+def warn_of_unknown(contents: Contents) -> None:
+    for kind, count in sorted(contents.unknown.items()):
+        click.echo(f"Not shown: {count} records of the unknown type {kind}", err=True)
+
+
+VALUES: dict[str, Callable[[Found], object]] = {
+    "cat": lambda found: plain(found.node),
+    "find": lambda found: list(below(absolute(found.path), found.node)),
+    "ls": lambda found: None if isinstance(found.node, str) else sorted(found.node),
+    "tree": lambda found: plain(found.node),
+}
+
+
+def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
+    """By path, what a command found there; the text goes unsaid, but its mistakes are raised."""
+    lines = said_once(shell, command)
+    if shell.missed or command[0] not in VALUES:
+        return lines
+    value = VALUES[command[0]]
+    targets = [each for each in command[1:] if each != "--"] or ["."]
+    found = [each for target in targets for each in shell.find(target)]
+    return [json.dumps({absolute(each.path): value(each) for each in found}, indent=2)]

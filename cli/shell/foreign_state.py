@@ -1,0 +1,75 @@
+"""What Kafka's image holds and ours does not, replayed from its records: SCRAM credentials, ACLs,
+client quotas, delegation tokens. Shown, never acted upon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata import foreign as records
+from quorate.quorum.metadata.records import MetadataRecord
+
+Entity = tuple[tuple[str, str | None], ...]
+"""(entity type, entity name) by type; the name None is the default of the type."""
+
+
+@dataclass(slots=True)
+class ForeignState:
+    credentials: dict[int, dict[str, records.UserScramCredentialRecord]] = field(
+        default_factory=dict
+    )
+    """By mechanism and user."""
+    quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
+    acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
+    tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
+
+    def replay(self, record: MetadataRecord) -> None:
+        RULES[type(record)](self, record)
+
+
+def _credential(state: ForeignState, record: records.UserScramCredentialRecord) -> None:
+    state.credentials.setdefault(record.mechanism, {})[record.name] = record
+
+
+def _no_credential(state: ForeignState, record: records.RemoveUserScramCredentialRecord) -> None:
+    state.credentials.get(record.mechanism, {}).pop(record.name, None)
+
+
+def _quota(state: ForeignState, record: records.ClientQuotaRecord) -> None:
+    entity = tuple(sorted((each.entity_type, each.entity_name) for each in record.entity))
+    quotas = state.quotas.setdefault(entity, {})
+    if record.remove:
+        quotas.pop(record.key, None)
+    else:
+        quotas[record.key] = record.value
+    if not quotas:
+        del state.quotas[entity]
+
+
+def _acl(state: ForeignState, record: records.AccessControlEntryRecord) -> None:
+    state.acls[record.id] = record
+
+
+def _no_acl(state: ForeignState, record: records.RemoveAccessControlEntryRecord) -> None:
+    state.acls.pop(record.id, None)
+
+
+def _token(state: ForeignState, record: records.DelegationTokenRecord) -> None:
+    state.tokens[record.token_id] = record
+
+
+def _no_token(state: ForeignState, record: records.RemoveDelegationTokenRecord) -> None:
+    state.tokens.pop(record.token_id, None)
+
+
+RULES: dict[type[MetadataRecord], Callable[[ForeignState, Any], None]] = {
+    records.UserScramCredentialRecord: _credential,
+    records.RemoveUserScramCredentialRecord: _no_credential,
+    records.ClientQuotaRecord: _quota,
+    records.AccessControlEntryRecord: _acl,
+    records.RemoveAccessControlEntryRecord: _no_acl,
+    records.DelegationTokenRecord: _token,
+    records.RemoveDelegationTokenRecord: _no_token,
+}

@@ -1,0 +1,73 @@
+"""Paths of the metadata shell: `.` and `..`, globs with `*`, `?`, `{a,b}` and a backslash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quorate.cli.shell.nodes import Directory, Node
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    path: Path
+    node: Node
+
+    @property
+    def name(self) -> str:
+        return self.path[-1] if self.path else "/"
+
+
+def absolute(path: Path) -> str:
+    return "/" + "/".join(path)
+
+
+def resolved(target: str, working_directory: Path) -> Path:
+    """Absolute, with its globs still in it."""
+    parts = [] if target.startswith("/") else list(working_directory)
+    for part in target.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+def find(root: Directory, wanted: Path) -> Iterator[Found]:
+    """What matches, in order of the names."""
+    yield from _find(Found((), root), wanted)
+
+
+def _find(at: Found, wanted: Path) -> Iterator[Found]:
+    if not wanted:
+        yield at
+        return
+    if isinstance(at.node, str):
+        return
+    name, rest = wanted[0], wanted[1:]
+    pattern = glob_pattern(name)
+    names = [name] if pattern is None else filter(pattern.fullmatch, sorted(at.node))
+    for each in names:
+        if each in at.node:
+            yield from _find(Found((*at.path, each), at.node[each]()), rest)
+
+
+def glob_pattern(glob: str) -> re.Pattern[str] | None:
+    """None when it stands for itself: nothing in it is special, or its braces do not pair."""
+    out, in_group, literal = "", False, True
+    characters = iter(glob)
+    for character in characters:
+        special = character in "?*{" or (in_group and character in ",}")
+        literal = literal and not special and character != "\\"
+        if not special:
+            escaped = next(characters, character) if character == "\\" else character
+            out += re.escape(escaped)
+            continue
+        if character == "{" and in_group:
+            return None
+        out += {"?": ".", "*": ".*", "{": "(?:", ",": "|", "}": ")"}[character]
+        in_group = character == "{" or (in_group and character != "}")
+    return None if literal or in_group else re.compile(out, re.DOTALL)

@@ -1,0 +1,207 @@
+"""What the metadata shell prints of one thing, as Kafka's Java classes print themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from quorate.cli.features import METADATA_VERSION, level_text
+from quorate.cli.shell.foreign_state import Entity
+from quorate.quorum.ids import ZERO_UUID, uuid_to_text
+from quorate.quorum.metadata.foreign import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+from quorate.quorum.metadata.image import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    Broker,
+    ControllerRegistration,
+    MetadataImage,
+    Partition,
+)
+from quorate.quorum.metadata.records import RECOVERED, Endpoint, FeatureRange
+
+UNBOUNDED = 2**15 - 1
+SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+RESOURCE_TYPES = {
+    TOPIC_RESOURCE: "TOPIC",
+    BROKER_RESOURCE: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+ACL_RESOURCES = (
+    "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
+)  # fmt: skip
+ACL_PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+ACL_OPERATIONS = (
+    "UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
+    "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS",
+    "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
+)  # fmt: skip
+ACL_PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+# In the order and by the names in which Kafka's shell names the parts of an entity.
+QUOTA_PARTS = {"client-id": "clientId", "ip": "ip", "user": "user"}
+DEFAULT_ENTITY = "<default>"
+
+
+def provenance_text(image: MetadataImage) -> str:
+    moment = datetime.fromtimestamp(image.last_timestamp_ms // 1000, UTC)
+    fraction = f".{image.last_timestamp_ms % 1000:03}".rstrip("0").rstrip(".")
+    time = f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
+    return f"offset {image.last.offset}, epoch {image.last.epoch}, time {time}"
+
+
+def metadata_version_text(image: MetadataImage) -> str:
+    level = image.features.get(METADATA_VERSION)
+    return "Optional.empty" if level is None else f"Optional[{level_text(METADATA_VERSION, level)}]"
+
+
+def broker_text(broker: Broker) -> str:
+    return _fields(
+        "BrokerRegistration",
+        id=broker.id,
+        epoch=broker.epoch,
+        incarnationId=uuid_to_text(broker.incarnation_id),
+        listeners=_listed(_endpoint(each) for each in broker.endpoints),
+        supportedFeatures=_features(broker.features),
+        rack="Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]",
+        fenced=_bool(broker.fenced),
+        inControlledShutdown=_bool(broker.in_controlled_shutdown),
+        isMigratingZkBroker="false",
+        directories=_listed(uuid_to_text(each) for each in broker.log_dirs),
+    )
+
+
+def controller_text(controller: ControllerRegistration) -> str:
+    return _fields(
+        "ControllerRegistration",
+        id=controller.id,
+        incarnationId=uuid_to_text(controller.incarnation_id),
+        zkMigrationReady="false",
+        listeners=_listed(_endpoint(each) for each in controller.endpoints),
+        supportedFeatures=_features(controller.features),
+    )
+
+
+def partition_text(partition: Partition) -> str:
+    recovered = partition.leader_recovery_state == RECOVERED
+    # Before 3.7 nobody said in which directories the replicas are.
+    directories = partition.directories or (ZERO_UUID,) * len(partition.replicas)
+    return _fields(
+        "PartitionRegistration",
+        replicas=_listed(partition.replicas),
+        directories=_listed(uuid_to_text(each) for each in directories),
+        isr=_listed(partition.isr),
+        removingReplicas=_listed(partition.removing),
+        addingReplicas=_listed(partition.adding),
+        elr=_listed(partition.elr),
+        lastKnownElr=_listed(partition.last_known_elr),
+        leader=partition.leader,
+        leaderRecoveryState="RECOVERED" if recovered else "RECOVERING",
+        leaderEpoch=partition.leader_epoch,
+        partitionEpoch=partition.partition_epoch,
+    )
+
+
+def resource_text(resource_type: int, name: str) -> str:
+    kind = RESOURCE_TYPES.get(resource_type, str(resource_type))
+    return f"{kind}:{name}" if name else kind
+
+
+def acl_text(acl: AccessControlEntryRecord) -> str:
+    return _fields(
+        "StandardAcl",
+        resourceType=_name(ACL_RESOURCES, acl.resource_type),
+        resourceName=acl.resource_name,
+        patternType=_name(ACL_PATTERNS, acl.pattern_type),
+        principal=acl.principal,
+        host=acl.host,
+        operation=_name(ACL_OPERATIONS, acl.operation),
+        permissionType=_name(ACL_PERMISSIONS, acl.permission_type),
+    )
+
+
+def credential_text(credential: UserScramCredentialRecord) -> str:
+    return _fields(
+        "ScramCredentialData",
+        salt=bytes(credential.salt).hex(),
+        storedKey=bytes(credential.stored_key).hex(),
+        serverKey=bytes(credential.server_key).hex(),
+        iterations=credential.iterations,
+    )
+
+
+def token_text(token: DelegationTokenRecord) -> str:
+    """Its parentheses are Kafka's."""
+    return (
+        f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}"
+        f"(tokenRequester={token.requester}(renewers={' '.join(token.renewers)}"
+        f", issueTimestamp={token.issue_timestamp}, maxTimestamp={token.max_timestamp})"
+        f", expiryTimestamp={token.expiration_timestamp}"
+    )
+
+
+def entity_text(entity: Entity) -> str:
+    """As in `clientId(c)_user(u)`. Kafka's shell leaves defaults out, so that they cannot be
+    told apart."""
+    names = dict(entity)
+    return "_".join(
+        f"{part}({_escaped(DEFAULT_ENTITY if names[kind] is None else names[kind] or '')})"
+        for kind, part in QUOTA_PARTS.items()
+        if kind in names
+    )
+
+
+def double_text(value: float) -> str:
+    """Java's Double.toString."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        plain = format(Decimal(repr(value)), "f")
+        return plain if "." in plain else f"{plain}.0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)  # quotas are finite
+    rest = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' * sign}{digits[0]}.{rest}E{exponent + len(digits) - 1}"
+
+
+def _fields(name: str, **fields: object) -> str:
+    return f"{name}({', '.join(f'{key}={value}' for key, value in fields.items())})"
+
+
+def _listed(values: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, values))}]"
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _endpoint(endpoint: Endpoint) -> str:
+    protocol = SECURITY_PROTOCOLS.get(endpoint.security_protocol, endpoint.security_protocol)
+    return (
+        f"Endpoint(listenerName='{endpoint.name}', securityProtocol={protocol}, "
+        f"host='{endpoint.host}', port={endpoint.port})"
+    )
+
+
+def _features(features: Iterable[FeatureRange]) -> str:
+    return f"{{{', '.join(f'{each.name}: {_range(each)}' for each in features)}}}"
+
+
+def _range(feature: FeatureRange) -> str:
+    low, high = feature.min_supported_version, feature.max_supported_version
+    if low == high:
+        return str(low)
+    return f"{low}+" if high == UNBOUNDED else f"{low}-{high}"
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else "UNKNOWN"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")

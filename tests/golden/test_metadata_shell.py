@@ -1,0 +1,36 @@
+"""Our metadata shell says of the same files what Apache Kafka's says, line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden.in_process import quorate
+from tests.golden.nodes import KAFKA
+from tests.golden.shell_runs import RUNS, files_in, play
+from tests.golden.tool_runs import read
+from tests.kafka.tools import missing
+
+GOLDEN = read((Path(__file__).parent / "shell.txt").read_text())
+
+
+def test_the_golden_file_is_of_these_runs() -> None:
+    assert [each.line for each in RUNS] == [each.line for each in GOLDEN]
+
+
+def test_every_line_is_kafkas(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    for run, golden in zip(RUNS, GOLDEN, strict=True):
+        found = play(run, files, quorate)
+        assert found.lines == golden.lines, run.line
+        assert bool(found.code) == bool(golden.code or run.fails), run.line
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(120)
+def test_the_golden_file_is_what_apache_kafka_says(tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    files = files_in(tmp_path)
+    assert [play(run, files, KAFKA.run) for run in RUNS] == GOLDEN
