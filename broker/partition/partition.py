@@ -23,7 +23,7 @@ from quorate.broker.partition.truncation import Epochs, diverging_epoch, truncat
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid
-from quorate.quorum.log.batch import assign, batches, set_append_time
+from quorate.quorum.log.batch import assign, batches, read_header, set_append_time
 from quorate.quorum.metadata import image
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
@@ -340,9 +340,24 @@ class Partition:
         if not accepted:
             return
         view = memoryview(data)
-        self.log.append(view if accepted == len(view) else view[:accepted], wall_ms=wall_ms)
-        for header in idempotent:
-            self.producers.append(header)
+        taken = view if accepted == len(view) else view[:accepted]
+        # What the log says of its producers is read before it says these batches, too.
+        producers = self.producers if idempotent else None
+        start_offset = self.log.start_offset
+        if self.log.end_offset == start_offset and read_header(taken).base_offset < start_offset:
+            self._begin_below(taken)
+        self.log.append(taken, wall_ms=wall_ms)
+        self.log.advance_start(start_offset)
+        if producers is not None:
+            for header in idempotent:
+                producers.append(header)
+
+    def _begin_below(self, taken: Buffer) -> None:
+        """The leader's log starts in the midst of a batch (DeleteRecords): the whole batch comes,
+        and the log is to start there, too."""
+        first, *_ = [header for _, header in batches(taken)]  # all, so that none is damaged
+        if self.log.start_offset < first.next_offset:
+            self.log.reset_to(first.base_offset)
 
     def leader_high_watermark(self, high_watermark: int) -> None:
         """A new leader may know less for a while; what is committed stays so (KIP-207)."""
@@ -352,13 +367,16 @@ class Partition:
         self.truncate_to(truncation_offset(diverging, self.log.epochs, self.log.end_offset))
 
     def truncate_to(self, offset: int) -> None:
+        if offset < self.log.start_offset:  # nothing that it holds is its leader's
+            self.restart_at(offset)
+            return
         self.log.truncate_to(offset)
         self._after_truncation()
         if self._producers is not None and not self._producers.truncate_to(offset):
             self._producers = None
 
     def restart_at(self, offset: int) -> None:
-        """Drop everything: the leader's log begins above our end."""
+        """Drop everything: the leader's log begins above our end, or ended below our start."""
         self.log.reset_to(offset)
         self.high_watermark = offset
         self._producers = ProducerStates()

@@ -13,7 +13,7 @@ from quorate.broker.partition.producer_state import (
     ProducerStates,
     last_sequence_of,
 )
-from quorate.quorum.log.batch import read_header
+from quorate.quorum.log.batch import assign, batches, read_header
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
 
@@ -99,6 +99,29 @@ def test_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         states.append(header._replace(producer_id=producer_id))
     assert len(states) == 10
     assert 4 not in states.producers
+
+
+def test_follower_that_loads_what_it_knows_counts_no_batch_twice() -> None:
+    """Loaded after the append, the last batch took the place of the first of five that a producer
+    may send again."""
+    follower = partition(2)
+    follower.make_follower(value(1, 0, (1, 2)))
+
+    def load() -> ProducerStates:
+        states = ProducerStates()
+        states.rebuild(header for _, header in batches(follower.log.read(0, 1 << 20)))
+        return states
+
+    follower._load_producers = load
+    for sequence in range(BATCHES_KEPT):
+        if sequence == BATCHES_KEPT - 1:
+            follower._producers = None  # as after a restart
+        data = batch(producer_id=7, producer_epoch=0, base_sequence=sequence)
+        assign(data, sequence, 0)
+        follower.append_as_follower(data, wall_ms=1_000)
+    follower.make_leader(value(2, 1, (2,)), now_ms=0)
+    assert [send(follower, sequence) for sequence in range(BATCHES_KEPT)] == [0, 1, 2, 3, 4]
+    assert follower.log.end_offset == BATCHES_KEPT
 
 
 def test_truncation_forgets_what_is_gone(leader: Partition) -> None:

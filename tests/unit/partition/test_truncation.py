@@ -9,6 +9,7 @@ from quorate.broker.partition.truncation import diverging_epoch, truncation_offs
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assign, batches
 from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import append, batch, copy_once, fetch, partition, value
 
@@ -192,3 +193,28 @@ def test_leader_epoch_of_requests() -> None:
     assert b.leader_error(4) is ErrorCode.FENCED_LEADER_EPOCH
     with pytest.raises(KafkaError):
         append(b, 1)
+
+
+def test_damaged_batch_that_begins_below_an_empty_log_leaves_it_as_it_is() -> None:
+    """A leader's log that starts in the midst of a batch: see test_log_starts.py."""
+    follower = partition(2)
+    follower.make_follower(value(1, 0, (1, 2)))
+    follower.restart_at(4)
+    data = batch(10)
+    data[-1] ^= 1
+    with pytest.raises(CorruptBatch):
+        follower.append_as_follower(data, wall_ms=1_000)
+    assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)
+    follower.append_as_follower(batch(10), wall_ms=1_000)
+    assert (follower.log.start_offset, follower.log.end_offset) == (4, 10)
+    assert follower.high_watermark == 4
+
+
+@pytest.mark.parametrize("count", [4, 3])
+def test_batch_that_ends_below_an_empty_log_is_not_its_first(count: int) -> None:
+    follower = partition(2)
+    follower.make_follower(value(1, 0, (1, 2)))
+    follower.restart_at(4)
+    with pytest.raises(AssertionError):  # of the log: the chain is broken
+        follower.append_as_follower(batch(count), wall_ms=1_000)
+    assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)

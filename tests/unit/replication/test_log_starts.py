@@ -1,0 +1,81 @@
+"""Where a log starts when that is no batch's start, or above where its leader's ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
+from tests.unit.replication.cluster import Cluster, led_by
+
+MakeCluster = Callable[..., Cluster]
+
+
+def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
+    """One batch of `count` records, acknowledged by the ISR."""
+    records = [Record(index, 1_000, None, b"v") for index in range(count)]
+    append = ProducePartition("", topic, 0, memoryview(build_batch(records, leader_epoch=0)))
+    answers: list[ProducedPartition] = []
+    cluster.nodes[broker_id].replicas.append([append], -1, 5000, answers.extend)
+    cluster.run(50)
+    assert [each.error for each in answers] == [0]
+
+
+def delete(cluster: Cluster, broker_id: int, topic: str, offset: int) -> None:
+    answers: list[Deleted] = []
+    wanted = [ToDelete(topic, 0, offset)]
+    cluster.nodes[broker_id].replicas.delete_records(wanted, 5000, answers.extend)
+    cluster.run(100)
+    assert answers == [Deleted(offset, 0)]
+
+
+def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(
+    make_cluster: MakeCluster,
+) -> None:
+    """The first batch comes whole, so it begins below the end of the empty log (as Kafka allows)."""
+    cluster = make_cluster(brokers=2)
+    disk = cluster.kill(2)
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(20)
+    produce(cluster, 1, topic, 10)
+    produce(cluster, 1, topic, 2)
+    delete(cluster, 1, "t", 4)
+    cluster.start(2, disk)
+    cluster.run(3000)
+    assert cluster.offsets(topic) == {1: (12, 12), 2: (12, 12)}
+    follower = cluster.hosted(2, topic)
+    assert follower.log.start_offset == 4
+    assert cluster.content(2, topic) == cluster.content(1, topic)
+    partition = cluster.image.partition(topic, 0)
+    assert partition is not None and partition.isr == (1, 2)
+
+
+def test_follower_whose_log_starts_above_where_it_has_to_cut(make_cluster: MakeCluster) -> None:
+    """An unclean election took a leader that ends below the follower's start: nothing is left to
+    be cut, so the follower begins anew (an OffsetOutOfRange stopped the node, at each start)."""
+    cluster = make_cluster(brokers=3, replica_lag_time_max_ms=1000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    produce(cluster, 1, topic, 1)
+    disk = cluster.kill(3)
+    cluster.produce(1, topic)
+    cluster.run(2500)  # broker 3 leaves the ISR
+    for _ in range(8):
+        produce(cluster, 1, topic, 1)
+    cluster.change(topic, leader=2)
+    cluster.spread()
+    cluster.run(50)
+    produce(cluster, 2, topic, 1)
+    delete(cluster, 2, "t", 8)
+    cluster.kill(1)
+    cluster.start(3, disk)
+    cluster.change(topic, leader=3, isr=(3,))
+    cluster.spread()
+    cluster.run(3000)
+    produce(cluster, 3, topic, 1)
+    cluster.run(3000)
+    assert cluster.offsets(topic) == {2: (2, 2), 3: (2, 2)}
+    assert cluster.content(2, topic) == cluster.content(3, topic)[1:]
