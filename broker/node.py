@@ -101,6 +101,7 @@ class BrokerNode:
         core.followers.role.append(self._role_changed)
         core.followers.links.append(self.client.links_changed)
         core.followers.image.append(self._image_changed)
+        core.followers.failed.append(self.replicas.node_failed)
         core.watch.not_ready.append(lambda: broker_reasons(core, self.lifecycle))
         core.watch.collectors.append(self._metrics)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta
@@ -99,7 +99,7 @@ class CommittedImage:
             data = self._log.read(self.position, SLICE_BYTES, end=self._high_watermark)
             delta = self._loader.feed(metadata_batches(data))
         except CorruptBatch as error:
-            self._stop(self._damage() or error)
+            self._stop(self._log.first_damage() or error)
             return
         except Exception as error:  # the log and the image contradict each other: the node stops
             self._stop(error)
@@ -112,11 +112,3 @@ class CommittedImage:
     def _stop(self, error: BaseException) -> None:
         self.close()
         self._on_failed(error)
-
-    def _damage(self) -> CorruptLog | None:
-        """Blocks, but this node is ending: which file, where, and the way out."""
-        try:
-            self._log.check()
-        except CorruptLog as damage:
-            return damage
-        return None

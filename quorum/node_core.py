@@ -92,6 +92,8 @@ class Followers:
     committed: list[Callable[[int], None]] = field(default_factory=list)
     resigned: list[Callable[[], None]] = field(default_factory=list)
     links: list[Callable[[], None]] = field(default_factory=list)
+    failed: list[Callable[[BaseException], None]] = field(default_factory=list)
+    """Told before the node is closed; may block, must not raise."""
 
 
 class NodeCore:
@@ -252,6 +254,8 @@ class NodeCore:
     def fail(self, error: BaseException) -> None:
         if not self.failed:
             self.failed = True
+            for each in self.followers.failed:
+                each(error)
             self.close()
             self._on_failed(error)
 

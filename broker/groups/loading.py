@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from quorate.broker.groups.records import decode_record
 from quorate.broker.groups.shard import Shard
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.seams import Clock
@@ -44,6 +45,10 @@ class Loading:
         try:
             data = self._hosted.log.read(self._offset, SLICE_BYTES)
             self._replay(memoryview(data))
+        except CorruptLog as damage:
+            unreadable(self._hosted, damage)
+            self._finish(damage)
+            return
         except (LogError, DecodeError, OSError) as error:
             self._finish(error)
             return

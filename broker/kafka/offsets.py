@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.list_offsets import (
     ListOffsetsPartition,
@@ -87,7 +89,10 @@ class OffsetsHandler:
                 error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
             return unlisted(wanted.partition_index, error)
-        found = find(hosted, wanted.timestamp, replica_id)
+        try:
+            found = find(hosted, wanted.timestamp, replica_id)
+        except CorruptLog as damage:
+            return unlisted(wanted.partition_index, unreadable(hosted, damage))
         timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quorate.broker.partition.partition import ACKS_ALL
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.delayed import Deadlines
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
@@ -103,6 +104,8 @@ class Appends:
             )
         except KafkaError as error:
             return failed(each, error.code, error.message, hosted)
+        except CorruptLog as damage:  # where its producers were to be read from
+            return failed(each, unreadable(hosted, damage), str(damage))
         except CorruptBatch as error:
             return failed(each, ErrorCode.CORRUPT_MESSAGE, str(error))
         except OSError as error:

@@ -61,6 +61,7 @@ class Hosted:
         "_sequence",
         "_uncommitted",
         "adding",
+        "damage",
         "gone",
         "incomplete",
         "key",
@@ -85,6 +86,7 @@ class Hosted:
         self.traffic = TopicTraffic()
         self.adding = False  # by a reassignment
         self.gone = False
+        self.damage = ""  # what was said of it last
         self._clock = clock
         self._propose = propose
         self._proposing = False

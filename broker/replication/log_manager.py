@@ -194,6 +194,20 @@ class LogManager:
             self._recovery_points[name] = offset
             self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
 
+    def distrust(self, damage: CorruptLog) -> None:
+        """Blocks, but the node is ending. A start reads from the recovery point on: with that just
+        behind the damage it finds it, and takes it for what was synced and is not whole."""
+        self._closed = True
+        for name, opened in self._open.items():
+            if not damage.path.startswith(f"{opened.log.directory}/"):
+                continue
+            try:
+                first = opened.log.first_damage(damage.path)
+                if first is not None:
+                    self._lower_recovery_point(name, first.offset + 1)
+            except OSError as error:
+                logger.error("%s: %s; the next start may not see: %s", name, error, damage)
+
     def _set_aside(self, name: PartitionName) -> None:
         suffix = f"-{name.partition}.{self._unique()}{STRAY_DIRECTORY_SUFFIX}"
         target = name.topic[: 255 - len(suffix)] + suffix

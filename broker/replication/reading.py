@@ -6,10 +6,11 @@ read to the log end. Errors are answered per partition, never raised.
 
 from __future__ import annotations
 
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
@@ -74,3 +75,5 @@ def read(
         return failed(wanted, refused.code)
     except OffsetOutOfRange:
         return failed(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+    except CorruptLog as damage:
+        return failed(wanted, unreadable(hosted, damage))

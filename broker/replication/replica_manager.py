@@ -24,6 +24,7 @@ from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.session_cache import SessionCache
 from quorate.broker.replication.sessions import ReplicaSessions
 from quorate.broker.replication.settings import ReplicationSettings
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -132,6 +133,11 @@ class ReplicaManager:
         """Orderly: nobody is answered any more, all is flushed, the next start finds it clean."""
         self.stop()
         self.logs.close(self._broker_epoch(), self._high_watermarks(), done)
+
+    def node_failed(self, error: BaseException) -> None:
+        """The node is about to stop; what was found damaged must be found by its next start."""
+        if isinstance(error, CorruptLog):
+            self.logs.distrust(error)
 
     def stop(self) -> None:
         for timer in self._timers.values():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quorate.broker.partition.partition import FollowerFetch
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.reading import failed, fetched
@@ -29,7 +30,7 @@ from quorate.broker.replication.session_cache import (
     SessionCache,
     after,
 )
-from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
@@ -302,6 +303,8 @@ class ReplicaSession:
                 records = hosted.log.read(wanted.fetch_offset, limit)
             except OffsetOutOfRange:  # retention was faster
                 result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+            except CorruptLog as damage:
+                result = failed(wanted, unreadable(hosted, damage))
             else:
                 if len(records) > left_bytes and left_bytes < self._max_bytes:
                     break

@@ -25,9 +25,9 @@ from quorate.quorum.log.batch import BatchHeader, batches, records_of
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, Unsynced
+from quorate.quorum.log.intact import Fresh, check_all, check_read
 from quorate.quorum.log.names import deleted_directory_name, partition_of
 from quorate.quorum.log.retention import expired_segments
-from quorate.quorum.log.scan import scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
@@ -63,6 +63,7 @@ class Log:
         self._active_since_ms = loaded.wall_ms
         self._unsynced = Unsynced(directories=loaded.unsynced_directories)
         self._flushing = False
+        self._fresh = Fresh(self.end_offset)
         self._marker = loaded.marker
         for segment in loaded.unsynced:
             self._unsynced.wrote(segment)
@@ -122,6 +123,7 @@ class Log:
             for _, header in placed:
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
+        self._fresh.appended(self.end_offset, len(data))
         self.end_offset = last_offset + 1
 
     def assign_epoch(self, epoch: int) -> None:
@@ -197,16 +199,20 @@ class Log:
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
         """Whole batches, from the one that holds `offset`, of one segment; below `end`; at least
-        one even when it exceeds `max_bytes`. Empty at the end."""
+        one even when it exceeds `max_bytes`. Empty at the end. CorruptLog when the disk does not
+        give back what was appended."""
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         if end is None or end > self.end_offset:
             end = self.end_offset
         if offset >= end:
             return b""
-        if offset >= self._active.base_offset:
-            return self._active.read(offset, max_bytes, end)
-        return self._segment_of(offset).read(offset, max_bytes, end)
+        at_end = offset >= self._active.base_offset
+        segment = self._active if at_end else self._segment_of(offset)
+        data = segment.read(offset, max_bytes, end)
+        if offset < self._fresh.offset:
+            check_read(segment, data, offset, self._epoch_of)
+        return data
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -218,10 +224,10 @@ class Log:
         for segment in self._segments:
             if segment.max_timestamp_ms < timestamp_ms or segment.next_offset <= self.start_offset:
                 continue
-            for position, header in segment.walk(segment.position_of_time(timestamp_ms)):
+            for _, header in segment.walk(segment.position_of_time(timestamp_ms)):
                 if header.max_timestamp_ms < timestamp_ms:
                     continue
-                data = segment.file.pread(header.size_bytes, position)
+                data = self.read(max(header.base_offset, self.start_offset), 1)
                 for record in records_of(data, 0, header):
                     if record.timestamp_ms >= timestamp_ms and record.offset >= self.start_offset:
                         return TimestampOffset(
@@ -364,20 +370,18 @@ class Log:
         if self._marker is not None:
             self._marker.close()
 
-    def check(self) -> None:
-        """Read every batch and check its CRC and place. CorruptLog names the first that is
+    def check(self, path: str = "") -> None:
+        """Read every batch, of one segment or of all. CorruptLog names the first that is
         damaged."""
-        offset = self._segments[0].base_offset
-        for segment in self._segments:
-            for position, header, intact in scan(segment):
-                if header is None or not intact or header.base_offset != offset:
-                    reason = f"no valid batch of offset {offset}"
-                elif header.leader_epoch != self._epoch_of(header):
-                    reason = f"leader epoch {header.leader_epoch} is not the one of that offset"
-                else:
-                    offset = header.next_offset
-                    continue
-                raise CorruptLog(segment.path, position, offset, reason)
+        wanted = (each for each in self._segments if path in ("", each.path))
+        check_all(wanted, self._epoch_of)
+
+    def first_damage(self, path: str = "") -> CorruptLog | None:
+        try:
+            self.check(path)
+        except CorruptLog as damage:
+            return damage
+        return None
 
     def _epoch_of(self, header: BatchHeader) -> int:
         """As the epochs have it; they say nothing about what lies before the start."""

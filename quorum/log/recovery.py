@@ -169,7 +169,7 @@ class Loading:
             first = 0
             while (
                 first + 1 < len(self.segments)
-                and self.segments[first + 1].base_offset <= self.trusted_offset
+                and self.segments[first + 1].base_offset < self.trusted_offset
             ):
                 first += 1
             if self._saved_epochs is None:
