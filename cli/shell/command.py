@@ -11,10 +11,11 @@ import click
 
 import quorate
 from quorate.cli.client.options import format_option
-from quorate.cli.shell.commands import Mistake, Shell, below, said
+from quorate.cli.shell.commands import Mistake, Shell, below
 from quorate.cli.shell.interactive import converse
 from quorate.cli.shell.nodes import plain, root
 from quorate.cli.shell.paths import Found, absolute
+from quorate.cli.shell.reading import said
 from quorate.cli.shell.source import Contents, contents_of
 
 

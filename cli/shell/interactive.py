@@ -8,7 +8,8 @@ import sys
 
 import click
 
-from quorate.cli.shell.commands import Leave, Mistake, Shell, completions, said
+from quorate.cli.shell.commands import Leave, Mistake, Shell
+from quorate.cli.shell.reading import completions, said
 
 PROMPT = ">> "
 

@@ -1,0 +1,283 @@
+"""`quorate metadata-shell`, where it is not Kafka's (that is in tests/golden): what it reads, what
+it says as JSON, how it ends, and how it talks at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.cli.main import main
+from quorate.cli.shell.columns import in_columns
+from quorate.cli.shell.commands import Shell
+from quorate.cli.shell.foreign_state import ForeignState
+from quorate.cli.shell.nodes import Directory, root
+from quorate.cli.shell.paths import find, glob_pattern, resolved
+from quorate.cli.shell.reading import completions
+from quorate.cli.shell.source import contents_of
+from quorate.cli.shell.texts import double_text, entity_text
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.foreign import ClientQuotaRecord, QuotaEntity
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.raft.control import SnapshotHeaderRecord
+from tests.golden.shell_runs import control_batch
+
+NODE = Path(__file__).parents[2] / "fixtures" / "kafka-4.1.1-metadata" / "c1"
+SNAPSHOT = NODE / "00000000000000000368-0000000001.checkpoint"
+
+
+def shell(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(main, ["metadata-shell", *arguments], input=stdin)
+
+
+def test_a_log_directory_is_shown_at_its_end_and_at_any_offset() -> None:
+    at_end = shell("-s", str(NODE), "cat", "/image/provenance")
+    assert at_end.output.startswith("offset 478, epoch 1, time ")
+    at_20 = shell("-s", str(NODE), "--offset", "20", "cat", "/image/provenance")
+    assert at_20.output.startswith("offset 20, epoch 1, time ")
+    early = shell("-s", str(NODE), "--offset", "14", "ls", "/image/cluster/brokers").output
+    late = shell("-s", str(NODE), "ls", "/image/cluster/brokers").output
+    assert (early.split(), late.split()) == (["4", "6"], ["4", "5", "6"])
+
+
+def test_a_directory_whose_log_begins_with_a_snapshot(tmp_path: Path) -> None:
+    """The snapshot's records count as of the offset that it ends at."""
+    shutil.copy(SNAPSHOT, tmp_path)
+    log = (NODE / "00000000000000000000.log").read_bytes()
+    (tmp_path / "00000000000000000368.log").write_bytes(log[batch_position(log, 368) :])
+    whole = shell("-s", str(NODE), "tree", "/image").output
+    assert shell("-s", str(tmp_path), "tree", "/image").output == whole
+    at_start = shell("-s", str(tmp_path), "--offset", "367", "cat", "/image/provenance")
+    assert at_start.output.startswith("offset 367, epoch 1, time ")
+
+
+def batch_position(log: bytes, base_offset: int) -> int:
+    position = 0
+    while int.from_bytes(log[position : position + 8], "big") != base_offset:
+        position += 12 + int.from_bytes(log[position + 8 : position + 12], "big")
+    return position
+
+
+def test_a_segment_that_stands_on_others_says_so(tmp_path: Path) -> None:
+    log = (NODE / "00000000000000000000.log").read_bytes()
+    path = tmp_path / "00000000000000000368.log"
+    path.write_bytes(log[batch_position(log, 368) :])
+    result = shell("-s", str(path), "ls", "/")
+    assert result.exit_code == 1
+    assert "give the log directory instead" in result.output
+
+
+def test_a_torn_segment_is_read_up_to_the_tear_a_damaged_snapshot_is_refused(
+    tmp_path: Path,
+) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    segment.write_bytes((NODE / segment.name).read_bytes()[:-1])
+    assert shell("-s", str(segment), "cat", "/image/provenance").output.startswith("offset 477,")
+    damaged = bytearray(SNAPSHOT.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / SNAPSHOT.name).write_bytes(damaged)
+    result = shell("-s", str(tmp_path / SNAPSHOT.name), "ls", "/")
+    assert result.exit_code == 1
+    assert "is damaged" in result.output
+
+
+def test_what_a_newer_kafka_wrote_is_counted(tmp_path: Path) -> None:
+    known = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=27))
+    path = tmp_path / "00000000000000000000.log"
+    values = [known, b"\x01\x63\x00", b"\x01\x63\x00"]
+    path.write_bytes(build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=5))
+    result = shell("-s", str(path), "cat", "/image/features/metadataVersion")
+    assert result.stdout == "Optional[4.1-IV1]\n"
+    assert result.stderr == "Not shown: 2 records of the unknown type UNKNOWN_RECORD_99\n"
+
+
+def test_nothing_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000-0000000000.checkpoint"
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=0)
+    path.write_bytes(control_batch(0, header))
+    result = shell("-s", str(path), "ls", "/")
+    assert result.exit_code == 1
+    assert "no metadata record" in result.output
+
+
+def test_exit_codes() -> None:
+    at = ("-s", str(SNAPSHOT))
+    assert shell(*at, "ls", "/image").exit_code == 0
+    assert shell(*at, "cat", "/nosuch").exit_code == 1
+    assert shell(*at, "cat").exit_code == 2
+    assert shell(*at, "ls", "-l").exit_code == 2
+    assert shell("ls").exit_code == 2
+    assert shell("-s", "/nosuch", "ls").exit_code == 2
+    assert shell(*at, "--format", "json").exit_code == 2
+
+
+def test_json() -> None:
+    def values(*command: str) -> object:
+        return json.loads(shell("-s", str(SNAPSHOT), "--format", "json", *command).stdout)
+
+    assert values("ls", "/", "/image/provenance") == {
+        "/": ["image", "local"],
+        "/image/provenance": None,
+    }
+    assert values("tree", "/image/features") == {
+        "/image/features": {
+            "finalized_eligible.leader.replicas.version": "1",
+            "finalized_group.version": "1",
+            "finalized_transaction.version": "2",
+            "metadataVersion": "Optional[4.1-IV1]",
+            "zkMigrationState": {},
+        }
+    }
+    assert values("cat", "/image/topics/byName/topic-{0,1}/name") == {
+        "/image/topics/byName/topic-0/name": "topic-0",
+        "/image/topics/byName/topic-1/name": "topic-1",
+    }
+    assert values("find", "/local") == {"/local": ["/local", "/local/commitId", "/local/version"]}
+    missed = shell("-s", str(SNAPSHOT), "--format", "json", "ls", "/nosuch")
+    assert (missed.exit_code, missed.stdout) == (1, "ls: /nosuch: no such file or directory.\n")
+
+
+def test_a_glob_is_shown_as_the_paths_that_it_matches() -> None:
+    result = shell("-s", str(SNAPSHOT), "find", "/image/topics/byName/topic-9/*")
+    names = ("0", "id", "name")
+    assert result.output.split() == [f"/image/topics/byName/topic-9/{each}" for each in names]
+
+
+def test_default_quotas_have_a_name() -> None:
+    """Kafka's shell drops them from the name, and cannot find what it lists."""
+    assert entity_text((("user", None),)) == "user(<default>)"
+    assert entity_text((("client-id", "c"), ("user", None))) == "clientId(c)_user(<default>)"
+    foreign = ForeignState()
+    entity = (QuotaEntity(entity_type="user", entity_name=None),)
+    foreign.replay(ClientQuotaRecord(entity=entity, key="k", value=1.0, remove=True))
+    assert foreign.quotas == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (1.0, "1.0"),
+        (0.001, "0.001"),
+        (0.00099, "9.9E-4"),
+        (9999999.0, "9999999.0"),
+        (10000000.0, "1.0E7"),
+        (123456789.125, "1.23456789125E8"),
+        (-2.5e-10, "-2.5E-10"),
+        (1e300, "1.0E300"),
+    ],
+)
+def test_doubles_as_java_writes_them(value: float, text: str) -> None:
+    assert double_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("glob", "matching", "other"),
+    [
+        ("*", ["", "a", "a.b"], []),
+        ("a?c", ["abc", "a.c"], ["ac", "abbc"]),
+        ("{a,b.}c", ["ac", "b.c"], ["bxc", "{a,b.}c"]),
+        ("a+*", ["a+", "a+b"], ["aa"]),
+        ("\\*a", ["*a"], ["ba"]),
+        ("a,}?", ["a,}x"], ["a,"]),
+    ],
+)
+def test_globs(glob: str, matching: list[str], other: list[str]) -> None:
+    pattern = glob_pattern(glob)
+    assert pattern is not None
+    assert [each for each in (*matching, *other) if pattern.fullmatch(each)] == matching
+
+
+@pytest.mark.parametrize("literal", ["a.b", "a,b}", "{a", "{a,{b}}"])
+def test_what_is_no_glob_stands_for_itself(literal: str) -> None:
+    assert glob_pattern(literal) is None
+
+
+def test_paths() -> None:
+    assert resolved("../b/./c", ("a",)) == ("b", "c")
+    assert resolved("/x//../../y", ("a",)) == ("y",)
+    tree: Directory = {"d": lambda: {"leaf": lambda: "text"}, "e": lambda: "text"}
+    assert [found.path for found in find(tree, ("*", "*"))] == [("d", "leaf")]
+    assert not list(find(tree, ("e", "leaf")))
+
+
+NAMES = st.lists(st.text("abc", min_size=1, max_size=12), max_size=30)
+
+
+@given(NAMES, st.none() | st.integers(0, 100))
+def test_columns_hold_every_name_downwards(names: list[str], width: int | None) -> None:
+    lines = list(in_columns(names, width))
+    rows = [line.split() for line in lines]
+    columns = zip_longest(*rows, fillvalue="")
+    assert [each for column in columns for each in column if each] == names
+    if len(rows) < len(names):
+        assert width is not None
+        assert all(len(line) <= width for line in lines)
+
+
+def test_columns_are_as_wide_as_their_names() -> None:
+    names = ["a", "bbbb", "c", "dd", "e"]
+    assert list(in_columns(names, 14)) == ["a     c   e", "bbbb  dd  "]
+    assert list(in_columns(names, None)) == names
+
+
+def test_completion() -> None:
+    contents = contents_of(SNAPSHOT, None)
+    at = Shell(root(contents.image, contents.foreign, "1"))
+    assert completions(at, [], "c") == ["cat ", "cd "]
+    assert completions(at, ["man"], "hi") == ["history "]
+    assert completions(at, ["ls"], "") == ["image/", "local/"]
+    assert completions(at, ["cat", "x"], "/image/pro") == [
+        "/image/producerIds/",
+        "/image/provenance ",
+    ]
+    at.working_directory = ("image",)
+    assert completions(at, ["cat"], "topics/byName/topic-9/") == [
+        f"topics/byName/topic-9/{each} " for each in ("0", "id", "name")
+    ]
+    assert completions(at, ["pwd"], "") == completions(at, ["nosuch"], "") == []
+    assert completions(at, ["cat"], "/nosuch/") == []
+
+
+@pytest.mark.timeout(60)
+def test_at_a_terminal() -> None:
+    """A line that Tab completed, a name of several columns, Ctrl-C, and Ctrl-D to end."""
+    told = at_terminal(b"ls /im\t\n", b"cat /image/producerIds/n\t\n", b"\x03", b"\x04")
+    assert "[ Kafka Metadata Shell ]" in told
+    assert "acls          cluster  delegationToken  producerIds  scram\n" in told
+    assert ">> cat /image/producerIds/nextProducerId" in told
+    assert "\n-1" in told
+    assert "^C" in told
+
+
+def at_terminal(*typed: bytes) -> str:
+    """What is on the screen when the shell has ended; typed at each prompt."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+        command = [sys.executable, "-m", "quorate.cli", "metadata-shell", "-s", str(SNAPSHOT)]
+        os.execvpe(command[0], command, environment)
+    screen = b""
+    keys = iter(typed)
+    try:
+        while True:
+            screen += os.read(terminal, 4096)
+            if screen.endswith(b">> "):
+                os.write(terminal, next(keys))
+    except OSError:  # its end is closed
+        pass
+    finally:
+        os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return screen.decode().replace("\r", "")
