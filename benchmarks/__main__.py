@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import (
     cold_start,
+    commits,
     consume,
     create_topics,
     decode,
@@ -25,6 +26,7 @@ MODULES = (
     cold_start,
     memory,
     metadata_updates,
+    commits,
     one_record,
     produce,
     consume,

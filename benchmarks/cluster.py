@@ -35,6 +35,14 @@ class QuorateCluster:
     def bootstrap(self) -> str:
         return self._directory.read()["bootstrap"]
 
+    @property
+    def controllers(self) -> str:
+        return self._directory.read()["bootstrap_controllers"]
+
+    @property
+    def broker_ids(self) -> Sequence[int]:
+        return [node["id"] for node in self._directory.read()["brokers"]]
+
     def start(self) -> None:
         root = self._directory.root
         root.mkdir(parents=True)

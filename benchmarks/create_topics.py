@@ -34,7 +34,7 @@ def measure(target: Target, options: Options) -> list[Figure]:
     numbers = count()
     figures = []
     for outstanding in OUTSTANDING:
-        value = pipelined.rate(
+        held = pipelined.hold(
             target.bootstrap,
             topics.CreateTopicsRequest.API_KEY,
             creation,
@@ -43,9 +43,7 @@ def measure(target: Target, options: Options) -> list[Figure]:
             seconds=min(options.seconds, MAX_SECONDS),
             numbers=numbers,
         )
-        name = f"CreateTopics, {outstanding} outstanding"
-        limit = "fsyncs_per_s" if outstanding == 1 else None
-        figures.append(Figure(name, value, "/s", limit, more_is_better=True))
+        figures += held.figures("CreateTopics", outstanding)
     return figures
 
 

@@ -52,7 +52,15 @@ class KafkaCluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{self._ports[each]}" for each in BROKERS)
+        return self._addresses(BROKERS)
+
+    @property
+    def controllers(self) -> str:
+        return self._addresses(CONTROLLERS)
+
+    @property
+    def broker_ids(self) -> Sequence[int]:
+        return BROKERS
 
     def start(self) -> None:
         """Formatting is not part of `launched_s`: six more JVMs, one after another."""
@@ -92,6 +100,9 @@ class KafkaCluster:
 
     def pids(self) -> Sequence[int]:
         return [process.pid for process in self._processes.values()]
+
+    def _addresses(self, node_ids: Sequence[int]) -> str:
+        return ",".join(f"127.0.0.1:{self._ports[each]}" for each in node_ids)
 
     def _properties(self, node_id: int) -> Path:
         return self._root / str(node_id) / "server.properties"

@@ -41,7 +41,7 @@ def measure(target: Target, options: Options) -> list[Figure]:
     figures = []
     for outstanding in OUTSTANDING:
         first, meter = next(numbers), CpuMeter(target)
-        value = pipelined.rate(
+        held = pipelined.hold(
             target.bootstrap,
             configs.IncrementalAlterConfigsRequest.API_KEY,
             change,
@@ -50,9 +50,7 @@ def measure(target: Target, options: Options) -> list[Figure]:
             seconds=options.seconds,
             numbers=numbers,
         )
-        name = f"metadata updates, {outstanding} outstanding"
-        limit = "fsyncs_per_s" if outstanding == 1 else None
-        figures.append(Figure(name, value, "/s", limit, more_is_better=True))
+        figures += held.figures("metadata updates", outstanding)
         updates = next(numbers) - first - 1
         if used_us := [each * 1e6 / updates for each in meter.used_s()]:
             figures.append(

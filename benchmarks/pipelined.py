@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 
+from benchmarks.figure import Figure, percentile
 from quorate.cli.node_process import loop_factory
 from quorate.config.listeners import parse_servers
 from quorate.quorum.clock import AsyncioClock
@@ -31,11 +33,29 @@ class LoadFailed(Exception):
     """A request was refused, or its answer was lost: the figure would mean nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What became of a load while it was held."""
+
+    per_s: float
+    taken_ms: list[float]
+    """From each request to its answer."""
+
+    def figures(self, name: str, outstanding: int) -> list[Figure]:
+        limit = "fsyncs_per_s" if outstanding == 1 else None
+        p50_ms, p99_ms = (percentile(self.taken_ms, share) for share in (0.5, 0.99))
+        return [
+            Figure(f"{name}, {outstanding} outstanding", self.per_s, "/s", limit, True),
+            Figure(f"  p50, {outstanding}", p50_ms, "ms"),
+            Figure(f"  p99, {outstanding}", p99_ms, "ms"),
+        ]
+
+
 class PipelinedLoad:
     """Every answer sends the next request, until the time is over."""
 
     def __init__(self, api: Api, make: MakeRequest, error_of: ErrorOf, numbers: count[int]) -> None:
-        self.answered = 0
+        self.taken_ms: list[float] = []
         self._api = api
         self._make = make
         self._error_of = error_of
@@ -44,8 +64,7 @@ class PipelinedLoad:
         self._outstanding = 0
         self._over: asyncio.Future[float]
 
-    async def run(self, clients: list[KafkaClient], outstanding: int, seconds: float) -> float:
-        """Requests answered in a second."""
+    async def run(self, clients: list[KafkaClient], outstanding: int, seconds: float) -> Held:
         self._over = asyncio.get_running_loop().create_future()
         begin_s = time.monotonic()
         self._end_s = begin_s + seconds
@@ -53,11 +72,12 @@ class PipelinedLoad:
         for index in range(outstanding):
             self._send(clients[index % len(clients)])
         end_s = await self._over
-        return self.answered / (end_s - begin_s)
+        return Held(len(self.taken_ms) / (end_s - begin_s), self.taken_ms)
 
     def _send(self, client: KafkaClient) -> None:
         version = client.version_of(self._api.key)
         body = encode(self._make(next(self._numbers)), version)
+        sent_s = time.monotonic()
 
         def done(answer: memoryview | None, error: ClientError | None) -> None:
             if self._over.done():
@@ -66,8 +86,8 @@ class PipelinedLoad:
             if failure is not None:
                 self._over.set_exception(LoadFailed(failure))
                 return
-            self.answered += 1
             now_s = time.monotonic()
+            self.taken_ms.append((now_s - sent_s) * 1000)
             if now_s < self._end_s:
                 self._send(client)
                 return
@@ -81,7 +101,7 @@ class PipelinedLoad:
         return self._error_of(decode(self._api.response, version, answer))
 
 
-def rate(
+def hold(
     bootstrap: str,
     api_key: int,
     make: MakeRequest,
@@ -90,10 +110,10 @@ def rate(
     outstanding: int,
     seconds: float,
     numbers: count[int],
-) -> float:
-    """Answers per second; each request is made of the next of `numbers`."""
+) -> Held:
+    """Each request is made of the next of `numbers`."""
 
-    async def measure() -> float:
+    async def measure() -> Held:
         host, port = parse_servers("bootstrap", bootstrap.split(","))[0]
         transport, clock = AioTransport(), AsyncioClock()
         clients = [

@@ -23,6 +23,13 @@ class Cluster(Target, Protocol):
     launched_s: float
     """When the six processes were told to start (monotonic)."""
 
+    @property
+    def controllers(self) -> str:
+        """Their addresses, as `bootstrap` gives the brokers'."""
+
+    @property
+    def broker_ids(self) -> Sequence[int]: ...
+
     def start(self) -> None:
         """An empty cluster; returns when every broker is seen."""
 

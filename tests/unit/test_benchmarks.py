@@ -6,6 +6,7 @@ import os
 
 from benchmarks.figure import Figure, as_json, as_table, percentile, rows
 from benchmarks.machine import Limits
+from benchmarks.pipelined import Held
 from benchmarks.target import cpu_s, pss_mb
 
 LIMITS = Limits(fsyncs_per_s=1000.0, round_trip_ms=0.1, loopback_mb_per_s=2000.0)
@@ -37,6 +38,18 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert percentile(values, 0.5) == 51.0
     assert percentile(values, 0.99) == 100.0
     assert percentile([7.0], 0.99) == 7.0
+
+
+def test_a_load_is_told_as_a_rate_and_what_its_requests_took() -> None:
+    shown = Held(per_s=50.0, taken_ms=[4.0, *[2.0] * 98, 9.0]).figures("updates", 1)
+    assert [(each.name, each.value, each.unit) for each in shown] == [
+        ("updates, 1 outstanding", 50.0, "/s"),
+        ("  p50, 1", 2.0, "ms"),
+        ("  p99, 1", 9.0, "ms"),
+    ]
+    assert shown[0].more_is_better
+    assert shown[0].limit == "fsyncs_per_s"
+    assert Held(1.0, [1.0]).figures("updates", 32)[0].limit is None
 
 
 def test_what_the_kernel_says_of_a_process_is_understood() -> None:

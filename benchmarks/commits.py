@@ -1,0 +1,70 @@
+"""Commits per second of the three controllers alone: the brokers are gone, and requests go straight
+to the active controller, one config record each."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from benchmarks import pipelined, run
+from benchmarks.figure import Figure
+from benchmarks.metadata_updates import OUTSTANDING, error_of
+from benchmarks.run import Benchmark, Options
+from benchmarks.target import Cluster
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import configs
+
+BROKER_RESOURCE = 4
+ALL_BROKERS = ""
+REFUSED = ErrorCode.NOT_CONTROLLER.name
+
+
+def change(number: int) -> configs.IncrementalAlterConfigsRequest:
+    value = configs.IncrementalAlterableConfig(
+        name="log.retention.ms", config_operation=0, value=str(1_000_000 + number)
+    )
+    resource = configs.IncrementalAlterConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name=ALL_BROKERS, configs=(value,)
+    )
+    return configs.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def held(address: str, outstanding: int, seconds: float, numbers: count[int]) -> pipelined.Held:
+    return pipelined.hold(
+        address,
+        configs.IncrementalAlterConfigsRequest.API_KEY,
+        change,
+        error_of,
+        outstanding=outstanding,
+        seconds=seconds,
+        numbers=numbers,
+    )
+
+
+def active(controllers: str, numbers: count[int]) -> str:
+    """The only one that does not refuse a change."""
+    for address in controllers.split(","):
+        try:
+            held(address, 1, 0.0, numbers)
+            return address
+        except pipelined.LoadFailed as refused:
+            if REFUSED not in str(refused):
+                raise
+    raise pipelined.LoadFailed("no controller is active")
+
+
+def measure(cluster: Cluster, options: Options) -> list[Figure]:
+    numbers = count()
+    for broker_id in cluster.broker_ids:
+        cluster.kill(broker_id)
+    address = active(cluster.controllers, numbers)
+    figures = []
+    for outstanding in OUTSTANDING:
+        answers = held(address, outstanding, options.seconds, numbers)
+        figures += answers.figures("commits of three controllers", outstanding)
+    return figures
+
+
+BENCHMARK = Benchmark("commits", hurt=measure)
+
+if __name__ == "__main__":
+    run.main([BENCHMARK])
