@@ -10,7 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from quorate.quorum.raft.generation import GenerationFile, Rebuilds, Standing, why_not_follow
+from quorate.quorum.raft.generation import (
+    GenerationFile,
+    Rebuilds,
+    Standing,
+    is_later,
+    why_not_follow,
+)
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.seams import Disk
 
@@ -26,12 +32,14 @@ class Generations:
         directory: str,
         standing: Callable[[Rebuilds], Standing],
         followed: Callable[[], None],
+        superseded: Callable[[], None],
         on_failed: Callable[[BaseException], None],
     ) -> None:
         self._disk = disk
         self._file = GenerationFile(disk, directory)
         self._standing = standing
         self._followed = followed
+        self._superseded = superseded
         self._on_failed = on_failed
         self._saving = False
         self._said = ""
@@ -41,9 +49,12 @@ class Generations:
         """A node of a later generation."""
         if self._saving:
             return
-        reason = why_not_follow(self._standing(self.rebuilds), hello.rebuilds)
+        standing = self._standing(self.rebuilds)
+        reason = why_not_follow(standing, hello.rebuilds)
         if reason:
             self._say(hello, reason)
+            if standing.is_controller and is_later(hello.rebuilds, self.rebuilds):
+                self._superseded()
             return
         self._saving = True
 

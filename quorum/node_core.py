@@ -134,6 +134,7 @@ class NodeCore:
             directory,
             self._standing,
             followed=lambda: self.links.renew(),
+            superseded=lambda: self.replica.superseded(),
             on_failed=self.fail,
         )
         node = self.node_settings({})

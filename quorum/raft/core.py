@@ -73,6 +73,7 @@ class Core:
         "snapshots",
         "state",
         "stopped",
+        "superseded",
         "under_way",
         "voters",
         "wall_offset_ms",
@@ -118,6 +119,7 @@ class Core:
         self.lost_elections = 0
         self.resigning = False
         self.stopped = False
+        self.superseded = False  # a later generation of this quorum was met: this one is over
         self.effects: list[effects.Effect] = []
         self.under_way: dict[int, Asked] = {}
         self._announced: effects.RoleChanged | None = None

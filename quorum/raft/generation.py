@@ -17,8 +17,10 @@ Who meets a node of a later generation follows it there or stays apart:
 | any other controller | never: it could elect, or be counted, in the old quorum too |
 | anybody whose own generations are not among the other's | never: two rebuilds of one cluster |
 
-Nobody stops because of it: a node that does not follow says why and goes on with those that it
-has, for a rebuild that was made by mistake must not take a living cluster down.
+A quorum that lives, lives on: a node that does not follow says why and goes on with those that it
+has, for a rebuild that was made by mistake must not take a living cluster down. But one that has no
+leader does not come back: a controller that has met its successor neither votes nor campaigns, as
+long as it runs (`Raft.superseded`).
 """
 
 from __future__ import annotations
@@ -71,8 +73,7 @@ class Standing:
 
 def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
     """Why this node stays in its own generation; empty when it follows."""
-    own = len(mine.rebuilds)
-    if theirs[:own] != mine.rebuilds or len(theirs) <= own:
+    if not is_later(theirs, mine.rebuilds):
         return (
             "the two were rebuilt apart from each other: only one of them can be this cluster's "
             "quorum, format the nodes of the other anew"
@@ -84,7 +85,7 @@ def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
         )
     if mine.leader_id >= 0:
         return f"this node follows leader {mine.leader_id} of its own quorum, which lives"
-    kept = theirs[own].end
+    kept = theirs[len(mine.rebuilds)].end
     if mine.end > kept:
         return (
             f"this broker has committed metadata up to offset {mine.end.offset} of epoch "
@@ -94,6 +95,11 @@ def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
             f"and remove {mine.directory}"
         )
     return ""
+
+
+def is_later(theirs: Rebuilds, mine: Rebuilds) -> bool:
+    """Was theirs rebuilt, perhaps more than once, from what had been mine?"""
+    return len(theirs) > len(mine) and theirs[: len(mine)] == mine
 
 
 class GenerationFile:

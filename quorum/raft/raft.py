@@ -219,6 +219,12 @@ class Raft:
             follower.leader_refuses(core, voter_id)
             self._step()
 
+    def superseded(self) -> None:
+        """A later generation of this quorum was met. Where this one has a leader it lives, and goes
+        on; else it must not come back: this voter takes no part in an election any more."""
+        if not isinstance(self._core.state, Leader | Follower):
+            self._core.superseded = True
+
     @property
     def rests(self) -> bool:
         """An observer that waits before it fetches again: `hurry` ends that."""

@@ -42,7 +42,7 @@ def step_prospective(core: Core, state: Prospective) -> None:
         known = core.election
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
-    elif core.votes_of(state.granted) >= core.voters.majority:
+    elif core.votes_of(state.granted) >= core.voters.majority and not core.superseded:
         candidate = Candidate(deadline_ms=core.election_deadline_ms())
         core.become(candidate, core.epoch + 1, voted=core.me)
     elif _is_lost(core, state) or core.now_ms >= state.deadline_ms:
@@ -57,7 +57,7 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    if core.votes_of(state.granted) >= core.voters.majority:
+    if core.votes_of(state.granted) >= core.voters.majority and not core.superseded:
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
         if not state.lost:
@@ -141,6 +141,8 @@ def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
 def _grants(core: Core, request: VoteRequest) -> bool:
     """Votes are given to, and by, nodes that are no voters to our knowledge: it may be old
     (KIP-853, R7)."""
+    if core.superseded:
+        return False
     up_to_date = request.last >= core.log_end()
     state = core.state
     if request.pre_vote:
@@ -164,6 +166,9 @@ def _grants(core: Core, request: VoteRequest) -> bool:
 
 
 def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
+    if core.superseded:
+        state.retry_ms.clear()
+        return
     if not pre_vote and core.me.id not in state.granted:
         return
     for voter_id in core.voters.others(core.me.id):

@@ -30,6 +30,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteTopicState,
 )
 from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address
 from tests.sim.admin_history import (
     DEFAULTS,
     RETENTION,
@@ -52,8 +53,15 @@ REASSIGNED = ("data", "loose", *NAMES)
 
 
 class Admin(Client):
-    def __init__(self, cluster: Cluster, history: History, name: str = "admin") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        history: History,
+        name: str = "admin",
+        addresses: dict[int, Address] | None = None,
+    ) -> None:
         super().__init__(cluster, name)
+        self._addresses = addresses or self._addresses
         self.stopping = False
         self._history = history
         self._task: asyncio.Task[None] | None = None

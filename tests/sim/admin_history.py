@@ -84,6 +84,7 @@ NOTHING_DONE = (ErrorCode.INVALID_REPLICATION_FACTOR,)
 @dataclass(slots=True)
 class AdminHistory:
     operations: dict[str, list[Operation[State]]] = field(default_factory=dict)
+    initial: dict[str, State] = field(default_factory=dict)
 
     def record(
         self, name: str, what: str, step: Step, start_s: float, end_s: float, error: int | None
@@ -106,7 +107,7 @@ class AdminHistory:
         for name, operations in self.operations.items():
             now = state_in(image, name)
             final = Operation(f"is {now}", now_s, now_s, found(now))
-            initial = Topic() if name == DEFAULTS else None
+            initial = self.initial.get(name, Topic() if name == DEFAULTS else None)
             try:
                 explained = linearization([*operations, final], initial) is not None
             except Undecided:
@@ -116,6 +117,15 @@ class AdminHistory:
                 raise Violation(
                     f"{name or 'broker defaults'} is {now}, but no order explains {told}"
                 )
+
+    def given_up(self, known: MetadataImage, kept: MetadataImage, now_s: float) -> None:
+        """A quorum was rebuilt without its last changes, long after everybody was answered: what
+        was told until now led to `known`, and all begins anew with `kept`. What was asked for and
+        not answered may still be done."""
+        self.check(known, now_s)
+        for name, operations in self.operations.items():
+            self.initial[name] = state_in(kept, name)
+            operations[:] = [each for each in operations if not each.answered]
 
 
 def succeeded(step: Step) -> Callable[[State], tuple[State] | None]:

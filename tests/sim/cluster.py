@@ -117,7 +117,7 @@ class Cluster:
             voters=voters,
         )
 
-    def wipe(self, machine: Machine) -> None:
+    def wipe(self, machine: Machine, *, formatted: bool = True) -> None:
         """A dead machine gets an empty disk, formatted anew: another directory id."""
         assert machine.process is None
         self.note(f"wipe {machine.name}")
@@ -125,7 +125,8 @@ class Cluster:
         machine.key = ReplicaKey(machine.id, random_uuid(self._directory_ids))
         machine.wipes += 1
         machine.power_losses += 1
-        self._format(machine)
+        if formatted:
+            self._format(machine)
 
     def random(self, purpose: str) -> Random:
         """A stream of its own, so that one more draw does not shift all others."""
@@ -146,6 +147,9 @@ class Cluster:
         nodes = [(each, CLIENT_PORT) for each in self.brokers]
         nodes = nodes or [(each, CONTROLLER_PORT) for each in self.controllers]
         return {each.id: Address(each.name, port) for each, port in nodes}
+
+    def controller_addresses(self) -> dict[int, Address]:
+        return {each.id: Address(each.name, CONTROLLER_PORT) for each in self.controllers}
 
     def start_all(self) -> None:
         for machine in self.machines.values():
@@ -239,18 +243,29 @@ class Cluster:
         self.trace.append(f"{self.loop.time():10.4f} {event}")
 
     def active_controllers(self) -> list[Machine]:
+        """Of the latest generation of the quorum."""
+        latest = max(map(generation_of, self.machines.values()))
         return [
             each
             for each in self.controllers
             if each.process is not None
             and each.process.controller is not None
             and each.process.controller.shell.active
+            and generation_of(each) == latest
         ]
 
     def newest_image(self) -> MetadataImage:
         """The committed image of whoever is ahead."""
-        images = [each.process.core.image for each in self.machines.values() if each.process]
-        return max(images, key=lambda image: image.last.offset, default=MetadataImage())
+        images = [
+            (generation_of(each), each.process.core.image)
+            for each in self.machines.values()
+            if each.process
+        ]
+        return max(
+            images,
+            key=lambda found: (found[0], found[1].last.offset),
+            default=(0, MetadataImage()),
+        )[1]
 
     def is_registered(self, machine: Machine) -> bool:
         """Runs, and the log knows this incarnation of it."""
@@ -307,6 +322,12 @@ class Cluster:
                 machine.disk.dead = True
                 self.network.crash(machine.process.host)
                 machine.process = None
+
+
+def generation_of(machine: Machine) -> int:
+    """Of the quorum, as its process knows it; -1 of one that does not run."""
+    process = machine.process
+    return -1 if process is None else len(process.core.generations.rebuilds)
 
 
 class NodeStopped(Exception):

@@ -29,6 +29,7 @@ from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.batch import batches
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import Change, ImageDelta
+from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.records import NO_LEADER
@@ -100,6 +101,8 @@ class Invariants:
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
         self.snapshots: dict[EpochOffset, str] = {}
+        self.generation = 0
+        """Of the quorum; what nodes of an older one do is no longer this cluster's."""
         self._oracle = Loader(MetadataImage())
         """Fed with every batch once, as it is first seen committed."""
         self._images: dict[int, MetadataImage] = {}
@@ -118,11 +121,45 @@ class Invariants:
         """How many epochs had a leader."""
         return len(self._raft_leaders)
 
+    @property
+    def image(self) -> MetadataImage:
+        """What all that was seen committed comes to."""
+        return self._oracle.image
+
     def committed(self, key: Key) -> CommittedLog:
         log = self.partitions.get(key)
         if log is None:
             log = self.partitions[key] = CommittedLog(f"{uuid_to_text(key[0])}-{key[1]}")
         return log
+
+    def rebuilt(self, generation: int, lost_from: int | None) -> MetadataImage:
+        """The quorum was rebuilt without what was committed from that offset on (None: with all of
+        it). What is known of that is forgotten; the image that it had come to."""
+        self.generation = generation
+        known = self._oracle.image
+        if lost_from is None:
+            return known
+        for offset in [each for each in self.metadata.batches if each >= lost_from]:
+            del self.metadata.batches[offset]
+        self._images = {at: image for at, image in self._images.items() if at <= lost_from}
+        kept = self._images[lost_from]
+        self._oracle = Loader(kept)
+        for topic, partition_id, change in difference(kept, known).partitions():
+            key, old = (topic.id, partition_id), change.old
+            self._isrs = {
+                (each, epoch): isr
+                for (each, epoch), isr in self._isrs.items()
+                if each != key or (old is not None and epoch <= old.partition_epoch)
+            }
+            self._leaders = {
+                (each, epoch): leader
+                for (each, epoch), leader in self._leaders.items()
+                if each != key or (old is not None and epoch <= old.leader_epoch)
+            }
+        return known
+
+    def _is_past(self, process: Process) -> bool:
+        return len(process.core.generations.rebuilds) < self.generation
 
     def sweep(self) -> None:
         self._sweeps += 1
@@ -145,6 +182,8 @@ class Invariants:
                 self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
 
         def image(image: MetadataImage, delta: ImageDelta) -> None:
+            if self._is_past(process):
+                return
             for topic, partition_id, change in delta.partitions():
                 self._changed((topic.id, partition_id), f"{topic.name}-{partition_id}", change)
 
@@ -164,6 +203,8 @@ class Invariants:
                 f"{seen.raft_high_watermark}"
             )
         seen.raft_high_watermark = high_watermark
+        if self._is_past(process):
+            return
         log = process.core.log
         seen.metadata_offset = max(seen.metadata_offset, log.start_offset)
         while seen.metadata_offset < high_watermark:
@@ -208,6 +249,8 @@ class Invariants:
         if epoch < seen.raft_epoch:
             raise Violation(f"{machine.name}: raft epoch {epoch} after {seen.raft_epoch}")
         seen.raft_epoch = epoch
+        if self._is_past(process):
+            return
         if self._sweeps % SNAPSHOT_SWEEPS == 0:
             self._sweep_snapshots(machine, process, seen)
         if process.broker is not None:

@@ -27,7 +27,6 @@ from quorate.quorum.rpc.kafka.schemas.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
-from quorate.quorum.seams import Address
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine
 from tests.sim.electorate import Electorate
@@ -45,9 +44,7 @@ class QuorumAdmin(Client):
         self.stopping = False
         self.changes = 0
         self._electorate = electorate
-        self._addresses = {
-            each.id: Address(each.name, CONTROLLER_PORT) for each in cluster.controllers
-        }
+        self._addresses = cluster.controller_addresses()
         self._upgraded = cluster.shape.quorum is Quorum.DYNAMIC
         self._task: asyncio.Task[None] | None = None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.sim.ablations import partitions, quorum, storage
+from tests.sim.ablations import lost_quorum, partitions, quorum, storage
 from tests.sim.ablations.ablation import Ablation
 
 ABLATIONS: dict[str, Ablation] = {
-    each.name: each for each in (*quorum.ABLATIONS, *partitions.ABLATIONS, *storage.ABLATIONS)
+    each.name: each
+    for table in (quorum, lost_quorum, partitions, storage)
+    for each in table.ABLATIONS
 }
 README = Path(__file__).parents[1] / "README.md"
 HEAD = "| `SAFEGUARD=` | what it does | replaced | seed or scenario | what catches it |"

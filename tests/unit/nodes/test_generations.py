@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -19,19 +20,28 @@ REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 
 
 class Node:
-    """A broker whose log ends at `offset` of epoch 5; `steps` is what the disk has yet to do."""
+    """Its log ends at `offset` of epoch 5; `steps` is what the disk has yet to do."""
 
-    def __init__(self, offset: int = 90) -> None:
+    def __init__(self, offset: int = 90, *, is_controller: bool = False) -> None:
+        self.is_controller = is_controller
         self.steps: list[Callable[[], None]] = []
         self.disk = SimDisk(random.Random(0), self.steps.append)
         self.disk.make_dirs("/d")
         self.offset = offset
         self.followed: list[Rebuilds] = []
+        self.superseded: list[Rebuilds] = []
         self.failures: list[BaseException] = []
         self.generations = self.opened(self.disk)
 
     def opened(self, disk: SimDisk) -> Generations:
-        return Generations(disk, "/d", self.standing, lambda: self.note(), self.failures.append)
+        return Generations(
+            disk,
+            "/d",
+            self.standing,
+            followed=lambda: self.note(),
+            superseded=lambda: self.superseded.append(self.generations.rebuilds),
+            on_failed=self.failures.append,
+        )
 
     def note(self) -> None:
         self.followed.append(self.generations.rebuilds)
@@ -40,7 +50,7 @@ class Node:
         return Standing(
             rebuilds=rebuilds,
             end=EpochOffset(5, self.offset),
-            is_controller=False,
+            is_controller=self.is_controller,
             voted=False,
             leader_id=NO_NODE,
             directory="/d",
@@ -98,3 +108,16 @@ def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixt
     assert line.startswith("not following node 10 into generation 1: this broker has committed")
     assert "up to offset 101 of epoch 5" in line and "ends at offset 100" in line
     assert node.generations.rebuilds == () and not node.disk.exists("/d/quorate-quorum-generation")
+
+
+def test_a_controller_of_the_quorum_from_before_is_superseded_by_its_successor_only() -> None:
+    node = Node(is_controller=True)
+    node.generations.met(hello(REBUILD))
+    assert len(node.superseded) == 1 and not node.generations.rebuilds
+    broker = Node(offset=101)
+    broker.generations.met(hello(REBUILD))
+    assert not broker.superseded
+    other = Node(is_controller=True)
+    other.generations.rebuilds = (replace(REBUILD, id=ZERO_UUID),)
+    other.generations.met(hello(REBUILD, REBUILD))
+    assert not other.superseded, "rebuilt apart from it"

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid
+from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.errors import GenerationFileError
 from quorate.quorum.raft.generation import (
     FILE_NAME,
@@ -17,6 +18,7 @@ from quorate.quorum.raft.generation import (
     why_not_follow,
 )
 from tests.sim.disk import PowerCut, SimDisk
+from tests.unit.raft.harness import Cluster
 
 FIRST = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 SECOND = Rebuild(id=Uuid(bytes(15) + b"\2"), epoch=1006, offset=250)
@@ -87,3 +89,38 @@ def test_no_file_is_the_first_generation_and_a_damaged_one_is_refused() -> None:
     disk.flip(f"/d/{FILE_NAME}", 20)
     with pytest.raises(GenerationFileError, match="its checksum does not match"):
         file.load()
+
+
+def test_a_quorum_without_a_leader_does_not_come_back_once_its_successor_was_met() -> None:
+    cluster = Cluster()
+    cluster.isolate(1)
+    for voter in (2, 3):
+        cluster.core(voter).superseded()
+    cluster.run(20_000)
+    assert not leaders(cluster)
+    cluster.heal()
+    cluster.core(1).superseded()
+    cluster.run(20_000)
+    assert not leaders(cluster)
+    for voter in (2, 3):  # who made that rebuild by mistake stops it and starts these again
+        cluster.crash(voter)
+        cluster.start(voter)
+    cluster.run(20_000)
+    assert len(leaders(cluster)) == 1
+
+
+def test_a_quorum_that_lives_lives_on_when_it_meets_its_successor() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.run(600)
+    for voter in (1, 2, 3):
+        cluster.core(voter).superseded()
+    cluster.run(20_000)
+    assert leaders(cluster) == [1]
+    cluster.crash(1)
+    cluster.run(20_000)
+    assert len(leaders(cluster)) == 1
+
+
+def leaders(cluster: Cluster) -> list[int]:
+    return [each for each in cluster.up() if cluster.role(each) is Role.LEADER]

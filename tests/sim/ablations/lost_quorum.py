@@ -1,0 +1,50 @@
+"""Safeguards of a quorum that is lost for good and rebuilt from what is left of it."""
+
+from __future__ import annotations
+
+from quorate.quorum import force_voters
+from quorate.quorum.raft.raft import Raft
+from quorate.quorum.rpc import handshake
+from quorate.quorum.survivors import Survivor
+from tests.sim import lost_quorum_scenarios as scenarios
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import Scene
+
+ABLATIONS = (
+    Ablation(
+        "generation",
+        "nodes of a rebuilt quorum and of the one before refuse each other",
+        handshake,
+        "_generation_refusal",
+        lambda mine, other: "",
+        Scene(scenarios.old_majority_comes_back),
+        "of the old quorum was let in",
+    ),
+    Ablation(
+        "superseded",
+        "who has met the rebuilt quorum elects nobody in the one before",
+        Raft,
+        "superseded",
+        lambda self: None,
+        Scene(scenarios.old_controllers_come_back),
+        "lead the quorum that was rebuilt without them",
+    ),
+    Ablation(
+        "greatest-end",
+        "a quorum is rebuilt from the log with the greatest (epoch, offset)",
+        Survivor,
+        "rank",
+        property(lambda self: (len(self.rebuilds), self.end.offset)),
+        Scene(scenarios.longest_is_not_latest),
+        "was chosen and lacks",
+    ),
+    Ablation(
+        "epoch-jump",
+        "a rebuilt quorum begins in an epoch that nobody of the old one reaches",
+        force_voters,
+        "EPOCH_MARGIN",
+        0,
+        Scene(scenarios.old_majority_goes_on_voting),
+        "raft leader of epoch",
+    ),
+)

@@ -1,0 +1,22 @@
+"""Quorums that are lost for good and come back; see `lost_quorum_scenarios.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim import lost_quorum_scenarios as scenarios
+from tests.sim.run import play, simulation
+from tests.sim.scenarios import Scenario
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        scenarios.brokers_bring_the_quorum_back,
+        scenarios.nobody_left_knows,
+        scenarios.the_power_goes_while_the_tool_runs,
+    ],
+)
+def test_lost_quorum(scenario: Scenario) -> None:
+    with simulation(scenario.__name__) as stage:
+        play(stage, scenario(stage))
