@@ -185,6 +185,10 @@ class MetadataReplica:
         self.raft.voter_connected(self._clock.now_ms(), voter)
         self._advance()
 
+    def superseded(self) -> None:
+        self.raft.superseded()
+        self._advance()
+
     def link_lost(self, voter_id: int) -> None:
         self.raft.link_lost(self._clock.now_ms(), voter_id)
         self._advance()
