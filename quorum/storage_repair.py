@@ -13,6 +13,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import STRAY_DIRECTORY_SUFFIX
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.raft import generation
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.seams import Disk
 from quorate.quorum.storage_verify import METADATA, CheckedLog, Verification
@@ -50,13 +51,13 @@ def _recover(disk: Disk, log: CheckedLog) -> None:
 
 
 def set_aside_metadata(disk: Disk, log_dir: str, unique: str) -> str:
-    """A broker's metadata log goes, whole, and what it knew of the election stays: the broker
-    fetches everything anew. Where it is; durable."""
+    """A broker's metadata log goes, whole, and what it knew of the election and of the quorum's
+    generation stays: the broker fetches everything anew. Where it is; durable."""
     directory = f"{log_dir}/{METADATA}"
     target = f"{directory}.{unique}{STRAY_DIRECTORY_SUFFIX}"
     disk.rename(directory, target)
     disk.make_dir(directory)
-    for name in (KAFKA_NAME, COPY_NAME):
+    for name in (KAFKA_NAME, COPY_NAME, generation.FILE_NAME):
         content = checkpoints.read_small(disk, f"{target}/{name}")
         if content is not None:
             checkpoints.replace(disk, f"{directory}/{name}", content)

@@ -62,7 +62,7 @@ class Fetches:
         enough = not fetch.partitions
         to_log_end = fetch.replica_id != CONSUMER
         for wanted in fetch.partitions:
-            limit = min(wanted.max_bytes, left_bytes) if read_bytes else wanted.max_bytes
+            limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
             result = read(self.registry, wanted, limit, to_log_end=to_log_end)
             size = len(result.records)
             # Only the first partition with data may exceed the limit of the whole response.

@@ -28,9 +28,11 @@ from functools import partial
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
+from quorate.broker.replication.topic_id import topic_of
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
+from quorate.quorum.log.leaving import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import (
     STRAY_DIRECTORY_SUFFIX,
@@ -118,9 +120,9 @@ class LogManager:
         peers_have_it: bool = False,
     ) -> tuple[Log, int]:
         """The log, made when there is none, and its checkpointed high watermark. Raises
-        CorruptLog, unless all that was acknowledged can be fetched again."""
+        CorruptLog or CorruptCheckpoint, unless all that was acknowledged can be fetched again."""
         directory = self._directory(name)
-        existed = self._adopt(name, topic_id)
+        existed = self._adopt(name, topic_id, peers_have_it)
         if not existed and name in self._forgotten:
             self._forget_durably()
         try:
@@ -154,18 +156,13 @@ class LogManager:
             set_aside=set_aside,
         )
 
-    def _adopt(self, name: PartitionName, topic_id: Uuid) -> bool:
+    def _adopt(self, name: PartitionName, topic_id: Uuid, peers_have_it: bool) -> bool:
         """True when a directory of that very topic is there."""
         if name not in self._found:
             return False
         del self._found[name]
         directory = self._directory(name)
-        found = checkpoints.read_partition_metadata(self._disk, directory)
-        if found == topic_id:
-            return True
-        if found is None:
-            # The file did not survive a crash of the machine; the name says enough.
-            checkpoints.write_partition_metadata(self._disk, directory, topic_id)
+        if topic_of(self._disk, directory, topic_id, peers_have_it=peers_have_it) == topic_id:
             return True
         self._set_aside(name)
         return False
@@ -176,14 +173,32 @@ class LogManager:
             self._set_aside(name)
             del self._found[name]
 
-    def delete(self, name: PartitionName) -> None:
-        """Rename now, so that the name is free for a new topic; remove it later."""
+    def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
+        """Rename it, remove it later; `done` when the name is free for a new topic."""
         opened = self._open.pop(name, None)
         self._forget(name)
         if opened is None:
+            done()
             return
-        renamed = opened.log.rename_for_deletion(self._unique())
-        self._remove_later(renamed, self._delete_delay_ms)
+        opened.log.deleted = True
+        directory, unique = opened.log.directory, self._unique()
+
+        def renamed(path: str | None, error: BaseException | None) -> None:
+            self._done(None, error)
+            if path is not None:
+                self._remove_later(path, self._delete_delay_ms)
+                done()
+
+        self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
+
+    def apply_retention(self, log: Log, high_watermark: int) -> bool:
+        """Did its start move? Names go at once, since a log that is begun anew may want them; large
+        files take their time."""
+        expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
+        paths = [segment.retire() for segment in expired]
+        if paths:
+            self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
+        return bool(paths)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
         """Called after a truncation, before the next append."""
@@ -327,13 +342,13 @@ class LogManager:
                 self._start_offsets[name] = opened.log.start_offset
 
     def _write(self, checkpoint: str, offsets: dict[PartitionName, int]) -> None:
-        def written(_: None, error: BaseException | None) -> None:
-            if error is not None:
-                self._failed(error)
-
         if not self._closed and self._written.get(checkpoint) != offsets:
             snapshot = self._written[checkpoint] = dict(offsets)
-            self._disk.submit(self._files.writing(checkpoint, snapshot), written)
+            self._disk.submit(self._files.writing(checkpoint, snapshot), self._done)
+
+    def _done(self, _: None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
         self._closed = True

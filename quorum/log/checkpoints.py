@@ -147,9 +147,8 @@ def _offset_entry(fields: list[str]) -> tuple[PartitionName, int]:
 
 
 def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None:
-    """Not synced: a directory whose file did not survive a crash held nothing that was promised,
-    for the first flush of its log syncs the directory. `read_partition_metadata` says None
-    then."""
+    """Not synced, as that would cost each new partition a write to the disk: after a crash of the
+    machine `read_partition_metadata` may say None."""
     file = disk.open(f"{directory}/{PARTITION_METADATA_NAME}", create=True)
     try:
         file.pwrite(
@@ -160,16 +159,20 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
 
 
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
-    """None when the file is missing or was torn before its log was ever flushed."""
+    """None when the file is missing or empty: it did not survive a crash."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
     content = read_small(disk, path)
     if content is None or not content.strip(b"\0"):
         return None
-    fields = dict(line.split(": ", 1) for line in content.decode().splitlines() if ": " in line)
     try:
-        return uuid_from_text(fields["topic_id"])
-    except (KeyError, ValueError) as error:
-        raise CorruptCheckpoint(path, 2, f"no topic id: {error}") from None
+        version, topic_id = (line.split(": ", 1) for line in content.decode().splitlines())
+        if version != ["version", str(CHECKPOINT_VERSION)] or topic_id[0] != "topic_id":
+            raise ValueError(f"{version} and {topic_id}")
+        return uuid_from_text(topic_id[1])
+    except (ValueError, IndexError) as error:
+        raise CorruptCheckpoint(
+            path, 2, f"no topic id ({error}): write the one that `quorate topics --describe` tells"
+        ) from None
 
 
 # -- clean shutdown --------------------------------------------------------------------------------

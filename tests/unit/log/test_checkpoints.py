@@ -76,6 +76,24 @@ def test_partition_metadata_as_kafka_writes_it() -> None:
         checkpoints.read_partition_metadata(disk, "/d")
 
 
+def test_partition_metadata_with_any_bit_flipped_is_told_or_names_another_topic() -> None:
+    """A UnicodeDecodeError named neither the file nor the way out."""
+    disk = new_disk()
+    checkpoints.write_partition_metadata(disk, "/d", METADATA_TOPIC_ID)
+    content = disk.content("/d/partition.metadata")
+    for bit in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        put(disk, "/d/partition.metadata", bytes(damaged))
+        try:
+            found = checkpoints.read_partition_metadata(disk, "/d")
+        except CorruptCheckpoint as error:
+            assert error.path == "/d/partition.metadata"
+        else:
+            unused_bits_or_line_end = bit // 8 in (10, len(content) - 1)
+            assert found != METADATA_TOPIC_ID or unused_bits_or_line_end, damaged
+
+
 def test_partition_metadata_that_a_crash_took_is_missing() -> None:
     found = set()
     for seed in range(50):

@@ -18,6 +18,7 @@ from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
+from quorate.quorum.raft.generation import GenerationFile, Rebuild
 from quorate.quorum.storage_repair import repair, set_aside_metadata
 from quorate.quorum.storage_verify import Verification, verify
 from tests.sim.disk import PowerCut, SimDisk
@@ -254,6 +255,15 @@ def test_a_brokers_metadata_log_is_set_aside_with_its_vote_kept() -> None:
     fresh.open()
     assert fresh.storage.log.end_offset == 0
     assert ElectionFile(fresh.disk, DIRECTORY, (1,)).load().epoch == 1
+
+
+def test_a_broker_whose_metadata_was_set_aside_stays_in_its_generation() -> None:
+    """Else it would follow the old majority, if that comes back."""
+    node = node_directory()
+    rebuilds = (Rebuild(id=Uuid(b"r" * 16), epoch=1, offset=2),)
+    GenerationFile(node.disk, DIRECTORY).save(rebuilds)
+    set_aside_metadata(node.disk, ROOT, "abc")
+    assert GenerationFile(node.disk.crash(), DIRECTORY).load() == rebuilds
 
 
 def test_after_a_power_cut_a_directory_has_nothing_but_torn_tails() -> None:

@@ -35,7 +35,7 @@ def delete(cluster: Cluster, broker_id: int, topic: str, offset: int) -> None:
 def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(
     make_cluster: MakeCluster,
 ) -> None:
-    """The first batch comes whole, so it begins below the end of the empty log (as Kafka allows)."""
+    """The first batch comes whole, and begins below the end of an empty log (Kafka allows it)."""
     cluster = make_cluster(brokers=2)
     disk = cluster.kill(2)
     topic = cluster.create("t", [led_by(1, 2, isr=(1,))])

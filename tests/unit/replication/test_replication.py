@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.replication.fetches import Fetch
 from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
 
 MakeCluster = Callable[..., Cluster]
@@ -176,6 +178,21 @@ def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
         cluster.produce(1, topic)
         cluster.run(20)
     assert len(three[0].records) == 3 * size
+
+
+def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -> None:
+    """It was read up to its own limit, whatever fetch.max.bytes said: a whole segment at once."""
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(20)
+    for _ in range(10):
+        cluster.produce(1, topic, bytes(1000))
+    size = len(cluster.content(1, topic)[0])
+    for max_bytes, batches in ((3 * size, 3), (1, 1), (0, 1)):
+        answers: list[FetchedPartition] = []
+        wanted = FetchPartition("", topic, 0, 0, 1 << 30)
+        fetch = Fetch(partitions=[wanted], max_wait_ms=0, min_bytes=1, max_bytes=max_bytes)
+        cluster.nodes[1].replicas.fetch(fetch, answers.extend)
+        assert len(answers[0].records) == batches * size, max_bytes
 
 
 def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:

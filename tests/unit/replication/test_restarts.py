@@ -183,6 +183,60 @@ def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: Clust
     assert cluster.offsets(new) == {1: (0, 0)}
 
 
+@pytest.mark.parametrize("left", [b"", b"version: 0\ntopic_id: \xff"])
+def test_directory_that_lost_its_topic_id_is_nobodys_where_others_have_all(
+    make_cluster: MakeCluster, left: bytes
+) -> None:
+    """A power cut took partition.metadata, the topic was made anew meanwhile: its records, of the
+    same epoch, would have followed upon those of the one before."""
+    cluster = make_cluster(brokers=2)
+    old = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    for _ in range(3):
+        cluster.produce(1, old)
+    cluster.run(50)
+    assert cluster.offsets(old)[2][0] == 3
+    disk = cluster.kill(2)
+    file = disk.open(f"{LOG_DIR}/t-0/partition.metadata")
+    file.truncate(0)
+    file.pwrite(left, 0)
+    cluster.delete("t")
+    new = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(50)
+    for _ in range(5):
+        cluster.produce(1, new, b"new")
+    cluster.start(2, disk)
+    cluster.run(1000)
+    assert cluster.offsets(new)[2][0] == 5
+    assert cluster.content(2, new) == cluster.content(1, new)
+
+
+def test_directory_that_lost_its_topic_id_is_kept_where_nobody_else_has_all(
+    cluster: Cluster,
+) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    disk = cluster.kill(1)
+    disk.open(f"{LOG_DIR}/t-0/partition.metadata").truncate(0)
+    cluster.start(1, disk)
+    cluster.run(20)
+    assert cluster.offsets(topic) == {1: (3, 3)}
+    path = f"{LOG_DIR}/t-0"
+    assert checkpoints.read_partition_metadata(cluster.nodes[1].disk, path) == topic
+
+
+def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: Cluster) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    disk = cluster.kill(1)
+    disk.open(f"{LOG_DIR}/t-0/partition.metadata").pwrite(b"\xff", 12)
+    cluster.start(1, disk)
+    with pytest.raises(AssertionError, match=r"partition\.metadata:2: no topic id"):
+        cluster.run(20)
+
+
 def test_reassigned_away_and_back_starts_empty(cluster: Cluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
