@@ -1,7 +1,8 @@
 """The one read path of fetches: of consumers, of verification tools and of followers.
 
 Consumers see what is below the high watermark; followers and verification tools (replica id -2)
-read to the log end. Errors are answered per partition, never raised.
+read to the log end, verification tools on every replica. Errors are answered per partition, never
+raised.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def read(
         return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))
     partition, log = hosted.partition, hosted.log
     error = partition.leader_error(wanted.current_leader_epoch)
-    if error:
+    # Whoever reads to the log end compares replicas, and asks followers too.
+    if error and not (to_log_end and error == ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return failed(wanted, error, hosted)
     offset = wanted.fetch_offset
     try:
