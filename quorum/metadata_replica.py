@@ -8,6 +8,8 @@ Invariants:
 - Nothing the core emitted after a `Persist` leaves the node before that election is durable (R1,
   R2).
 - A flush counts for the core only with the epoch in which it was asked for (R22).
+- While the disk's thread replaces the log by a snapshot, nothing is put to the core: what it would
+  append must not stand behind files that are about to go.
 - A failed write, fsync or rename stops the node: `on_failed` is called once and nothing goes on.
 """
 
@@ -20,7 +22,7 @@ from typing import Protocol
 
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.group_commit import GroupCommit
-from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, read_snapshot
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, reading
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import Voter
@@ -32,6 +34,8 @@ from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.seams import Seams, Timer
 
 FLUSH_BEHIND_MS = 5000
+Input = Callable[[int], None]
+"""What happened, to be put to the core at a moment (now_ms)."""
 VotersDone = Callable[[int, str], None]
 """What became of a change of the voters: Kafka's error code and a message."""
 
@@ -88,10 +92,14 @@ class MetadataReplica:
         self._election_file = election_file
         self._voters = voters
         self._listener = listener
+        self.log.carry_out_reset = self._replace
+        self._snapshots.carry_out_removal = self._remove
         self._commit = GroupCommit(self.log, seams.disk, self._flushed, self._fail)
         self._flushes: deque[effects.Flush] = deque()
         self._outbox: deque[effects.Effect] = deque()
         self._saving = False
+        self._replacing = False
+        self._held: deque[Input] = deque()
         self._running = False
         self._checked: SnapshotContents | None = None
         self._replies: dict[int, Callable[[Response], None]] = {}
@@ -132,8 +140,7 @@ class MetadataReplica:
         token = self._next_token
         self._next_token += 1
         self._replies[token] = reply
-        self.raft.request(self._clock.now_ms(), token, message)
-        self._advance()
+        self._put(lambda now_ms: self.raft.request(now_ms, token, message))
 
     def append(self, values: Sequence[bytes]) -> int:
         """Append one batch as the leader; the offset of its last record. Raises NotLeader."""
@@ -144,24 +151,22 @@ class MetadataReplica:
     def hurry(self) -> None:
         """Something was asked for here whose commit is awaited: be there when it comes."""
         if self.raft.rests:
-            self.raft.hurry(self._clock.now_ms())
-            self._advance()
+            self._put(self.raft.hurry)
 
     def resign(self) -> None:
-        self.raft.resign(self._clock.now_ms())
-        self._advance()
+        self._put(self.raft.resign)
 
     def add_voter(self, voter: Voter, done: VotersDone) -> None:
-        self.raft.add_voter(self._clock.now_ms(), self._awaiting(done), voter)
-        self._advance()
+        token = self._awaiting(done)
+        self._put(lambda now_ms: self.raft.add_voter(now_ms, token, voter))
 
     def remove_voter(self, voter: ReplicaKey, done: VotersDone) -> None:
-        self.raft.remove_voter(self._clock.now_ms(), self._awaiting(done), voter)
-        self._advance()
+        token = self._awaiting(done)
+        self._put(lambda now_ms: self.raft.remove_voter(now_ms, token, voter))
 
     def upgrade(self, level: int, configured: Sequence[Voter], done: VotersDone) -> None:
-        self.raft.upgrade(self._clock.now_ms(), self._awaiting(done), level, configured)
-        self._advance()
+        token = self._awaiting(done)
+        self._put(lambda now_ms: self.raft.upgrade(now_ms, token, level, configured))
 
     def _awaiting(self, done: VotersDone) -> int:
         self._next_token += 1
@@ -171,8 +176,7 @@ class MetadataReplica:
     def _meet(self, effect: effects.MeetVoter) -> None:
         def met(is_met: bool) -> None:
             if self._running:
-                self.raft.voter_met(self._clock.now_ms(), effect.token, is_met)
-                self._advance()
+                self._put(lambda now_ms: self.raft.voter_met(now_ms, effect.token, is_met))
 
         self._listener.meet(effect.voter, met)
 
@@ -182,19 +186,23 @@ class MetadataReplica:
             done(effect.error, effect.message)
 
     def voter_connected(self, voter: ReplicaKey) -> None:
-        self.raft.voter_connected(self._clock.now_ms(), voter)
-        self._advance()
+        self._put(lambda now_ms: self.raft.voter_connected(now_ms, voter))
 
     def superseded(self) -> None:
         self.raft.superseded()
         self._advance()
 
     def link_lost(self, voter_id: int) -> None:
-        self.raft.link_lost(self._clock.now_ms(), voter_id)
-        self._advance()
+        self._put(lambda now_ms: self.raft.link_lost(now_ms, voter_id))
 
     def link_refused(self, voter_id: int) -> None:
-        self.raft.link_refused(self._clock.now_ms(), voter_id)
+        self._put(lambda now_ms: self.raft.link_refused(now_ms, voter_id))
+
+    def _put(self, happened: Input) -> None:
+        if self._replacing:
+            self._held.append(happened)
+            return
+        happened(self._clock.now_ms())
         self._advance()
 
     def _advance(self) -> None:
@@ -222,14 +230,12 @@ class MetadataReplica:
         self._timer = None
         self._timer_ms = None
         if self._running:
-            self.raft.tick(self._clock.now_ms())
-            self._advance()
+            self._put(self.raft.tick)
 
     def _send(self, effect: effects.Send) -> None:
         def done(response: Response | None) -> None:
             if self._running:
-                self.raft.response(self._clock.now_ms(), effect.token, response)
-                self._advance()
+                self._put(lambda now_ms: self.raft.response(now_ms, effect.token, response))
 
         self._voters.send(effect.voter_id, effect.request, effect.timeout_ms, done)
 
@@ -247,8 +253,7 @@ class MetadataReplica:
             if error is not None:
                 self._fail(error)
             elif self._running:
-                self.raft.election_saved(election)
-                self._advance()
+                self._put(lambda now_ms: self.raft.election_saved(election))
 
         self._disk.submit(lambda: self._election_file.save(election), saved)
 
@@ -261,8 +266,8 @@ class MetadataReplica:
         while self._flushes and self._flushes[0].offset <= offset:
             reached = self._flushes.popleft()
         if reached is not None and self._running:
-            self.raft.flushed(self._clock.now_ms(), reached.epoch, reached.offset)
-            self._advance()
+            epoch, end_offset = reached.epoch, reached.offset
+            self._put(lambda now_ms: self.raft.flushed(now_ms, epoch, end_offset))
 
     def _flush_behind(self) -> None:
         """The core asks an observer for no flush; its log is a backup of the quorum all the
@@ -278,16 +283,22 @@ class MetadataReplica:
         self._flushes = deque(each for each in self._flushes if each.offset <= effect.offset)
 
     def _install(self, effect: effects.Install) -> None:
-        """Reading it all and making it durable are the disk thread's."""
+        """Reading it all and making it durable are the disk thread's, a batch at a time: votes and
+        flushes do not wait for all of it."""
         snapshot = effect.snapshot
+        steps = reading(snapshot, self._snapshots.chunks(snapshot, part=True))
 
-        def check() -> tuple[SnapshotContents, int]:
-            chunks = self._snapshots.chunks(snapshot, part=True)
-            return read_snapshot(snapshot, chunks), self._snapshots.freeze(snapshot)
+        def check() -> tuple[SnapshotContents, int] | None:
+            contents = next(steps)
+            return None if contents is None else (contents, self._snapshots.freeze(snapshot))
 
         def checked(
             found: tuple[SnapshotContents, int] | None, error: BaseException | None
         ) -> None:
+            if found is None and error is None:
+                if self._running:
+                    self._disk.submit(check, checked)
+                return
             if isinstance(error, CorruptSnapshot):
                 logger.warning("received %s; it is fetched again", error)
             elif error is not None:
@@ -296,10 +307,33 @@ class MetadataReplica:
             if self._running:
                 self._checked, size_bytes = found or (None, -1)
                 quorum = UNKNOWN if self._checked is None else self._checked.quorum
-                self.raft.snapshot_checked(self._clock.now_ms(), snapshot, size_bytes, quorum)
-                self._advance()
+                self._put(
+                    lambda now_ms: self.raft.snapshot_checked(now_ms, snapshot, size_bytes, quorum)
+                )
 
         self._disk.submit(check, checked)
+
+    def _replace(self, work: Callable[[], None]) -> None:
+        """The log is empty already for who reads it; its files are not yet."""
+        assert not self._replacing
+        self._replacing = True
+
+        def replaced(_: None, error: BaseException | None) -> None:
+            self._replacing = False
+            if error is not None:
+                self._fail(error)
+                return
+            while self._held and self._running and not self._replacing:
+                self._put(self._held.popleft())
+
+        self._disk.submit(work, replaced)
+
+    def _remove(self, work: Callable[[], None]) -> None:
+        def removed(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                self._fail(error)
+
+        self._disk.submit(work, removed)
 
     def _loaded(self, effect: effects.Loaded) -> None:
         """Flushes asked for before prove nothing about the log that begins now."""

@@ -1,9 +1,10 @@
 """Snapshots of the committed image, on every node: when, and what goes with an old one (KIP-630).
 
 A snapshot is due after so many bytes of log or so much time. It is written from an immutable value,
-some records in each loop iteration, while the node works on; only fsync and rename are the disk
+some records in each loop iteration, while the node works on; fsync, rename and removal are the disk
 thread's. When it is durable, retention lets go of the oldest ones and of the log below the earliest
-that is left.
+that is left: they do not count from that moment on, and their files go in one piece of work, the
+snapshots durably before the log's head (see MetadataStorage).
 
 The time in a snapshot is its last record's, as the log has it, and the voters are those that the
 log says at its end: the same bytes on every node.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
+from quorate.quorum.log.leaving import remove_segments
 from quorate.quorum.log.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
@@ -94,7 +96,8 @@ class SnapshotGenerator:
             return
         if self._clock.now_ms() - self._cleaned_ms >= CLEAN_MS:
             self._clean()
-        self._arm(CHECK_MS, self._check)
+        else:
+            self._arm(CHECK_MS, self._check)
 
     def _is_due(self, image: MetadataImage) -> bool:
         end_offset = image.last.offset + 1
@@ -142,13 +145,12 @@ class SnapshotGenerator:
             return
         assert snapshot is not None and size_bytes is not None
         self._snapshots.added(snapshot, size_bytes)
-        if snapshot.offset < self._log.start_offset:
-            self._snapshots.remove(snapshot)  # a later one was installed meanwhile
+        if snapshot.offset < self._log.start_offset:  # a later one was installed meanwhile
+            self._snapshots.remove_before(self._log.start_offset)
             self._arm(CHECK_MS, self._check)
             return
         logger.info("snapshot up to offset %d, %d bytes", snapshot.offset, size_bytes)
         self._clean()
-        self._arm(CHECK_MS, self._check)
 
     # -- retention -------------------------------------------------------------------------------
 
@@ -162,10 +164,30 @@ class SnapshotGenerator:
             retention_ms=self._settings.retention_ms,
             wall_ms=wall_ms,
         )
-        for snapshot, _ in held[:count]:
-            self._snapshots.remove(snapshot, self._log.settings.archive_directory)
+        old = [snapshot for snapshot, _ in held[:count]]
+        if not old:
+            self._arm(CHECK_MS, self._check)
+            return
+        for snapshot in old:
+            self._snapshots.forget(snapshot)
         earliest = self._snapshots.earliest
-        if count and earliest is not None:
-            self._disk.sync_dir(self._log.directory)  # the snapshots first: see MetadataStorage
-            self._log.advance_start(earliest.offset)
-            self._log.delete_expired(high_watermark=earliest.offset, wall_ms=wall_ms)
+        assert earliest is not None, "retention keeps one"
+        self._log.advance_start(earliest.offset)
+        expired = self._log.take_expired(high_watermark=earliest.offset, wall_ms=wall_ms)
+
+        def remove() -> None:
+            for snapshot in old:
+                self._snapshots.remove(snapshot, self._log.settings.archive_directory)
+            self._disk.sync_dir(self._log.directory)
+            remove_segments(self._disk, expired, self._log.settings.archive_directory)
+
+        self._disk.submit(remove, self._cleaned)
+
+    def _cleaned(self, _: None, error: BaseException | None) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self.close()
+            self._on_failed(error)
+            return
+        self._arm(CHECK_MS, self._check)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
@@ -238,13 +239,15 @@ class MetadataApplier:
             return
         try:
             self._delete_some()
-            self._open_some()
+            opened = self._open_some()
         except (LogError, OSError) as error:
             self._on_failure(error)
             return
-        if self._to_lead or self._to_follow or self._to_delete:
+        if opened or self._to_delete:
             self._schedule()
             return
+        if self._deleting:
+            return  # `_deleted` goes on
         if self._first:
             self._first = False
             self._logs.set_aside_strays()
@@ -255,10 +258,13 @@ class MetadataApplier:
     def _delete_some(self) -> None:
         for _ in range(min(DELETED_PER_SLICE, len(self._to_delete))):
             name = self._to_delete.popleft()
-            self._deleting.discard(name)
-            self._logs.delete(name)
+            self._logs.delete(name, partial(self._deleted, name))
 
-    def _open_some(self) -> None:
+    def _deleted(self, name: PartitionName) -> None:
+        self._deleting.discard(name)
+        self._schedule()
+
+    def _open_some(self) -> bool:
         image = self._registry.image
         settings: dict[str, TopicSettings] = {}
         keys = list(self._next_to_open())
@@ -274,6 +280,7 @@ class MetadataApplier:
             self._take_role(hosted, value)
         if keys:
             self._sessions.metadata_applied()
+        return bool(keys)
 
     def _next_to_open(self) -> Iterator[Key]:
         """A directory whose name is still taken by a deleted topic waits until that is renamed."""

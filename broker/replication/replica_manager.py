@@ -31,6 +31,8 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.seams import Address, Seams, Timer
 
 JOIN_CHECK_INTERVAL_MS = 500
+RETAINED_PER_SLICE = 64
+"""Logs that retention looks at in one loop iteration."""
 
 
 class ReplicaManager:
@@ -170,11 +172,18 @@ class ReplicaManager:
             hosted.settle()
 
     def _apply_retention(self) -> None:
-        wall_ms = self._clock.wall_ms()
-        for hosted in self.registry:
-            high_watermark = hosted.partition.high_watermark
-            if hosted.log.delete_expired(high_watermark=high_watermark, wall_ms=wall_ms):
+        self._retain(list(self.registry))
+
+    def _retain(self, remaining: list[Hosted]) -> None:
+        """A few at a time: files of segments are opened to learn how old they are."""
+        for hosted in remaining[:RETAINED_PER_SLICE]:
+            if not hosted.gone and self.logs.apply_retention(
+                hosted.log, hosted.partition.high_watermark
+            ):
                 hosted.start_moved()
+        later = remaining[RETAINED_PER_SLICE:]
+        if later and self._timers:
+            self._clock.call_soon(lambda: self._retain(later))
 
     def _expire_producers(self) -> None:
         wall_ms = self._clock.wall_ms()

@@ -9,7 +9,8 @@ sync, off the loop, to make all of it durable. Anything that can be derived from
 (indexes, epochs) is not synced for its own sake.
 
 One owner calls everything, from one thread, but for `Flush.run`. What is on disk at `open` is the
-business of `recovery.py`; when to flush, retain or delete is the owner's.
+business of `recovery.py`; when to flush, retain or delete is the owner's, and what becomes of the
+files then is `leaving.py`'s.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from quorate.quorum.log import checkpoints, recovery
-from quorate.quorum.log.archive import archive
 from quorate.quorum.log.batch import BatchHeader, batches, records_of
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, Unsynced
 from quorate.quorum.log.intact import Fresh, check_all, check_read
-from quorate.quorum.log.names import deleted_directory_name, partition_of
 from quorate.quorum.log.retention import expired_segments
+from quorate.quorum.log.rolling import must_roll
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
@@ -57,6 +57,8 @@ class Log:
         self.recovery = loaded.report
         self.disk = disk
         self.before_truncation: Callable[[int], None] = lambda offset: None
+        self.carry_out_reset: Callable[[Callable[[], None]], None] = lambda work: work()
+        """At once; or in the disk's thread, by an owner who appends nothing before it is done."""
         self.deleted = False
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
@@ -112,7 +114,8 @@ class Log:
         self._check_chain(placed)
         segment = self._active
         last_offset = placed[-1][1].last_offset
-        if segment.size and self._is_full(segment, len(data), last_offset, placed, wall_ms):
+        active_ms = wall_ms - self._active_since_ms
+        if segment.size and must_roll(segment, self.settings, placed, active_ms):
             segment = self._roll(wall_ms)
         if not segment.size:
             self._unsynced.named(self.directory)
@@ -144,22 +147,6 @@ class Log:
                     f" {header.leader_epoch}, the log already {epoch}"
                 )
             expected, epoch = header.next_offset, header.leader_epoch
-
-    def _is_full(
-        self,
-        segment: Segment,
-        size_bytes: int,
-        last_offset: int,
-        placed: list[tuple[int, BatchHeader]],
-        wall_ms: int,
-    ) -> bool:
-        """By size, by what an index can say, or by age: in the records' time when they have one."""
-        if segment.size + size_bytes > self.settings.segment_bytes or not segment.fits(last_offset):
-            return True
-        first_ms = segment.first_timestamp_ms
-        if first_ms < 0:
-            return wall_ms - self._active_since_ms > self.settings.segment_ms
-        return placed[-1][1].max_timestamp_ms - first_ms > self.settings.segment_ms
 
     def _roll(self, wall_ms: int) -> Segment:
         self._active.seal()
@@ -264,39 +251,60 @@ class Log:
     def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Drop everything and go on, empty, from `offset` (a snapshot replaces the log below
         it, and ended in `epoch`)."""
-        self._before_truncation(0)
-        while self._segments:
-            self._drop(self._segments.pop())
+        self._unprove(0)
+        gone = self._segments
+        for segment in gone:
+            self._leave(segment)
+        active = Segment(self.disk, self.directory, offset, self.settings.index_interval_bytes)
+        active.create()
+        self._segments, self._active = [active], active
         self.epochs.clear()
-        self._active = Segment(
-            self.disk, self.directory, offset, self.settings.index_interval_bytes
-        )
-        self._active.create()
-        self._active.create_file()  # it alone says where the log starts
-        self._segments.append(self._active)
         self.start_offset = self.end_offset = offset
         if epoch != NO_EPOCH:
             self.epochs.assign(epoch, offset)
-        self._after_truncation()
+
+        def carry_out() -> None:
+            self._lower_marker(0)
+            for segment in reversed(gone):  # newest first, so that a crash leaves a prefix
+                segment.remove()
+            active.create_file()  # it alone says where the log starts
+            self._sync_truncation(active)
+
+        self._unsynced.named(self.directory)
+        self.carry_out_reset(carry_out)
 
     def _before_truncation(self, offset: int) -> None:
+        self._unprove(offset)
+        self._lower_marker(self.flushed_offset)
+
+    def _unprove(self, offset: int) -> None:
         self.generation += 1
         self.flushed_offset = min(self.flushed_offset, offset)
         self.before_truncation(offset)
+
+    def _lower_marker(self, offset: int) -> None:
         if self._marker is not None:
-            self._marker.lower_to(self.flushed_offset)
+            self._marker.lower_to(offset)
 
     def _after_truncation(self) -> None:
         """Where flushed means acknowledged, old bytes must not come back among those that
         follow."""
         self._unsynced.named(self.directory)
         self._unsynced.wrote(self._active)
+        self._sync_truncation(self._active)
+
+    def _sync_truncation(self, active: Segment) -> None:
         if self.settings.flushed_is_acknowledged:
-            self._active.sync()
+            active.sync()
             self.disk.sync_dir(self.directory)
 
-    def _drop(self, segment: Segment) -> None:
+    def _leave(self, segment: Segment) -> None:
+        """It is not this log's any more, whatever becomes of its files, and when."""
         self._unsynced.removed(segment)
+        segment.leave()
+
+    def _drop(self, segment: Segment) -> None:
+        self._leave(segment)
         segment.remove()
 
     # -- flush -----------------------------------------------------------------------------------
@@ -331,16 +339,17 @@ class Log:
     # -- retention and end -----------------------------------------------------------------------
 
     def advance_start(self, offset: int) -> None:
-        """Records below `offset` are gone for readers; whole segments go with `delete_expired`."""
+        """Records below `offset` are gone for readers; whole segments go with `take_expired`."""
         if offset > self.end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         if offset > self.start_offset:
             self.start_offset = offset
             self.epochs.advance_start(offset)
 
-    def delete_expired(self, *, high_watermark: int, wall_ms: int) -> int:
-        """Apply retention; how many segments went. The active one only goes when it is not empty
-        and expired too: then an empty one takes its place."""
+    def take_expired(self, *, high_watermark: int, wall_ms: int) -> list[Segment]:
+        """Apply retention: these are not the log's any more, their files the caller's to remove.
+        The active one only goes when it is not empty and expired too: then an empty one takes its
+        place."""
         count = expired_segments(
             self._segments,
             self.settings,
@@ -351,14 +360,13 @@ class Log:
         if count == len(self._segments):
             self._roll(wall_ms).create_file()
             self._unsynced.named(self.directory)
-        for segment in self._segments[:count]:  # oldest first: a crash leaves no hole
-            if self.settings.archive_directory:
-                archive(self.disk, segment, self.settings.archive_directory)
-            self._drop(segment)
+        expired = self._segments[:count]
+        for segment in expired:
+            self._leave(segment)
         del self._segments[:count]
         if count:
             self.advance_start(max(self.start_offset, self._segments[0].base_offset))
-        return count
+        return expired
 
     def close(self) -> None:
         """In order: all durable, indexes and epochs in their files, nothing held open. In the midst
@@ -388,16 +396,3 @@ class Log:
         if header.next_offset <= self.start_offset:
             return header.leader_epoch
         return self.epochs.epoch_at(max(header.base_offset, self.start_offset))
-
-    def rename_for_deletion(self, unique: str) -> str:
-        """The directory is `<topic>-<partition>.<unique>-delete` from now on, durably; where it is.
-        The log must not be used any more; removing the tree can wait (`Disk.remove_tree`)."""
-        parent, _, name = self.directory.rpartition("/")
-        partition = partition_of(name)
-        if partition is None:
-            raise ValueError(f"{self.directory} is not named <topic>-<partition>")
-        self.deleted = True
-        target = f"{parent}/{deleted_directory_name(partition, unique)}"
-        self.disk.rename(self.directory, target)
-        self.disk.sync_dir(parent)
-        return target

@@ -15,7 +15,12 @@ from collections.abc import Iterator
 from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, read_header
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.index import NO_TIMESTAMP, SegmentIndexes
-from quorate.quorum.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_file
+from quorate.quorum.log.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_file,
+)
 from quorate.quorum.seams import Buffer, Disk, File
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -112,7 +117,24 @@ class Segment:
             self._file.close()
             self._file = None
 
+    def leave(self) -> None:
+        """Its log does not have it any more: it may be gone before it was made durable."""
+        self._removed = True
+
     def remove(self) -> None:
+        """In any thread."""
+        self._remove_beside()
+        if self._disk.exists(self.path):
+            self._disk.remove(self.path)
+
+    def retire(self) -> str:
+        """Its names are free at once; what is left to be removed, later, in any thread. After a
+        crash it is litter."""
+        self._remove_beside()
+        self._disk.rename(self.path, self.path + DELETED_SUFFIX)
+        return self.path + DELETED_SUFFIX
+
+    def _remove_beside(self) -> None:
         """The indexes first: a `.log` without them is whole, they without it are litter."""
         self._removed = True
         self._indexes.remove()
@@ -120,9 +142,8 @@ class Segment:
             self._file.close()
             self._file = None
         transactions = segment_file(self._directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
-        for path in (transactions, self.path):
-            if self._disk.exists(path):
-                self._disk.remove(path)
+        if self._disk.exists(transactions):
+            self._disk.remove(transactions)
 
     def sync(self) -> None:
         """In any thread. A segment that is removed meanwhile has nothing left to be made

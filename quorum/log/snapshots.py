@@ -11,7 +11,7 @@ What is inside of a snapshot is the business of `metadata/snapshot_file.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
@@ -43,6 +43,8 @@ class SnapshotFiles:
         self._parts: dict[EpochOffset, File] = {}
         self._written: EpochOffset | None = None  # here, while others may be received
         self._reading: tuple[EpochOffset, File] | None = None
+        self.carry_out_removal: Callable[[Callable[[], None]], None] = lambda work: work()
+        """At once, or in the disk's thread."""
         for name in names:
             snapshot = snapshot_of(name)
             if snapshot is not None and snapshot.offset > 0:
@@ -155,10 +157,14 @@ class SnapshotFiles:
         """Of the last record contained."""
         return read_header(self.read(snapshot, 0, HEADER_BYTES)).max_timestamp_ms
 
-    def remove(self, snapshot: EpochOffset, archive_directory: str = "") -> None:
+    def forget(self, snapshot: EpochOffset) -> None:
+        """It does not count any more; its file is there until it is `remove`d."""
         if self._reading is not None and self._reading[0] == snapshot:
             self._stop_reading()
         del self._sizes[snapshot]
+
+    def remove(self, snapshot: EpochOffset, archive_directory: str = "") -> None:
+        """Blocks, in any thread: a forgotten snapshot's file."""
         if archive_directory:
             archive_path(self.disk, self.path(snapshot), archive_directory)
         else:
@@ -166,8 +172,16 @@ class SnapshotFiles:
 
     def remove_before(self, offset: int) -> None:
         """None is older than the log's start: the earliest says who lacks what is cut off."""
-        for snapshot in [each for each in self._sizes if each.offset < offset]:
-            self.remove(snapshot)
+        older = [each for each in self._sizes if each.offset < offset]
+        for snapshot in older:
+            self.forget(snapshot)
+
+        def remove() -> None:
+            for snapshot in older:
+                self.remove(snapshot)
+
+        if older:
+            self.carry_out_removal(remove)
 
     def set_aside(self, snapshot: EpochOffset, suffix: str) -> None:
         """It does not count any more, but its bytes stay to be looked at. Blocks."""

@@ -77,11 +77,19 @@ def write_snapshot(image: MetadataImage, quorum: QuorumVoters) -> Iterator[bytea
 def read_snapshot(snapshot: EpochOffset, chunks: Iterable[bytes]) -> SnapshotContents:
     """`snapshot` is (epoch, end offset), as the file's name says; everything is checked. Raises
     CorruptSnapshot."""
-    reading = _Reading(snapshot)
+    (contents,) = filter(None, reading(snapshot, chunks))
+    return contents
+
+
+def reading(snapshot: EpochOffset, chunks: Iterable[bytes]) -> Iterator[SnapshotContents | None]:
+    """The same batch by batch, so that other work goes on in between: the contents come last."""
+    found = _Reading(snapshot)
     try:
         for batch, header in _batches(chunks):
-            reading.take(batch, header)
-        return reading.end()
+            found.take(batch, header)
+            if not header.is_control:
+                yield None
+        yield found.end()
     except (LogError, MetadataError, DecodeError) as error:
         raise CorruptSnapshot(f"snapshot {snapshot.offset}-{snapshot.epoch}: {error}") from error
 

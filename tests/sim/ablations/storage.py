@@ -16,6 +16,7 @@ from tests.sim.ablations import storage_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Script
 from tests.unit.log import test_recovery
+from tests.unit.log.batches import delete_expired
 
 _begin = snapshot_generator.SnapshotGenerator._begin
 
@@ -42,7 +43,7 @@ def cut_before_it_is_written(
     _begin(self, image)
     end_offset = image.last.offset + 1
     self._log.advance_start(end_offset)
-    self._log.delete_expired(high_watermark=end_offset, wall_ms=self._clock.wall_ms())
+    delete_expired(self._log, high_watermark=end_offset, wall_ms=self._clock.wall_ms())
 
 
 ABLATIONS = (

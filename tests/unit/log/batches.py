@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.quorum.log.batch import batches, build_value_batch, records_of
+from quorate.quorum.log.leaving import remove_segments
 from quorate.quorum.log.log import Log
 
 Entry = tuple[int, bytes]
@@ -19,6 +20,13 @@ def batch(offset: int, epoch: int, values: list[bytes], *, timestamp_ms: int = 1
 
 def append(log: Log, epoch: int, *values: bytes, wall_ms: int = 0) -> None:
     log.append(batch(log.end_offset, epoch, list(values)), wall_ms=wall_ms)
+
+
+def delete_expired(log: Log, *, high_watermark: int, wall_ms: int) -> int:
+    """Retention all at once; how many segments went."""
+    expired = log.take_expired(high_watermark=high_watermark, wall_ms=wall_ms)
+    remove_segments(log.disk, expired, log.settings.archive_directory)
+    return len(expired)
 
 
 def entries(log: Log, *, max_bytes: int = 10_000, end: int | None = None) -> list[Entry]:

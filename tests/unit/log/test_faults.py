@@ -12,7 +12,7 @@ import pytest
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import PowerCut, SimDisk
-from tests.unit.log.batches import append, entries
+from tests.unit.log.batches import append, delete_expired, entries
 from tests.unit.log.test_recovery import (
     METADATA,
     PARTITION,
@@ -132,7 +132,7 @@ def retained(node: Machine) -> Log:
 
 Step = Callable[[Log], object]
 STEPS: dict[str, Step] = {
-    "retention": lambda log: log.delete_expired(high_watermark=25, wall_ms=10**15),
+    "retention": lambda log: delete_expired(log, high_watermark=25, wall_ms=10**15),
     "reset": lambda log: log.reset_to(36, 5),
     "truncation": lambda log: log.truncate_to(20),
     "close": lambda log: log.close(),

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from quorate.quorum.log.group_commit import GroupCommit
+from quorate.quorum.log.leaving import rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
@@ -124,6 +125,7 @@ def test_a_log_that_is_deleted_meanwhile_is_no_failure() -> None:
     node = Node()
     append(node.log, 0, b"x")
     node.commit.request()
-    node.log.rename_for_deletion("f" * 32)
+    node.log.deleted = True
+    rename_for_deletion(node.disk, node.log.directory, "f" * 32)
     node.run()
     assert node.failures == []

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch, OffsetOutOfRange
+from quorate.quorum.log.leaving import rename_for_deletion
 from quorate.quorum.log.log import Log, TimestampOffset
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
-from tests.unit.log.batches import Entry, append, batch, entries
+from tests.unit.log.batches import Entry, append, batch, delete_expired, entries
 
 SMALL = LogSettings(segment_bytes=1_000, index_interval_bytes=200)
 PATH = "/data/topic-0"
@@ -281,10 +282,10 @@ def test_retention_deletes_only_below_the_high_watermark(disk: SimDisk) -> None:
     log = open_log(disk, LogSettings(segment_bytes=200, retention_ms=1_000))
     filled(log, 20)
     first = [int(name[:20]) for name in disk.list(PATH) if name.endswith(".log")]
-    assert log.delete_expired(high_watermark=first[2], wall_ms=10**9) == 2
+    assert delete_expired(log, high_watermark=first[2], wall_ms=10**9) == 2
     assert log.start_offset == first[2]
-    assert log.delete_expired(high_watermark=20, wall_ms=1_000) == 0, "not old enough"
-    log.delete_expired(high_watermark=20, wall_ms=10**9)
+    assert delete_expired(log, high_watermark=20, wall_ms=1_000) == 0, "not old enough"
+    delete_expired(log, high_watermark=20, wall_ms=10**9)
     assert (log.start_offset, log.end_offset) == (20, 20)
     log.flush()
     assert open_log(disk.crash()).end_offset == 20
@@ -295,14 +296,15 @@ def test_retention_by_size_keeps_at_least_what_is_allowed(disk: SimDisk) -> None
     log = open_log(disk, LogSettings(segment_bytes=200, retention_bytes=500, retention_ms=-1))
     filled(log, 20)
     before = log.size_bytes
-    assert log.delete_expired(high_watermark=20, wall_ms=0) > 0
+    assert delete_expired(log, high_watermark=20, wall_ms=0) > 0
     assert 500 <= log.size_bytes < 700 < before
 
 
 def test_deletion_renames_as_kafka_does(disk: SimDisk, log: Log) -> None:
     filled(log, 3)
     flush = log.prepare_flush()
-    target = log.rename_for_deletion("0123456789abcdef0123456789abcdef")
+    log.deleted = True
+    target = rename_for_deletion(disk, log.directory, "0123456789abcdef0123456789abcdef")
     assert target == "/data/topic-0.0123456789abcdef0123456789abcdef-delete"
     flush.run()
     after = disk.crash()

@@ -10,6 +10,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer
 from tests.sim.disk import SimDisk
+from tests.unit.log.batches import delete_expired
 from tests.unit.raft.memory_log import Batch, MemoryLog
 
 DIRECTORY = "/data/__cluster_metadata-0"
@@ -75,7 +76,7 @@ class DiskLog(MemoryLog):
 
     def cut_head(self, offset: int) -> None:
         self.log.advance_start(offset)
-        self.log.delete_expired(high_watermark=offset, wall_ms=0)
+        delete_expired(self.log, high_watermark=offset, wall_ms=0)
 
     def flush(self, offset: int) -> None:
         self.log.flush()
