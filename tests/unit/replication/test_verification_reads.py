@@ -22,7 +22,7 @@ def test_a_follower_is_read_to_its_log_end(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.produce(1, topic)
-    cluster.run(200)
+    cluster.run(1500)
     answers = [cluster.fetch(each, topic, replica_id=DEBUGGING_CONSUMER) for each in (1, 2, 3)]
     (leader,), (second,), (third,) = answers
     assert bytes(leader.records) == bytes(second.records) == bytes(third.records) != b""
