@@ -68,6 +68,7 @@ class Core:
         "random",
         "refusing",
         "reported",
+        "resigned_epoch",
         "resigning",
         "settings",
         "snapshots",
@@ -117,6 +118,7 @@ class Core:
         self.refusing: set[int] = set()
         self.reported: dict[int, str] = {}  # by voter id
         self.lost_elections = 0
+        self.resigned_epoch = -1  # in which the leader said that it leads no more
         self.resigning = False
         self.stopped = False
         self.superseded = False  # a later generation of this quorum was met: this one is over
@@ -246,6 +248,10 @@ class Core:
             self.voters = self.configured = self.voters.pin(replica)
             self.set_election(replace(self.election, pinned=self.voters.pinned()))
         return True
+
+    def can_reach(self, node_id: int) -> bool:
+        """Is it known where: does it vote, as far as this node knows, or did somebody say so?"""
+        return node_id in self.voters.ids or node_id in self.addresses
 
     def is_me(self, replica: ReplicaKey) -> bool:
         """The receiver's key as the sender knows it: perhaps without the directory id."""

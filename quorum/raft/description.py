@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.serving import live_observers
-from quorate.quorum.raft.states import Leader, Progress
+from quorate.quorum.raft.states import NOT_YET_MS, Leader, Progress
 
 UNKNOWN = -1
 
@@ -54,7 +54,7 @@ def describe(core: Core) -> QuorumDescription | None:
 
 def _replica(core: Core, progress: Progress) -> ReplicaDescription:
     def wall_ms(time_ms: int) -> int:
-        return UNKNOWN if time_ms == UNKNOWN else time_ms + core.wall_offset_ms
+        return UNKNOWN if time_ms == NOT_YET_MS else time_ms + core.wall_offset_ms
 
     return ReplicaDescription(
         replica=progress.key,

@@ -195,6 +195,7 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
         state = core.state
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.leader_gone = True
+            core.resigned_epoch = core.epoch
             _forget(core, state.fetching)  # an answer that is still under way is from before
             if state.deadline_ms is not None:
                 state.deadline_ms = core.now_ms + _succession_delay_ms(core, request)
@@ -257,7 +258,7 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         return
     if core.now_ms < fetching.retry_ms:
         return
-    if not core.is_voter and (fetching.failed or leader_id == NO_NODE):
+    if not core.can_reach(leader_id) or (fetching.failed and not core.is_voter):
         fetching.failed = False
         others = (*core.voters.others(core.me.id), *core.bootstrap_ids)
         if not others:

@@ -21,7 +21,7 @@ from quorate.quorum.raft.control import (
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import LeaderAddress
 from quorate.quorum.raft.serving import advance
-from quorate.quorum.raft.states import Follower, Leader, Progress, Unattached
+from quorate.quorum.raft.states import NOT_YET_MS, Follower, Leader, Progress, Unattached
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.seams import Buffer
@@ -115,6 +115,8 @@ def _follow_as_leader(core: Core, state: Leader) -> None:
 
 
 def _to_observers(state: Leader, progress: Progress) -> None:
+    if progress.fetch_ms == NOT_YET_MS:
+        return  # it may be gone for good
     progress.is_voter = False
     if progress.parked is not None:
         progress.parked.high_watermark = min(progress.parked.high_watermark, progress.parked.offset)

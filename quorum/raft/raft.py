@@ -195,9 +195,10 @@ class Raft:
         core.connected.add(voter.id)
         core.refusing.discard(voter.id)
         state = core.state
-        if isinstance(state, Prospective) and core.leader_id == voter.id:
+        leads = core.leader_id == voter.id and core.resigned_epoch != core.epoch
+        if isinstance(state, Prospective) and leads:
             become_follower(core, core.epoch, voter.id)  # it lives: no need to ask around
-        elif isinstance(state, Follower) and state.leader_id == voter.id:
+        elif isinstance(state, Follower) and leads:
             state.leader_gone = False
         elif isinstance(state, Unattached) and state.deadline_ms is not None:
             enough = len(core.connected | {core.me.id}) >= core.voters.majority

@@ -31,7 +31,7 @@ def start(core: Core) -> None:
     alone = core.is_voter and len(core.voters.ids) == 1
     if election.leader_id == core.me.id and (alone or not core.campaigns):
         election = replace(election, leader_id=NO_NODE)
-    if election.leader_id not in (core.me.id, *core.voters.ids, *core.addresses):
+    if election.leader_id != core.me.id and not core.can_reach(election.leader_id):
         election = replace(election, leader_id=NO_NODE)  # where it is reached is asked anew
     pinned = core.voters.pinned() if core.is_voter else election.pinned
     voted = election.voted

@@ -7,15 +7,18 @@ its own timers and bookkeeping, and all of it is gone when the role is left.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
+from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchResponse
 from quorate.quorum.raft.voters import NO_OFFSET
 from quorate.quorum.seams import Buffer
+
+NOT_YET_MS = -1
 
 
 @dataclass(slots=True)
@@ -41,14 +44,28 @@ class Unattached:
 
 
 @dataclass(slots=True, kw_only=True)
-class Round:
-    """One (pre-)vote: who granted, who refused, who is being asked. Ids, not counts (R5)."""
+class Asking:
+    """Voters are asked, each until it answers or `deadline_ms`."""
 
     deadline_ms: int
+    asked: set[int] = field(default_factory=set)  # whose answer is awaited
+    retry_ms: dict[int, int] = field(default_factory=dict)  # of those who gave none
+
+    def due(self, wanted: Iterable[int], now_ms: int) -> list[int]:
+        """Who of `wanted` is to be asked now, and counts as asked; nobody else is asked again."""
+        wanted = [each for each in wanted if each not in self.asked]
+        due = [each for each in wanted if self.retry_ms.get(each, now_ms) <= now_ms]
+        self.retry_ms = {each: self.retry_ms[each] for each in wanted if each not in due}
+        self.asked.update(due)
+        return due
+
+
+@dataclass(slots=True, kw_only=True)
+class Round(Asking):
+    """One (pre-)vote: who granted, who refused. Ids, not counts (R5)."""
+
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
-    asked: set[int] = field(default_factory=set)
-    retry_ms: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,10 +111,10 @@ class Progress:
     key: ReplicaKey
     is_voter: bool
     end_offset: int = NO_OFFSET  # a voter has flushed all below; only grows within an epoch
-    fetch_ms: int = NO_NODE
-    previous_fetch_ms: int = NO_NODE
+    fetch_ms: int = NOT_YET_MS
+    previous_fetch_ms: int = NOT_YET_MS
     last_fetch_log_end: int = 0  # the leader's log end at the fetch before
-    caught_up_ms: int = NO_NODE
+    caught_up_ms: int = NOT_YET_MS
     knows_leader: bool = False
     parked: Parked | None = None
 
@@ -137,15 +154,12 @@ class Leader:
 
 
 @dataclass(slots=True, kw_only=True)
-class ResignedLeader:
+class ResignedLeader(Asking):
     """Led this epoch, in this life or before a restart; never again in this epoch (KAFKA-10527)."""
 
     role: ClassVar[Role] = Role.RESIGNED
-    deadline_ms: int
     preferred: tuple[ReplicaKey, ...]
     unacked: set[int]
-    asked: set[int] = field(default_factory=set)
-    retry_ms: dict[int, int] = field(default_factory=dict)
 
 
 State = Unattached | Prospective | Candidate | Follower | Leader | ResignedLeader

@@ -37,15 +37,8 @@ def on_end_quorum_epoch_response(
 
 
 def _ask(core: Core, state: ResignedLeader) -> None:
-    for voter_id in core.voters.others(core.me.id):
-        if (
-            voter_id not in state.unacked
-            or voter_id in state.asked
-            or core.now_ms < state.retry_ms.get(voter_id, 0)
-        ):
-            continue
-        state.asked.add(voter_id)
-        state.retry_ms.pop(voter_id, None)
+    unacked = [each for each in core.voters.others(core.me.id) if each in state.unacked]
+    for voter_id in state.due(unacked, core.now_ms):
         request = EndQuorumEpochRequest(
             cluster_id=core.cluster_id,
             leader_id=core.me.id,

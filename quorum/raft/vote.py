@@ -171,16 +171,9 @@ def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
         return
     if not pre_vote and core.me.id not in state.granted:
         return
-    for voter_id in core.voters.others(core.me.id):
-        if (
-            voter_id in state.granted
-            or voter_id in state.rejected
-            or voter_id in state.asked
-            or core.now_ms < state.retry_ms.get(voter_id, 0)
-        ):
-            continue
-        state.asked.add(voter_id)
-        state.retry_ms.pop(voter_id, None)
+    others = core.voters.others(core.me.id)
+    unheard = [each for each in others if each not in state.granted | state.rejected]
+    for voter_id in state.due(unheard, core.now_ms):
         request = VoteRequest(
             cluster_id=core.cluster_id,
             voter=core.voters.key(voter_id),

@@ -407,6 +407,32 @@ def test_a_leader_that_answers_again_ends_the_doubt() -> None:
     assert cluster.core(2).leader_id == 1
 
 
+def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
+    """Leader 1 of epoch 1 tells `node_id` that it resigned."""
+    request = EndQuorumEpochRequest(
+        cluster_id=CLUSTER_ID,
+        leader_id=1,
+        epoch=1,
+        preferred_candidates=tuple(map(key, preferred)),
+    )
+    cluster.inject(node_id, request)
+
+
+def test_a_link_to_a_leader_that_resigned_is_no_sign_of_life() -> None:
+    """A leader that came back after a crash: its links are up, and it never leads this epoch
+    again. Its successor went back to following it, for all of the fetch timeout."""
+    cluster = Cluster()
+    cluster.elect(1)
+    end_quorum_epoch(cluster, 2, 2, 3)
+    assert cluster.role(2) is Role.PROSPECTIVE
+    cluster.core(2).voter_connected(cluster.now_ms, key(1))
+    assert cluster.role(2) is Role.PROSPECTIVE
+    end_quorum_epoch(cluster, 3, 2, 3)
+    cluster.core(3).voter_connected(cluster.now_ms, key(1))
+    cluster.settle()
+    assert cluster.leader() == 2 and cluster.core(2).epoch == 2
+
+
 def test_the_first_election_starts_when_a_majority_is_connected() -> None:
     cluster = Cluster(voters=5)
     for other in (2, 3):

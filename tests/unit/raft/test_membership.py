@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.raft.messages import BeginQuorumEpochRequest, FetchRequest
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    VoteRequest,
+)
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from tests.unit.raft.harness import Cluster, voter
+from tests.unit.raft.harness import CLUSTER_ID, Cluster, voter
 
 SETTINGS = RaftSettings(may_become_voter=True, hints=False)
 JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
@@ -339,3 +344,79 @@ def test_a_leader_that_removed_itself_can_still_be_elected_until_that_is_committ
     cluster.run(10_000)
     assert cluster.leader() == other
     assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {(other,)}
+
+
+def test_a_removed_voter_finds_a_leader_of_which_it_does_not_know_where_it_is() -> None:
+    """It was away when its successor was added, and who is no voter is sent no BeginQuorumEpoch:
+    it only hears the new leader's id, in answers to its pre-votes."""
+    cluster, leader = dynamic()
+    away, other = (each for each in (1, 2, 3) if each != leader)
+    cluster.crash(away)
+    cluster.add_voter(leader, 11)
+    catch_up(cluster)
+    cluster.remove_voter(leader, away)
+    catch_up(cluster)
+    hand_over(cluster, leader, 11, other)
+    cluster.cut |= {(away, 11)}
+    cluster.start(away)
+    seen = cluster.nodes[away].seen
+    found = effects.LeaderFound(11, "c11", 9093)
+    cluster.until(lambda: found in seen)
+    cluster.heal()
+    cluster.until(lambda: voters_of(cluster, away) == sorted((leader, other, 11)))
+
+
+def hand_over(cluster: Cluster, leader: int, successor: int, other: int) -> None:
+    """`leader` resigns and is gone; `successor` is elected."""
+    preferred = (cluster.nodes[successor].me, cluster.nodes[other].me)
+    epoch = cluster.core(leader).epoch
+    cluster.crash(leader)
+    for node_id in (other, successor):
+        request = EndQuorumEpochRequest(
+            cluster_id=CLUSTER_ID, leader_id=leader, epoch=epoch, preferred_candidates=preferred
+        )
+        cluster.inject(node_id, request)
+    cluster.until(lambda: cluster.role(successor) is Role.LEADER)
+
+
+def test_who_is_no_voter_any_more_is_not_asked_again() -> None:
+    """A snapshot took it out of the set between two attempts: its turn was due for ever, and the
+    node did nothing but wake up."""
+    cluster, leader = dynamic(voters=4, spares=0)
+    me, gone, other = (each for each in (1, 2, 3, 4) if each != leader)
+    cluster.crash(me)
+    cluster.remove_voter(leader, gone)
+    catch_up(cluster)
+    cluster.crash(gone)
+    assert cluster.take_snapshot(leader)
+    cluster.start(me)
+    cluster.until(lambda: cluster.nodes[me].installing is not None)
+    request = EndQuorumEpochRequest(
+        cluster_id=CLUSTER_ID,
+        leader_id=leader,
+        epoch=cluster.core(leader).epoch,
+        preferred_candidates=(cluster.nodes[me].me,),
+    )
+    cluster.inject(me, request)
+    cluster.deliver(cluster.pick(VoteRequest, me, gone))
+    cluster.install(me)
+    assert voters_of(cluster, me) == sorted((leader, me, other))
+    assert cluster.role(me) is Role.PROSPECTIVE
+    cluster.now_ms += SETTINGS.retry_backoff_ms
+    cluster.tick(me)
+
+
+def test_a_removed_voter_that_never_fetched_from_this_leader_is_no_observer() -> None:
+    cluster, first = dynamic()
+    away = next(each for each in (1, 2, 3) if each != first)
+    for node_id in (away, first):
+        cluster.crash(node_id)
+    cluster.start(first)
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    catch_up(cluster)
+    leader = cluster.leader()
+    cluster.remove_voter(leader, away)
+    catch_up(cluster)
+    described = cluster.core(leader).describe()
+    assert described is not None
+    assert [each.replica.id for each in described.observers] == [11]
