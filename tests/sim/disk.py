@@ -9,8 +9,9 @@ with it. What was synced by name stays, whatever the moment.
 
 Faults: `before` is called with every operation and may raise (EIO, ENOSPC); `capacity_bytes`
 fills up, after a partial write; `flip` damages stored bytes. A failed sync leaves its writes
-readable and never durable, also not by a later sync that succeeds. `die_at` ends the machine in
-the middle of its nth operation.
+readable and never durable, also not by a later sync that succeeds. `landed` may lie about what a
+sync brings where; that shows when the page cache is gone, in a crash. `mend` brings back what the
+disk should hold. `die_at` ends the machine in the middle of its nth operation.
 
 Everything is decided by the random handed in; nothing is ever iterated in hash order.
 """
@@ -22,12 +23,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from quorate.quorum.seams import Buffer, Random
+from quorate.quorum.seams import Random
+from tests.sim.disk_file import SimFile, SimLock
 from tests.sim.disk_tree import (
     SECTOR_BYTES,
     Crash,
     Directory,
     Inode,
+    Landed,
     Node,
     Rename,
     Truncate,
@@ -47,60 +50,6 @@ class PowerCut(BaseException):
     """The machine is gone: nothing of the node that ran on this disk runs on."""
 
 
-class SimFile:
-    def __init__(self, disk: SimDisk, path: str, inode: Inode, writable: bool) -> None:
-        self.path = path
-        self._writable = writable
-        self._disk = disk
-        self._inode = inode
-
-    def pread(self, size: int, offset: int) -> bytes:
-        self._disk.called("pread", self.path)
-        return bytes(memoryview(self._inode.data)[offset : offset + size])
-
-    def pwrite(self, data: Buffer, offset: int) -> None:
-        if not self._writable:
-            raise OSError(errno.EBADF, "Bad file descriptor", self.path)
-        write = Write(offset, bytes(data))
-        self._disk.called("pwrite", self.path, lambda: self._inode.change(write))
-        room = self._disk.room_bytes()
-        growth = offset + len(write.data) - len(self._inode.data)
-        if room is not None and growth > room:
-            written = max(0, len(write.data) - (growth - room))
-            self._inode.change(Write(offset, write.data[:written]))
-            raise OSError(errno.ENOSPC, "No space left on device", self.path)
-        self._inode.change(write)
-
-    def truncate(self, size: int) -> None:
-        cut = Truncate(size, self._disk.moment())
-        self._disk.called("truncate", self.path, lambda: self._inode.change(cut))
-        self._inode.change(cut)
-
-    def sync(self) -> None:
-        try:
-            self._disk.called("sync", self.path)
-        except OSError:
-            self._inode.unsynced.clear()  # the kernel calls those pages clean now
-            raise
-        self._inode.sync()
-
-    def size(self) -> int:
-        self._disk.called("size", self.path)
-        return len(self._inode.data)
-
-    def close(self) -> None:
-        pass
-
-
-class SimLock:
-    def __init__(self, held: dict[str, None], path: str) -> None:
-        self._held = held
-        self._path = path
-
-    def release(self) -> None:
-        self._held.pop(self._path, None)
-
-
 class SimDisk:
     """`later(callback)` calls back from the event loop after a time of its choice; by default
     nothing that is submitted ever runs."""
@@ -116,6 +65,7 @@ class SimDisk:
         self.dead = False
         self.before: Before = lambda operation, path: None
         self.capacity_bytes: int | None = None
+        self.landed: Landed = honestly
         self._random = random
         self._later = later
         self._root = root or Directory()
@@ -150,13 +100,26 @@ class SimDisk:
 
     def flip(self, path: str, position: int, mask: int = 0x01) -> None:
         """Damage one stored byte, as it is read from now on and after any crash."""
-        inode = self._inode(path)
+        inode = self.inode(path)
         for content in (inode.data, inode.durable):
             if position < len(content):
                 content[position] ^= mask
 
+    def scar(self, path: str, position: int, mask: int) -> None:
+        """A bit of what is durable turns; `mend` turns it back."""
+        self.inode(path).remember()
+        self.flip(path, position, mask)
+
+    def scars(self) -> list[str]:
+        """The files that hold something else than they should."""
+        return [path for path in self.files("/") if self.inode(path).scarred]
+
+    def mend(self) -> None:
+        for path in self.files("/"):
+            self.inode(path).mend()
+
     def content(self, path: str) -> bytes:
-        return bytes(self._inode(path).data)
+        return bytes(self.inode(path).data)
 
     def used_bytes(self) -> int:
         return used_bytes(self._root)
@@ -165,7 +128,7 @@ class SimDisk:
         """Of a directory and all below it."""
         found: list[str] = []
         for name in sorted(self._directory(path).names):
-            child = f"{path}/{name}"
+            child = f"{path.rstrip('/')}/{name}"
             is_file = isinstance(self._find(child), Inode)
             found += [child] if is_file else self.files(child)
         return found
@@ -337,7 +300,7 @@ class SimDisk:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         return node
 
-    def _inode(self, path: str) -> Inode:
+    def inode(self, path: str) -> Inode:
         node = self._find(path)
         assert isinstance(node, Inode), path
         return node
@@ -345,3 +308,7 @@ class SimDisk:
     def _parent(self, path: str) -> tuple[Directory, str]:
         head, _, name = path.rpartition("/")
         return self._directory(head or "/"), name
+
+
+def honestly(write: Write) -> list[Write | Truncate]:
+    return [write]

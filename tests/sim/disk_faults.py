@@ -1,4 +1,5 @@
-"""Disks that fail while a node runs on them: each kind spoils a disk and says how to mend it."""
+"""Disks that fail while a node runs on them, or lie: each kind spoils a disk and says how to mend
+it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import errno
 from collections.abc import Callable
 from random import Random
 
-from tests.sim.disk import SimDisk
+from tests.sim.disk import SimDisk, honestly
+from tests.sim.disk_tree import SECTOR_BYTES, Truncate, Write, apply, sectors
 
 Mend = Callable[[], None]
 MODIFYING = ("pwrite", "truncate", "rename", "remove", "make_dir", "make_dirs", "sync_dir")
@@ -64,4 +66,52 @@ DISK_FAULTS: dict[str, Callable[[SimDisk, Random], Mend]] = {
     "io_errors": io_errors,
     "read_only": read_only,
     "full": full,
+}
+
+
+def _lying(disk: SimDisk, random: Random, astray: Callable[[Write], None]) -> Mend:
+    """Some sectors never get where they should; `astray` says what becomes of them instead."""
+    share = random.choice((0.02, 0.1, 0.5))
+
+    def landed(write: Write) -> list[Write | Truncate]:
+        if random.random() >= share:
+            return [write]
+        kept: list[Write | Truncate] = []
+        for sector in sectors(write):
+            if random.getrandbits(1):
+                kept.append(sector)
+            else:
+                astray(sector)
+        return kept
+
+    disk.landed = landed
+
+    def mend() -> None:
+        disk.landed = honestly
+
+    return mend
+
+
+def lost_writes(disk: SimDisk, random: Random) -> Mend:
+    """Reported as done and as durable; the sectors keep what they had."""
+    return _lying(disk, random, lambda sector: None)
+
+
+def misdirected_writes(disk: SimDisk, random: Random) -> Mend:
+    """They land in another sector, of any file."""
+
+    def astray(sector: Write) -> None:
+        inode = disk.inode(random.choice(disk.files("/")))
+        if not inode.durable:
+            return
+        at = SECTOR_BYTES * random.randrange(0, 1 + (len(inode.durable) - 1) // SECTOR_BYTES)
+        inode.remember()
+        apply(inode.durable, Write(at, sector.data[: len(inode.durable) - at]))
+
+    return _lying(disk, random, astray)
+
+
+DISK_LIES: dict[str, Callable[[SimDisk, Random], Mend]] = {
+    "lost_writes": lost_writes,
+    "misdirected_writes": misdirected_writes,
 }

@@ -1,9 +1,10 @@
 """What is on a simulated disk: files and directories as they are now, as they were last synced, and
-the changes in between, of which a power cut leaves any part."""
+the changes in between, of which a power cut leaves any part. Where a disk lied, or rots, what it
+should hold is remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from quorate.quorum.seams import Random
@@ -45,30 +46,69 @@ class Inode:
     data: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[Write | Truncate] = field(default_factory=list)
+    true: bytearray | None = None
+    """What would be durable if the disk had never lied; None: what is."""
 
     def change(self, change: Write | Truncate) -> None:
         apply(self.data, change)
         self.unsynced.append(change)
 
-    def sync(self) -> None:
+    def sync(self, landed: Landed) -> None:
         for change in self.unsynced:
-            apply(self.durable, change)
+            pieces = landed(change) if isinstance(change, Write) else [change]
+            if pieces != [change]:
+                self.remember()
+            if self.true is not None:
+                apply(self.true, change)
+            for piece in pieces:
+                apply(self.durable, piece)
+            if isinstance(change, Write):  # sizes are the file system's, and it tells the truth
+                apply(self.durable, Write(change.offset + len(change.data), b""))
         self.unsynced.clear()
 
+    def sync_failed(self) -> None:
+        """The kernel calls those pages clean now: they are read, and never written."""
+        self.remember()
+        assert self.true is not None
+        for change in self.unsynced:
+            apply(self.true, change)
+        self.unsynced.clear()
+
+    def remember(self) -> None:
+        """From here on what is durable may be something else than what should be."""
+        if self.true is None:
+            self.true = bytearray(self.durable)
+
+    @property
+    def scarred(self) -> bool:
+        return self.true is not None and self.true != self.durable
+
+    def mend(self) -> None:
+        if self.true is not None:
+            self.durable, self.true = self.true, None
+            self.data = bytearray(self.durable)
+            for change in self.unsynced:
+                apply(self.data, change)
+
     def after_crash(self, crash: Crash) -> Inode:
-        content = bytearray(self.durable)
+        contents = [bytearray(self.durable)]
+        if self.true is not None:
+            contents.append(bytearray(self.true))
         writes: list[Write] = []
         for change in (*self.unsynced, None):
             if isinstance(change, Write):
                 writes.append(change)
                 continue
             for write in () if crash.forgetful else surviving(writes, crash.random):
-                apply(content, write)
+                for content in contents:
+                    apply(content, write)
             writes.clear()
             if change is None or change.moment > crash.committed:
                 break
-            apply(content, change)
-        return Inode(bytearray(content), content)
+            for content in contents:
+                apply(content, change)
+        durable, true = contents[0], contents[1] if len(contents) > 1 else None
+        return Inode(bytearray(durable), durable, true=true)
 
 
 @dataclass(slots=True)
@@ -96,6 +136,8 @@ class Directory:
 
 
 Node = Inode | Directory
+Landed = Callable[[Write], list[Write | Truncate]]
+"""What of a write gets where it should when it is synced."""
 
 
 def apply(content: bytearray, change: Write | Truncate) -> None:
@@ -125,12 +167,17 @@ def surviving(writes: list[Write], random: Random) -> Iterator[Write]:
     yield from writes[:whole]
     torn = ([], [], writes[whole : whole + 1], writes)[how]
     for write in torn:
-        start = 0
-        while start < len(write.data):
-            end = start + SECTOR_BYTES - (write.offset + start) % SECTOR_BYTES
+        for sector in sectors(write):
             if random.getrandbits(1):
-                yield Write(write.offset + start, write.data[start:end])
-            start = end
+                yield sector
+
+
+def sectors(write: Write) -> Iterator[Write]:
+    start = 0
+    while start < len(write.data):
+        end = start + SECTOR_BYTES - (write.offset + start) % SECTOR_BYTES
+        yield Write(write.offset + start, write.data[start:end])
+        start = end
 
 
 def used_bytes(node: Node) -> int:
