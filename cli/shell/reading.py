@@ -1,0 +1,75 @@
+"""How a line of the metadata shell is read: which command it names, with which arguments, and what
+may complete it. Its mistakes are told in the words of Kafka's parser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from quorate.cli.shell.commands import COMMANDS, Argument, Mistake, Shell, usage_lines
+
+
+def said(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> list[str]:
+    """What the command in `words` says. Raises Mistake, and Leave."""
+    while words and not words[-1]:
+        words = words[:-1]
+    while words and not words[0]:
+        words = words[1:]
+    if not words:
+        return []
+    name = chosen(words[0], [n for n, c in COMMANDS.items() if interactive or not c.shell_only])
+    command = COMMANDS[name]
+    arguments = read(command.argument or Argument("", "", most=0), words[1:])
+    if arguments is None:
+        return list(usage_lines(name, command, as_option=True))
+    return list(command.run(shell, arguments))
+
+
+def chosen(word: str, names: Sequence[str]) -> str:
+    if word in names:
+        return word
+    meant = [name for name in names if name.startswith(word)]
+    if len(meant) == 1:
+        raise Mistake(f"invalid choice: '{word}': did you mean '{meant[0]}'?")
+    if meant:
+        raise Mistake(f"ambiguous command: {word} could match {', '.join(meant)}")
+    choices = ", ".join(f"'{name}'" for name in names)
+    raise Mistake(f"invalid choice: '{word}' (choose from {choices})")
+
+
+def read(argument: Argument, words: Sequence[str]) -> list[str] | None:
+    """The arguments; None when help is asked for. Behind `--` nothing is an option."""
+    arguments: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            arguments += rest
+        elif word in ("-h", "--help"):
+            return None
+        elif re.match(r"-[^0-9]", word):
+            raise Mistake(f"unrecognized arguments: '{word}'")
+        else:
+            arguments.append(word)
+    if len(arguments) < argument.least:
+        raise Mistake("too few arguments")
+    if len(arguments) > argument.most:
+        raise Mistake(f"unrecognized arguments: '{' '.join(arguments[argument.most :])}'")
+    return arguments
+
+
+def completions(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
+    """What may stand for `prefix` behind `words`: a command, or a path."""
+    if not words or words[0] == "man":
+        return [f"{name} " for name in COMMANDS if name.startswith(prefix)]
+    command = COMMANDS.get(words[0])
+    if command is None or command.argument is None or words[0] == "history":
+        return []
+    head, _, last = prefix.rpartition("/")
+    start = f"{head}/" if "/" in prefix else ""
+    return [
+        f"{start}{name}{' ' if isinstance(each.node[name](), str) else '/'}"
+        for each in shell.find(start or ".")
+        if not isinstance(each.node, str)
+        for name in sorted(each.node)
+        if name.startswith(last)
+    ]
