@@ -211,10 +211,14 @@ class SegmentIndexes:
     def last(self) -> tuple[int, int] | None:
         return self._placed(len(self._offsets) - 1)
 
-    def by_time(self, timestamp_ms: int) -> int:
-        """An offset before which nothing is later than `timestamp_ms`."""
+    def by_time(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the last entry that is not later than `timestamp_ms`: nothing
+        before that offset is later."""
         index = self._times.last_by_first(timestamp_ms)
-        return self._base_offset + (self._times.at(index)[1] if index >= 0 else 0)
+        if index < 0:
+            return None
+        time, relative = self._times.at(index)
+        return time, self._base_offset + relative
 
     def truncate_to(self, position: int, offset: int) -> None:
         """Keep what speaks of batches before `position`, which end before `offset`."""

@@ -235,7 +235,11 @@ class Segment:
 
     def position_of_time(self, timestamp_ms: int) -> int:
         """Where to start looking for the first record that is not before `timestamp_ms`."""
-        return self.position_of(self._indexes.by_time(timestamp_ms))
+        entry = self._indexes.by_time(timestamp_ms)
+        if entry is not None and not self._time_agrees(*entry):
+            self.rebuild_indexes()
+            entry = self._indexes.by_time(timestamp_ms)
+        return self.position_of(entry[1]) if entry else 0
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it; the segment is active then."""
@@ -311,13 +315,13 @@ class Segment:
         self._indexes.read_max_timestamp()
         if self._indexes.max_timestamp_ms == NO_TIMESTAMP:
             return True
-        offset = self._indexes.max_timestamp_offset
+        return self._time_agrees(self._indexes.max_timestamp_ms, self._indexes.max_timestamp_offset)
+
+    def _time_agrees(self, timestamp_ms: int, offset: int) -> bool:
+        """Is that the largest timestamp of the batch that holds `offset`?"""
         for _, header in self.walk(self._near(offset)):
             if header.next_offset > offset:
-                return (header.last_offset, header.max_timestamp_ms) == (
-                    offset,
-                    self._indexes.max_timestamp_ms,
-                )
+                return header.base_offset <= offset and header.max_timestamp_ms == timestamp_ms
         return False
 
     def _know_max_timestamp(self) -> None:
