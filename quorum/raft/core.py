@@ -121,7 +121,7 @@ class Core:
         self.resigned_epoch = -1  # in which the leader said that it leads no more
         self.resigning = False
         self.stopped = False
-        self.superseded = False  # a later generation of this quorum was met: this one is over
+        self.superseded = False  # a later generation of this quorum was met, and no leader since
         self.effects: list[effects.Effect] = []
         self.under_way: dict[int, Asked] = {}
         self._announced: effects.RoleChanged | None = None

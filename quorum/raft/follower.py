@@ -159,6 +159,7 @@ def _update_voter(core: Core, state: Follower) -> None:
 def _leader_answered(core: Core, state: Follower) -> None:
     state.fetching.failed = state.fetching.is_first = False
     state.has_fetched = True
+    core.superseded = False  # this quorum lives
     state.heard_ms = core.now_ms
     state.leader_gone = False
     if state.deadline_ms is not None:

@@ -223,7 +223,9 @@ class Raft:
     def superseded(self) -> None:
         """A later generation of this quorum was met. Where this one has a leader it lives, and goes
         on; else it must not come back: this voter takes no part in an election any more."""
-        if not isinstance(self._core.state, Leader | Follower):
+        state = self._core.state
+        follows = isinstance(state, Follower) and state.has_fetched and not state.leader_gone
+        if not (follows or isinstance(state, Leader)):
             self._core.superseded = True
 
     @property
