@@ -1,0 +1,94 @@
+"""Some seeds end with a quorum that is lost for good: directories are gone, or away with their
+machines; an operator rebuilds it from what is left, and then the machines that were away come back
+with what they had.
+
+Where there are partitions, somebody is left who has all that is committed: a quorum that is rebuilt
+without it may let a replica lead that lacks records, and then nothing is promised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.survivors import read_survivor
+from tests.sim.cluster import Machine
+from tests.sim.lost_quorum_scenarios import (
+    OUTSTANDING_S,
+    formatted_anew,
+    refused,
+    serve_again,
+)
+from tests.sim.rebuild import Operator
+from tests.sim.run import LIVENESS_S, Simulation
+
+ONE_IN = 8
+"""So many seeds."""
+CALLS_OF_THE_TOOL = 150
+MOST_NEW = 3
+
+
+def is_lost(random: Random) -> bool:
+    return random.randrange(0, ONE_IN) == 0
+
+
+async def lose_quorum(stage: Simulation, random: Random) -> None:
+    """And bring it back; afterwards everything runs."""
+    cluster = stage.cluster
+    stage.coverage["quorum lost for good"] += 1
+    stage.faults.heal()
+    # A broker that lost what it had not synced has to leave the ISRs first.
+    await stage.until(
+        lambda: all(map(cluster.is_registered, cluster.brokers)), "all register", LIVENESS_S
+    )
+    for machine in cluster.controllers:
+        cluster.kill(machine)
+    dead = list(cluster.controllers)
+    for broker in cluster.brokers:
+        if random.randrange(0, 3):
+            cluster.kill(broker)
+            dead.append(broker)
+    for machine in cluster.controllers:
+        if random.getrandbits(1):
+            cluster.lose_power(machine)
+    await asyncio.sleep(OUTSTANDING_S)
+    given = survivors(stage, random, dead)
+    others = [each for each in cluster.controllers if each not in given]
+    wiped = [each for each in others if random.getrandbits(1)] or others[:1]
+    for machine in wiped:
+        cluster.wipe(machine, formatted=False)
+    candidates = [each for each in (*given, *wiped) if not each.is_broker]
+    new = random.sample(candidates, random.randrange(1, min(MOST_NEW, len(candidates)) + 1))
+    cut_at = 0 if random.getrandbits(1) else random.randrange(1, CALLS_OF_THE_TOOL)
+    planned = Operator(stage).rebuild(given, new, cut_at=cut_at)
+    await serve_again(stage, *new, *(each for each in cluster.brokers if not each.process))
+    old = [each for each in cluster.controllers if each not in new and each not in wiped]
+    for machine in old:
+        cluster.start(machine)
+    await refused(stage, old, planned)
+    rest = [each for each in cluster.controllers if each not in new]
+    formatted_anew(stage, *rest)
+    for machine in rest:
+        cluster.start(machine)
+
+
+def survivors(stage: Simulation, random: Random, dead: Sequence[Machine]) -> list[Machine]:
+    """Whose directories the operator has: the brokers' that do not run, and those of fewer
+    controllers than could elect a leader."""
+    controllers = [each for each in dead if not each.is_broker]
+    brokers = [each for each in dead if each.is_broker]
+    random.shuffle(controllers)
+    fewest = 0 if brokers else 1
+    left = controllers[: random.randrange(fewest, max(fewest, (len(controllers) - 1) // 2) + 1)]
+    ends = {each.name: end_of(each) for each in dead}
+    committed = stage.invariants.metadata.end
+    if stage.cluster.brokers and all(ends[each.name] < committed for each in (*left, *brokers)):
+        left.append(next(each for each in controllers if ends[each.name] >= committed))
+    return [*left, *brokers]
+
+
+def end_of(machine: Machine) -> EpochOffset:
+    machine.disk = machine.disk.restart()
+    return read_survivor(machine.disk, machine.config.log_dir).end
