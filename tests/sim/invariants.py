@@ -63,6 +63,12 @@ class CommittedLog:
         self.batches: dict[int, Print] = {}
         self._holder: dict[int, str] = {}
 
+    @property
+    def end(self) -> EpochOffset:
+        """Where a log ends that has all of it, and nothing more."""
+        last = self.batches.get(max(self.batches, default=-1))
+        return EpochOffset(0, 0) if last is None else EpochOffset(last.epoch, last.next_offset)
+
     def holds(self, who: str, data: Buffer, below: int) -> int:
         """`who` takes the batches of `data` for committed; the offset after the last of them."""
         next_offset = -1

@@ -15,6 +15,7 @@ from random import Random
 from tests.sim.cluster import Cluster, Shape
 from tests.sim.faults import Fault
 from tests.sim.host import current_host
+from tests.sim.lost_quorum import is_lost, lose_quorum
 from tests.sim.nemesis import PROFILES, Nemesis, replay
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum
@@ -160,8 +161,12 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     await asyncio.sleep(end_s - stage.loop.time())
     nemesis.cancel()
     stage.quorum_admin.stopping = True
-    some = stage.electorate.majority(random) if random.getrandbits(1) else None
-    stage.faults.heal(some)
+    operator = stage.cluster.random("lost quorum")
+    if is_lost(operator):
+        await lose_quorum(stage, operator)
+    else:
+        some = stage.electorate.majority(random) if random.getrandbits(1) else None
+        stage.faults.heal(some)
     stage.healed_s = await stage.reckoning()
     stage.faults.heal()
     await stage.caught_up()
