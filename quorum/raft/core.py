@@ -81,6 +81,7 @@ class Core:
     )
 
     state: State
+    voters: VoterSet
 
     def __init__(
         self,
@@ -97,7 +98,6 @@ class Core:
         self.cluster_id = cluster_id
         self.me = me
         self.configured = VoterSet(membership.configured)
-        self.voters = self.configured
         self.history = membership.history
         self.followed: QuorumVoters | None = None  # what `voters` was made from
         self.bootstrap_ids = membership.bootstrap_ids

@@ -76,7 +76,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         advance(core, state)
     if progress.parked is not parked:
         return
-    if _is_ready(core, progress, parked) or parked.deadline_ms <= core.now_ms:
+    if _is_ready(core, progress, parked):
         answer_parked(core, progress, ErrorCode.NONE)
     elif state.parked_ms is None or parked.deadline_ms < state.parked_ms:
         state.parked_ms = parked.deadline_ms

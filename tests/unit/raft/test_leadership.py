@@ -19,11 +19,14 @@ from quorate.quorum.raft.messages import (
     FetchRequest,
     FetchResponse,
     VoteRequest,
+    VoteResponse,
 )
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
+from quorate.quorum.raft.vote import BACKOFF_BASE_MS
 from quorate.quorum.rpc.kafka.codec import decode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.test_votes import vote_request
 
 
 def resigned(cluster: Cluster, node_id: int) -> bool:
@@ -407,6 +410,40 @@ def test_a_leader_that_answers_again_ends_the_doubt() -> None:
     assert cluster.core(2).leader_id == 1
 
 
+def test_a_follower_whose_leader_is_linked_again_refuses_pre_votes_again() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.isolate(2)
+    cluster.core(2).link_lost(cluster.now_ms, 1)
+    cluster.core(2).link_refused(cluster.now_ms, 1)
+    request = vote_request(3, 2, epoch=1, last=(1, 99), pre_vote=True)
+    response = cluster.inject(2, request)
+    assert isinstance(response, VoteResponse) and response.granted
+    cluster.core(2).voter_connected(cluster.now_ms, key(1))
+    response = cluster.inject(2, request)
+    assert isinstance(response, VoteResponse) and not response.granted
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_a_candidate_does_not_wait_for_a_voter_that_is_known_to_be_dead(hints: bool) -> None:
+    """The dead leader's vote and one refusal: of three, nobody can win this election any more."""
+    cluster = Cluster(settings=RaftSettings(hints=hints), directories_known=True)
+    cluster.settle()
+    cluster.now_ms = cluster.core(2).deadline_ms() or 0
+    cluster.tick(2)
+    cluster.deliver(cluster.pick(VoteRequest, 2, 3))
+    cluster.deliver(cluster.pick(VoteResponse, 3, 2))
+    cluster.save(2)
+    assert cluster.role(2) is Role.CANDIDATE
+    cluster.core(2).link_refused(cluster.now_ms, 1)
+    cluster.inject(3, vote_request(1, 3, epoch=1))
+    cluster.deliver(cluster.pick(VoteRequest, 2, 3))
+    cluster.deliver(cluster.pick(VoteResponse, 3, 2))
+    deadline_ms = cluster.core(2).deadline_ms()
+    assert deadline_ms is not None
+    assert (deadline_ms - cluster.now_ms <= 2 * BACKOFF_BASE_MS) is hints
+
+
 def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
     """Leader 1 of epoch 1 tells `node_id` that it resigned."""
     request = EndQuorumEpochRequest(
@@ -487,6 +524,60 @@ def test_an_observer_never_campaigns() -> None:
     cluster.run(60_000)
     assert {each.role for each in cluster.nodes[101].roles} <= {Role.UNATTACHED, Role.FOLLOWER}
     assert cluster.core(101).leader_id in (1, NO_NODE)
+
+
+def test_the_end_of_a_higher_epoch_is_learnt_with_it() -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    request = EndQuorumEpochRequest(
+        cluster_id=CLUSTER_ID, leader_id=3, epoch=4, preferred_candidates=(key(2),)
+    )
+    answer = cluster.inject(2, request)
+    assert answer == EndQuorumEpochResponse(error=0, epoch=4, leader_id=3)
+    assert (cluster.role(2), cluster.core(2).epoch) == (Role.PROSPECTIVE, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"leader_id": -1}, ErrorCode.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+def test_end_quorum_epoch_that_is_refused_changes_nothing(
+    change: dict[str, object], error: ErrorCode
+) -> None:
+    cluster = Cluster()
+    cluster.elect(1)
+    before = cluster.core(2).deadline_ms()
+    fields: dict[str, object] = {
+        "cluster_id": CLUSTER_ID,
+        "leader_id": 1,
+        "epoch": 1,
+        "preferred_candidates": (key(2),),
+    }
+    request = EndQuorumEpochRequest(**fields | change)  # type: ignore[arg-type]
+    answer = cluster.inject(2, request)
+    assert answer == EndQuorumEpochResponse(error=error, epoch=1, leader_id=1)
+    assert (cluster.role(2), cluster.core(2).deadline_ms()) == (Role.FOLLOWER, before)
+
+
+def test_a_voter_that_refuses_what_no_retry_will_mend_is_named_once() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.prompt(1)
+    refusal = VoteResponse(
+        error=ErrorCode.INCONSISTENT_CLUSTER_ID, epoch=99, leader_id=3, granted=False
+    )
+    for letter in [each for each in cluster.letters if each.target in (2, 3)]:
+        cluster.core(1).response(cluster.now_ms, letter.token, refusal)
+    cluster.collect(cluster.nodes[1])
+    said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.Refused)]
+    assert [each.replica_id for each in said] == [2, 3]
+    assert "refuses this node" in said[0].reason and "INCONSISTENT_CLUSTER_ID" in said[0].reason
+    assert cluster.core(1).epoch == 0, "what another cluster says is not learnt"
 
 
 def test_an_answer_from_before_the_leader_resigned_does_not_put_off_the_election() -> None:

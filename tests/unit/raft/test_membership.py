@@ -3,6 +3,8 @@ candidates and restarted nodes when the set changes under them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import (
@@ -366,15 +368,20 @@ def test_a_removed_voter_finds_a_leader_of_which_it_does_not_know_where_it_is() 
     cluster.until(lambda: voters_of(cluster, away) == sorted((leader, other, 11)))
 
 
+def end_of_epoch(cluster: Cluster, leader: int, *preferred: int) -> EndQuorumEpochRequest:
+    return EndQuorumEpochRequest(
+        cluster_id=CLUSTER_ID,
+        leader_id=leader,
+        epoch=cluster.core(leader).epoch,
+        preferred_candidates=tuple(cluster.nodes[each].me for each in preferred),
+    )
+
+
 def hand_over(cluster: Cluster, leader: int, successor: int, other: int) -> None:
     """`leader` resigns and is gone; `successor` is elected."""
-    preferred = (cluster.nodes[successor].me, cluster.nodes[other].me)
-    epoch = cluster.core(leader).epoch
+    request = end_of_epoch(cluster, leader, successor, other)
     cluster.crash(leader)
     for node_id in (other, successor):
-        request = EndQuorumEpochRequest(
-            cluster_id=CLUSTER_ID, leader_id=leader, epoch=epoch, preferred_candidates=preferred
-        )
         cluster.inject(node_id, request)
     cluster.until(lambda: cluster.role(successor) is Role.LEADER)
 
@@ -391,19 +398,60 @@ def test_who_is_no_voter_any_more_is_not_asked_again() -> None:
     assert cluster.take_snapshot(leader)
     cluster.start(me)
     cluster.until(lambda: cluster.nodes[me].installing is not None)
-    request = EndQuorumEpochRequest(
-        cluster_id=CLUSTER_ID,
-        leader_id=leader,
-        epoch=cluster.core(leader).epoch,
-        preferred_candidates=(cluster.nodes[me].me,),
-    )
-    cluster.inject(me, request)
+    cluster.inject(me, end_of_epoch(cluster, leader, me))
     cluster.deliver(cluster.pick(VoteRequest, me, gone))
     cluster.install(me)
     assert voters_of(cluster, me) == sorted((leader, me, other))
     assert cluster.role(me) is Role.PROSPECTIVE
     cluster.now_ms += SETTINGS.retry_backoff_ms
     cluster.tick(me)
+
+
+def test_a_prospective_that_learns_of_its_removal_gives_up() -> None:
+    cluster, leader = dynamic()
+    me, other = (each for each in (1, 2, 3) if each != leader)
+    cluster.crash(me)
+    cluster.remove_voter(leader, me)
+    catch_up(cluster)
+    assert cluster.take_snapshot(leader)
+    cluster.start(me)
+    node = cluster.nodes[me]
+    cluster.until(lambda: node.installing is not None)
+    cluster.letters.clear()
+    cluster.isolate(me)
+    cluster.inject(me, end_of_epoch(cluster, leader, me))
+    assert cluster.role(me) is Role.PROSPECTIVE
+    cluster.install(me)
+    assert cluster.role(me) is Role.UNATTACHED
+    cluster.heal()
+    catch_up(cluster)
+    assert cluster.leader() == leader and voters_of(cluster, me) == sorted((leader, other))
+
+
+def test_a_leader_that_is_not_alone_any_more_needs_a_majority() -> None:
+    cluster, leader = dynamic(voters=1)
+    cluster.add_voter(leader, 11)
+    catch_up(cluster)
+    cluster.crash(11)
+    cluster.run(2999)
+    assert cluster.role(leader) is Role.LEADER
+    cluster.run(1)
+    assert cluster.role(leader) is Role.RESIGNED
+
+
+def test_a_controller_with_a_new_disk_takes_the_place_of_its_old_self() -> None:
+    """Its old self is removed first, then it is added (auto-join)."""
+    cluster, leader = dynamic(spares=0, settings=JOINING)
+    wiped = next(each for each in (1, 2, 3) if each != leader)
+    cluster.crash(wiped)
+    cluster.wipe(wiped)
+    cluster.start(wiped)
+    cluster.core(wiped)._core.mine = replace(
+        voter(wiped), voter_directory_id=cluster.nodes[wiped].me.directory_id
+    )
+    cluster.until(lambda: cluster.nodes[wiped].me in cluster.core(leader)._core.voters)
+    catch_up(cluster)
+    assert voters_of(cluster, wiped) == [1, 2, 3]
 
 
 def test_a_removed_voter_that_never_fetched_from_this_leader_is_no_observer() -> None:

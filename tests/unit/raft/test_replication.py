@@ -494,6 +494,18 @@ def test_a_parked_fetch_ends_after_max_wait() -> None:
     assert {each.target for each in cluster.letters} == {2, 3}
 
 
+def test_a_parked_fetch_that_may_wait_less_ends_before_earlier_ones() -> None:
+    cluster = Cluster(voters=1, observers=2)
+    cluster.elect(1)
+    for replica, max_wait_ms in ((201, 400), (202, 100)):
+        request = fetch_request(replica, 1, 1, max_wait_ms=max_wait_ms)
+        assert cluster.inject(1, request, source=replica) is None
+    cluster.letters.clear()
+    cluster.now_ms += 100
+    cluster.tick(1)
+    assert [each.target for each in cluster.letters if each.target > 200] == [202]
+
+
 def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
     """openraft 43dd8b6f, #1761: who waited at a deposed leader was never told."""
     cluster = Cluster(voters=3, observers=1)

@@ -114,9 +114,9 @@ def test_r4_learning_of_a_leader_in_the_same_epoch_keeps_the_vote() -> None:
 # -- counting (R5, R6, R10, R24) ------------------------------------------------------------------
 
 
-def candidate_of_five() -> Cluster:
+def candidate_of_five(seed: int = 0) -> Cluster:
     """Node 1 has won the pre-vote of five; its votes are under way."""
-    cluster = Cluster(voters=5, directories_known=True)
+    cluster = Cluster(voters=5, directories_known=True, seed=seed)
     cluster.settle()
     cluster.prompt(1)
     for target in (2, 3):
@@ -388,6 +388,7 @@ def test_pins_survive_a_restart() -> None:
     cluster.connect_all()
     cluster.settle()
     assert cluster.nodes[2].saved.pinned == (key(1), key(2), key(3))
+    assert len(cluster.nodes[2].roles) == 1, "its role is as before, and not said again"
     cluster.crash(2)
     cluster.start(2)
     response = ask(cluster, 2, vote_request(key(3, 5), 2, epoch=3))
@@ -413,6 +414,23 @@ def test_fetches_do_not_raise_the_epoch() -> None:
     assert response is not None
     assert (response.error, response.epoch) == (ErrorCode.UNKNOWN_LEADER_EPOCH, 1)
     assert cluster.role(1) is Role.LEADER
+
+
+@pytest.mark.parametrize(("lost", "limit_ms"), [(0, 200), (1, 400), (2, 800), (3, 1000), (9, 1000)])
+def test_the_backoff_after_a_lost_election_doubles_up_to_its_maximum(
+    lost: int, limit_ms: int
+) -> None:
+    """Drawn from less than that (KIP-595)."""
+    backoffs = []
+    refusal = VoteResponse(error=ErrorCode.NONE, epoch=1, leader_id=-1, granted=False)
+    for seed in range(20):
+        cluster = candidate_of_five(seed)
+        core = cluster.core(1)
+        core._core.lost_elections = lost
+        for letter in cluster.letters:
+            core.response(cluster.now_ms, letter.token, refusal)
+        backoffs.append((core.deadline_ms() or 0) - cluster.now_ms)
+    assert limit_ms // 2 < max(backoffs) < limit_ms
 
 
 def test_split_votes_end() -> None:
