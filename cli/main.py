@@ -40,6 +40,9 @@ COMMANDS = {
     "metadata-quorum": Lazy("metadata_quorum", "The quorum: leader, epoch, lag of every replica."),
     "metadata-shell": Lazy("shell.command", "Look at the metadata in a snapshot as at files."),
     "reassign-partitions": Lazy("reassign_partitions", "Move replicas between brokers."),
+    "replica-verification": Lazy(
+        "replica_verification", "Compare what the replicas of partitions hold."
+    ),
     "server": Lazy("server", "Run one node from its .properties file."),
     "status": Lazy("status", "The cluster at a glance."),
     "storage": Lazy("storage", "Format data directories and look at them."),

@@ -8,7 +8,8 @@ is looked for."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -101,12 +102,39 @@ class Admin:
 
     def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
         """Read something from one broker; raises ConnectionLost, for the caller to look again."""
+        return self._node(node_id).call(request, response, self._settings.timeout_s)
+
+    def ask_nodes(
+        self, requests: Mapping[int, Message], response: type[R]
+    ) -> dict[int, R | ConnectionLost]:
+        """Read something from several brokers at once: all are asked before one is waited for."""
+        connections: dict[int, Connection] = {}
+        answers: dict[int, R | ConnectionLost] = {}
+        for node_id in requests:
+            with _lost_is_an_answer(answers, node_id):
+                connections[node_id] = self._node(node_id)
+        begun: dict[int, Callable[[], R]] = {}
+        try:
+            for node_id, connection in connections.items():
+                with _lost_is_an_answer(answers, node_id):
+                    begun[node_id] = connection.begin(
+                        requests[node_id], response, self._settings.timeout_s
+                    )
+            for node_id, answer in begun.items():
+                with _lost_is_an_answer(answers, node_id):
+                    answers[node_id] = answer()
+        except BaseException:  # answers that are under way are nobody's any more
+            for connection in connections.values():
+                connection.close()
+            raise
+        return answers
+
+    def _node(self, node_id: int) -> Connection:
         if node_id not in self._nodes:
             self.metadata(())
         if node_id not in self._nodes:
             raise ConnectionLost(f"node {node_id} is not known to be alive")
-        connection = self._connect(self._nodes[node_id])
-        return connection.call(request, response, self._settings.timeout_s)
+        return self._connect(self._nodes[node_id])
 
     def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> MetadataResponse:
         """Of the topics named, of all (None), or of brokers only (empty). `create` those missing,
@@ -201,6 +229,14 @@ class Admin:
             )
             self._connections[address] = connection
         return connection
+
+
+@contextmanager
+def _lost_is_an_answer(answers: dict[int, R | ConnectionLost], node_id: int) -> Iterator[None]:
+    try:
+        yield
+    except ConnectionLost as error:
+        answers[node_id] = error
 
 
 def check(code: int, text: str | None, what: str = "") -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from quorate.quorum.rpc.kafka.apis import APIS, Api
@@ -46,9 +48,15 @@ class Connection:
 
     def call(self, request: Message, response: type[R], timeout_s: float) -> R:
         """ConnectionLost also when `timeout_s` passes without an answer."""
+        return self.begin(request, response, timeout_s)()
+
+    def begin(self, request: Message, response: type[R], timeout_s: float) -> Callable[[], R]:
+        """Sent when this returns; what it returns waits for the answer, and comes before anything
+        else is asked here. So one command can wait for several nodes at once."""
         api = APIS[request.API_KEY]
         version = self._agreed(api, timeout_s)
-        return cast(R, self._exchange(api, version, request, timeout_s))
+        self._send(api, version, request, timeout_s)
+        return lambda: cast(R, self._answer(api, version))
 
     def serves(self, api_key: int, timeout_s: float) -> bool:
         self._agree(timeout_s)
@@ -87,6 +95,10 @@ class Connection:
         }
 
     def _exchange(self, api: Api, version: int, request: Message, timeout_s: float) -> object:
+        self._send(api, version, request, timeout_s)
+        return self._answer(api, version)
+
+    def _send(self, api: Api, version: int, request: Message, timeout_s: float) -> None:
         self._correlation_id += 1
         frame = bytearray(
             struct.pack(
@@ -102,21 +114,29 @@ class Connection:
         if flexible:
             frame += NO_TAGS
         writer(type(request), version, flexible)(frame, request)
-        try:
+        with self._closed_when_it_fails():
             self._socket.settimeout(timeout_s)
             self._socket.sendall(INT32.pack(len(frame)) + frame)
+
+    def _answer(self, api: Api, version: int) -> object:
+        with self._closed_when_it_fails():
             answer = self._receive()
+        (correlation_id,) = INT32.unpack_from(answer)
+        if correlation_id != self._correlation_id:
+            self.close()
+            raise ConnectionLost(f"{self.address}: answered another request")
+        return self._decoded(api, version, answer)
+
+    @contextmanager
+    def _closed_when_it_fails(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             self.close()
             raise ConnectionLost(f"{self.address}: {error}") from None
         except BaseException:  # Ctrl-C: the answer that is under way is nobody's any more
             self.close()
             raise
-        (correlation_id,) = INT32.unpack_from(answer)
-        if correlation_id != self._correlation_id:
-            self.close()
-            raise ConnectionLost(f"{self.address}: answered another request")
-        return self._decoded(api, version, answer)
 
     @staticmethod
     def _decoded(api: Api, version: int, answer: bytes) -> object:

@@ -99,8 +99,12 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def checksum_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    body = memoryview(buffer)[position + CRC_FROM : position + header.size_bytes]
-    return crc32c(body) == header.crc
+    return checksum_of(buffer, position, header) == header.crc
+
+
+def checksum_of(buffer: Buffer, position: int, header: BatchHeader) -> int:
+    """Of what is there: the header's is of what was written."""
+    return crc32c(memoryview(buffer)[position + CRC_FROM : position + header.size_bytes])
 
 
 def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, BatchHeader]]:

@@ -1,0 +1,165 @@
+"""What every replica of some partitions holds, fetched from all brokers at once, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.by_leader import TopicPartition
+from quorate.cli.client.connection import ConnectionLost, Unsupported
+from quorate.cli.client.consumer import EARLIEST, LATEST
+from quorate.cli.errors import Refused
+from quorate.cli.get_offsets import UNKNOWN_OFFSET, offsets_at
+from quorate.cli.replica_comparison import Comparison, Fault, Given
+from quorate.cli.topic_view import matching
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas import fetch
+
+VERIFIER = -2
+"""The replica id of who compares replicas: each of them answers, up to its log end."""
+RESPONSE_MAX_BYTES = 50 << 20
+Told = dict[TopicPartition, Given]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    partition_max_bytes: int
+    max_wait_ms: int
+
+
+class ReplicaFetches:
+    def __init__(
+        self, admin: Admin, topics_include: str, timestamp: int, settings: FetchSettings
+    ) -> None:
+        """`timestamp`: where each partition begins; what is there now is where it ends."""
+        self._admin = admin
+        self._settings = settings
+        topics = {each.name: each for each in admin.metadata(None).topics if each.name is not None}
+        names = matching(list(topics), topics_include, exclude_internal=False)
+        replicas = {
+            (name, each.partition_index): tuple(each.replica_nodes)
+            for name in names
+            for each in topics[name].partitions
+        }
+        if not replicas:
+            raise Refused(
+                "No topics found. --topics-include if specified, is either filtering out all "
+                "topics or there is no topic."
+            )
+        self._ids = {name: topics[name].topic_id for name in names}
+        keys = sorted(replicas)
+        starts, ends = (known_offsets(admin, keys, each) for each in (timestamp, LATEST))
+        self.comparisons = [
+            Comparison(
+                topic=key[0],
+                partition=key[1],
+                replicas=replicas[key],
+                offset=starts[key],
+                end=ends[key],
+            )
+            for key in keys
+        ]
+        self._queue = list(self.comparisons)
+
+    def compare(self) -> tuple[bool, list[tuple[Comparison, Fault]]]:
+        """One fetch from every broker: whether anything could be compared, and new faults."""
+        before = {each.key: each.offset for each in self._queue}
+        told = self._fetched()
+        faults = [
+            (each, fault)
+            for each in self._queue
+            for fault in each.compare({broker: told[broker][each.key] for broker in each.replicas})
+        ]
+        self._pass_over_deleted()
+        still = [each for each in self._queue if each.offset == before[each.key]]
+        moved = [each for each in self._queue if each.offset != before[each.key]]
+        # An answer is bounded: whoever got nothing comes first the next time.
+        self._queue = [*still, *moved]
+        return bool(moved), faults
+
+    def only(self, wanted: Sequence[Comparison]) -> None:
+        """Leave out what is no longer `wanted`."""
+        keys = {each.key for each in wanted}
+        self._queue = [each for each in self._queue if each.key in keys]
+
+    def _fetched(self) -> dict[int, Told]:
+        wanted: dict[int, list[Comparison]] = {}
+        for each in self._queue:
+            for broker in each.replicas:
+                wanted.setdefault(broker, []).append(each)
+        requests = {broker: self._request(wanted[broker]) for broker in sorted(wanted)}
+        try:
+            answers = self._admin.ask_nodes(requests, fetch.FetchResponse)
+        except Unsupported as error:
+            raise Refused(str(error)) from None
+        return {broker: self._told(wanted[broker], answers[broker]) for broker in wanted}
+
+    def _request(self, comparisons: Sequence[Comparison]) -> fetch.FetchRequest:
+        topics: dict[str, list[fetch.FetchPartition]] = {}
+        for each in comparisons:
+            topics.setdefault(each.topic, []).append(
+                fetch.FetchPartition(
+                    partition=each.partition,
+                    fetch_offset=each.offset,
+                    partition_max_bytes=self._settings.partition_max_bytes,
+                )
+            )
+        return fetch.FetchRequest(
+            replica_id=VERIFIER,
+            replica_state=fetch.ReplicaState(replica_id=VERIFIER),
+            max_wait_ms=self._settings.max_wait_ms,
+            min_bytes=1,
+            max_bytes=RESPONSE_MAX_BYTES,
+            topics=tuple(
+                fetch.FetchTopic(topic=name, topic_id=self._ids[name], partitions=tuple(each))
+                for name, each in topics.items()
+            ),
+        )
+
+    def _told(
+        self, wanted: Sequence[Comparison], answer: fetch.FetchResponse | ConnectionLost
+    ) -> Told:
+        if isinstance(answer, ConnectionLost):
+            return {each.key: Given(problem=str(answer)) for each in wanted}
+        nothing = Given(
+            problem=ErrorCode.of(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR).name
+        )
+        names = {self._ids[each.topic]: each.topic for each in wanted}
+        told = {each.key: nothing for each in wanted}
+        for topic in answer.responses:
+            name = topic.topic or names[topic.topic_id]
+            for each in topic.partitions:
+                told[name, each.partition_index] = given_by(each)
+        return told
+
+    def _pass_over_deleted(self) -> None:
+        """Where a replica begins later by now, the rest begins there, too."""
+        late = [each.key for each in self._queue if OUT_OF_RANGE in each.problems.values()]
+        for key, (error, earliest) in offsets_at(self._admin, late, EARLIEST).items():
+            for each in self._queue:
+                if each.key == key and not error:
+                    each.offset = max(each.offset, earliest)
+
+
+OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE.name
+
+
+def given_by(partition: fetch.PartitionData) -> Given:
+    if partition.error_code:
+        return Given(problem=ErrorCode.of(partition.error_code).name)
+    return Given(partition.high_watermark, memoryview(partition.records or b""))
+
+
+def known_offsets(
+    admin: Admin, keys: list[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
+    """The end where no record is so late."""
+    found = offsets_at(admin, keys, timestamp)
+    late = [key for key, (error, offset) in found.items() if not error and offset == UNKNOWN_OFFSET]
+    if late and timestamp != LATEST:
+        found |= offsets_at(admin, late, LATEST)
+    for (name, partition), (error, _) in found.items():
+        if error:
+            raise Refused(f"{name}-{partition}: {ErrorCode.of(error).name}")
+    return {key: offset for key, (_, offset) in found.items()}
