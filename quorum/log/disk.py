@@ -138,6 +138,7 @@ class OsDisk:
         self._open_files_lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._submitted: list[_Job] = []
 
     @property
     def open_files(self) -> int:
@@ -217,14 +218,26 @@ class OsDisk:
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """To be called on a running loop; the thread starts with the first work."""
+        """To be called on a running loop; the thread starts with the first work.
+
+        The thread gets it when the loop is done with what it is at. Before, it would only wake to
+        wait for the interpreter's lock, and each hand-over of that costs both threads a switch."""
         if self._worker is None:
             self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
             self._worker.start()
-        self._jobs.put(_Job(asyncio.get_running_loop(), work, done))
+        loop = asyncio.get_running_loop()
+        if not self._submitted:
+            loop.call_soon(self._hand_over)
+        self._submitted.append(_Job(loop, work, done))
+
+    def _hand_over(self) -> None:
+        submitted, self._submitted = self._submitted, []
+        for job in submitted:
+            self._jobs.put(job)
 
     def close(self) -> None:
-        """After the work that is queued; blocks until then."""
+        """After the work that is submitted; blocks until then."""
+        self._hand_over()
         if self._worker is not None:
             self._jobs.put(None)
             self._worker.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -177,6 +178,27 @@ async def test_an_error_of_submitted_work_is_handed_over(disk: Disk, root: str) 
     disk.submit(fail, lambda result, error: answer.set_result(error))
     async with asyncio.timeout(10):
         assert isinstance(await answer, OSError)
+
+
+async def test_closing_does_what_was_submitted_just_before() -> None:
+    disk = OsDisk()
+    done: list[str] = []
+    disk.submit(lambda: done.append("work"), lambda result, error: done.append("answer"))
+    disk.close()
+    assert done == ["work"]
+    await asyncio.sleep(0)
+    assert done == ["work", "answer"]
+
+
+async def test_work_waits_until_the_loop_is_done_with_what_it_is_at() -> None:
+    """Else the thread wakes only to wait for the interpreter's lock."""
+    disk = OsDisk()
+    begun, answer = threading.Event(), asyncio.get_running_loop().create_future()
+    disk.submit(begun.set, lambda result, error: answer.set_result(error))
+    assert not begun.wait(0.05)
+    async with asyncio.timeout(60):
+        assert await answer is None
+    disk.close()
 
 
 def test_more_files_than_descriptors_can_be_in_use(root: str) -> None:
