@@ -40,48 +40,75 @@ class Operation(Generic[State]):
 def linearization(
     history: Sequence[Operation[State]], initial: State
 ) -> list[Operation[State]] | None:
-    """An order that explains every answer, or None."""
+    """An order that explains every answer, or None. Orders with few of the unanswered operations
+    come first: most histories need none of them."""
     operations = sorted(history, key=lambda each: (each.start, each.end))
     answered = sum(1 << i for i, each in enumerate(operations) if each.answered)
-    visited: set[tuple[int, State]] = {(0, initial)}
-    path: list[tuple[int, int, State]] = []  # (operation, done before, state before)
-    done, state, at = 0, initial, 0
-    while done & answered != answered:
-        chosen = _next(operations, done, state, at, visited)
-        if chosen is not None:
-            at, after = chosen
-            path.append((at, done, state))
-            done, state, at = done | 1 << at, after, 0
-            if len(visited) > MAX_VISITED:
-                raise Undecided(f"more than {MAX_VISITED} orders of {len(operations)} operations")
-        elif path:
-            at, done, state = path.pop()
-            at += 1
-        else:
-            return None
-    return [operations[i] for i, _, _ in path]
+    visited: _Visited[State] = _Visited(answered)
+    later: dict[tuple[int, State], _Order] = {(0, initial): ()}  # with one unanswered more
+    while later:
+        nodes = [(*node, order) for node, order in later.items() if visited.is_new(*node)]
+        later = {}
+        while nodes:
+            done, state, order = nodes.pop()
+            if done & answered == answered:
+                return [operations[i] for i in _unrolled(order)]
+            for i in reversed(_candidates(operations, done)):
+                after = operations[i].apply(state)
+                if after is None:
+                    continue
+                node = (done | 1 << i, after[0])
+                if not operations[i].answered:
+                    later.setdefault(node, (i, order))
+                elif visited.is_new(*node):
+                    nodes.append((*node, (i, order)))
+    return None
 
 
-def _next(
-    operations: Sequence[Operation[State]],
-    done: int,
-    state: State,
-    at: int,
-    visited: set[tuple[int, State]],
-) -> tuple[int, State] | None:
-    """The first from `at` on that may come next: it began before any other that is not done was
-    answered, and its answer fits."""
-    first = (~done & (done + 1)).bit_length() - 1
+_Order = tuple[()] | tuple[int, "_Order"]
+"""The last operation, and what was before."""
+
+
+def _unrolled(order: _Order) -> list[int]:
+    found = []
+    while order:
+        last, order = order
+        found.append(last)
+    return found[::-1]
+
+
+def _candidates(operations: Sequence[Operation[State]], done: int) -> list[int]:
+    """Those that began before any other that is not done was answered."""
+    found = []
     horizon = NEVER
+    first = (~done & (done + 1)).bit_length() - 1
     for i in range(first, len(operations)):
         operation = operations[i]
         if operation.start > horizon:
-            return None  # and so does everything behind it: they are sorted
-        if done >> i & 1:
-            continue
-        horizon = min(horizon, operation.end)
-        after = operation.apply(state) if i >= at else None
-        if after is not None and (done | 1 << i, after[0]) not in visited:
-            visited.add((done | 1 << i, after[0]))
-            return i, after[0]
-    return None
+            break  # and so does everything behind it: they are sorted
+        if not done >> i & 1:
+            horizon = min(horizon, operation.end)
+            found.append(i)
+    return found
+
+
+class _Visited(Generic[State]):
+    """Which sets of operations were tried, with which state. A set with more of the unanswered ones
+    than one that was tried, and else the same, leads nowhere that the other does not: they may as
+    well never be done. Without this, each unanswered one would double what is to be tried."""
+
+    def __init__(self, answered: int) -> None:
+        self._answered = answered
+        self._unanswered: dict[tuple[int, State], list[int]] = {}
+        self._count = 0
+
+    def is_new(self, done: int, state: State) -> bool:
+        tried = self._unanswered.setdefault((done & self._answered, state), [])
+        unanswered = done & ~self._answered
+        if any(each & unanswered == each for each in tried):
+            return False
+        tried.append(unanswered)
+        self._count += 1
+        if self._count > MAX_VISITED:
+            raise Undecided(f"more than {MAX_VISITED} orders")
+        return True

@@ -112,3 +112,13 @@ def test_a_long_history_is_decided() -> None:
     history = [add(1, i, i - 5, i + 5) for i in range(500)]
     assert linearization(history, 0) is not None
     assert linearization([*history, read(7, 600, 601)], 0) is None
+
+
+def test_many_without_an_answer_are_decided() -> None:
+    """What is read last may be of any of them; most were overwritten, or never done."""
+    history: list[Register] = []
+    for i in range(30):
+        history += [write(i, i, i + 1.5), write(100 + i, i, NEVER)]
+    twice = [read(110, 40, 41), read(111, 42, 43)]
+    assert linearization([*history, *twice], 0) is not None
+    assert linearization([*history, *twice, read(0, 44, 45)], 0) is None
