@@ -29,6 +29,7 @@ CLASSES = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
 }
 
