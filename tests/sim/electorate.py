@@ -45,6 +45,10 @@ class Electorate:
         """The lost at any time, the living only while nobody is lost."""
         return key in self.lost or not self.lost
 
+    def is_alone(self, machine: Machine) -> bool:
+        """The dead one's log may have nobody else who votes: it elects itself, whoever is met."""
+        return frozenset((machine.key,)) in self._of_dead.get(machine.name, ())
+
     def majority(self, random: Random) -> list[Machine]:
         """Some controllers that can elect a leader whatever their logs say; all if need be."""
         controllers = list(self._cluster.controllers)

@@ -64,11 +64,11 @@ async def lose_quorum(stage: Simulation, random: Random) -> None:
     cut_at = 0 if random.getrandbits(1) else random.randrange(1, CALLS_OF_THE_TOOL)
     planned = Operator(stage).rebuild(given, new, cut_at=cut_at)
     await serve_again(stage, *new, *(each for each in cluster.brokers if not each.process))
-    old = [each for each in cluster.controllers if each not in new and each not in wiped]
+    rest = [each for each in cluster.controllers if each not in new]
+    old = [each for each in rest if each not in wiped and not stage.electorate.is_alone(each)]
     for machine in old:
         cluster.start(machine)
     await refused(stage, old, planned)
-    rest = [each for each in cluster.controllers if each not in new]
     formatted_anew(stage, *rest)
     for machine in rest:
         cluster.start(machine)
