@@ -28,12 +28,15 @@ from quorate.broker.suspects import Suspects
 from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.committed_image import TakeOver
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
+from quorate.quorum.metadata.difference import differing
+from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
+from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
@@ -101,6 +104,7 @@ class BrokerNode:
         core.followers.role.append(self._role_changed)
         core.followers.links.append(self.client.links_changed)
         core.followers.image.append(self._image_changed)
+        core.followers.surveys.append(self._survey)
         core.followers.failed.append(self.replicas.node_failed)
         core.watch.not_ready.append(lambda: broker_reasons(core, self.lifecycle))
         core.watch.collectors.append(self._metrics)
@@ -198,13 +202,30 @@ class BrokerNode:
         if me is not None and me.new is not None and me.new.fenced:
             self.lifecycle.fenced()
 
+    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
+        """What a snapshot changes for this broker."""
+        delta = yield from differing(self.core.image, image, self._concerns)
+        return lambda: self._image_changed(image, delta)
+
+    def _survey_first(self, image: MetadataImage) -> Steps[TakeOver]:
+        """All that this broker has to do with, in the first image that it acts on."""
+        delta = yield from differing(MetadataImage(), image, self._concerns)
+
+        def take_over() -> None:
+            self._applying = True
+            self.replicas.apply(image, delta)
+            self.groups.apply(image, delta)
+            self._reconfigure(image)
+            self.replicas.when_settled(self._serve)
+
+        return take_over
+
+    def _concerns(self, partition: Partition) -> bool:
+        return self.core.me.id in partition.replicas
+
     def _state_changed(self, state: State) -> None:
         if state is State.RECOVERY:
-            self._applying = True
-            self.replicas.apply(self.core.image, None)
-            self.groups.apply(self.core.image, None)
-            self._reconfigure(self.core.image)
-            self.replicas.when_settled(self._serve)
+            self.core.committed_image.survey(self._survey_first)
         elif state is State.SHUTTING_DOWN:
             self._shut_down.set()
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import topic_defaults
+from quorate.quorum.committed_image import TakeOver
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
@@ -33,6 +34,7 @@ from quorate.quorum.controller_port import ControllerPort
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
@@ -71,7 +73,7 @@ class ControllerNode:
             seams.clock,
             self.rules,
             core,
-            committed_image=lambda: core.image,
+            begin_anew=lambda: core.committed_image.survey(self._survey),
             carry_out=self._probe,
         )
         self.port = ControllerPort(core, self.shell)
@@ -87,6 +89,7 @@ class ControllerNode:
         core.followers.role.append(self._role_changed)
         core.followers.committed.append(self._committed)
         core.followers.image.append(self._image_changed)
+        core.followers.surveys.append(self._survey)
         core.followers.resigned.append(self._resigned.set)
         core.watch.not_ready.append(self._not_ready)
         core.watch.collectors.append(self._metrics)
@@ -158,11 +161,20 @@ class ControllerNode:
                 self._probe(effect)
             self._activate_when_ready()
 
+    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
+        take_over = yield from self.rules.survey(image)
+
+        def taken_over() -> None:
+            self._carry_out(take_over())
+            self._activate_when_ready()
+
+        return taken_over
+
     def _activate_when_ready(self) -> None:
         """Traps, "Activation": own LeaderChange committed, everything inherited replayed."""
         raft, replayed = self.core.replica.raft, self.core.committed_image
         ready = raft.role is Role.LEADER and raft.high_watermark == self.core.log.end_offset
-        if ready and not self.shell.active and replayed.position == raft.high_watermark:
+        if ready and not self.shell.active and replayed.caught_up_with(raft.high_watermark):
             self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
     # What brokers say

@@ -111,13 +111,14 @@ class ControllerShell:
         controller: Controller,
         log: MetadataLog,
         *,
-        committed_image: Callable[[], MetadataImage],
+        begin_anew: Callable[[], None],
         carry_out: Callable[[Effect], None],
     ) -> None:
+        """`begin_anew`: the rules follow the committed image again, whatever they went ahead to."""
         self._clock = clock
         self._controller = controller
         self._log = log
-        self._committed_image = committed_image
+        self._begin_anew = begin_anew
         self._carry_out = carry_out
         self.operations = self.turned_away = 0
         self._requests: deque[tuple[object, Answer, bool]] = deque()
@@ -165,8 +166,7 @@ class ControllerShell:
         self._latest = None
         self._images.clear()
         self._controller.deactivate()
-        for effect in self._controller.loaded(self._committed_image()).effects:
-            self._carry_out(effect)
+        self._begin_anew()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.committed_image import CommittedImage
+from quorate.quorum.committed_image import CommittedImage, Survey, TakeOver
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.generations import Generations
 from quorate.quorum.ids import (
@@ -29,6 +29,7 @@ from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
+from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.metadata_replica import MetadataReplica
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.node_membership import (
@@ -85,9 +86,10 @@ class NodeRefused(Exception):
 @dataclass(slots=True)
 class Followers:
     """Who acts on what the metadata replica goes through; called in order, after the state
-    changed."""
+    changed. `surveys` are what followers of the image do with one that no delta leads to."""
 
     image: list[Callable[[MetadataImage, ImageDelta], None]] = field(default_factory=list)
+    surveys: list[Survey] = field(default_factory=list)
     role: list[Callable[[RoleChanged], None]] = field(default_factory=list)
     committed: list[Callable[[int], None]] = field(default_factory=list)
     resigned: list[Callable[[], None]] = field(default_factory=list)
@@ -161,7 +163,9 @@ class NodeCore:
             seams.clock.wall_ms(),
         )
         self.replica = MetadataReplica(seams, raft, self.storage, election_file, self.links, self)
-        self.committed_image = CommittedImage(seams.clock, self.log, self._follow, self.fail)
+        self.committed_image = CommittedImage(
+            seams.clock, self.log, self._follow, self._survey, self.fail
+        )
         self.watch = Watch(self)
         self._snapshots = SnapshotGenerator(
             seams,
@@ -368,6 +372,18 @@ class NodeCore:
     def _follow(self, image: MetadataImage, delta: ImageDelta) -> None:
         for each in self.followers.image:
             each(image, delta)
+
+    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
+        followers = []
+        for each in self.followers.surveys:
+            follower = yield from each(image)
+            followers.append(follower)
+
+        def take_over() -> None:
+            for each in followers:
+                each()
+
+        return take_over
 
 
 def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:

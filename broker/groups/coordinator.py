@@ -132,17 +132,15 @@ class GroupCoordinator:
 
     # --- the image
 
-    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
+    def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
         """After the replicas applied it."""
         self._image = image
         topic_id = image.topic_id(OFFSETS_TOPIC)
-        if (
-            delta is None
-            or topic_id in delta.topics
-            or any(topic.name == OFFSETS_TOPIC for topic in delta.deleted.values())
+        if topic_id in delta.topics or any(
+            topic.name == OFFSETS_TOPIC for topic in delta.deleted.values()
         ):
             self._follow_leadership(image)
-        if delta is not None and delta.deleted:
+        if delta.deleted:
             names = [topic.name for topic in delta.deleted.values()]
             for led in self._led.values():
                 if led.ready:

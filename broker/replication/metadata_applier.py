@@ -119,13 +119,10 @@ class MetadataApplier:
         self._closed = False
         self._when_settled: list[Callable[[], None]] = []
 
-    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
+    def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
         self._registry.image = image
-        if delta is None:
-            self._apply_all(image)
-        else:
-            self._apply_delta(image, delta)
-        if delta is None or delta.brokers or delta.topics or delta.deleted:
+        self._apply_delta(image, delta)
+        if self._first or delta.brokers or delta.topics or delta.deleted:
             self._sessions.metadata_applied()
             self._fetchers.metadata_applied()
             self._schedule()
@@ -153,15 +150,6 @@ class MetadataApplier:
                 hosted.partition.check_joining()
                 hosted.settle()
         self._configure(image, delta)
-
-    def _apply_all(self, image: MetadataImage) -> None:
-        for hosted in list(self._registry):
-            if image.partition(*hosted.key) is None:
-                self._remove(hosted.key)
-        for topic, partition_id, value in image.all_partitions():
-            self._apply_partition((topic.id, partition_id), value)
-        for hosted in self._registry:
-            self._configure_one(image, hosted)
 
     @property
     def unopened(self) -> int:

@@ -118,9 +118,9 @@ class ReplicaManager:
             "producers", settings.producer_expiration_check_interval_ms, self._expire_producers
         )
 
-    def apply(self, image: MetadataImage, delta: ImageDelta | None) -> None:
-        """The committed image moved on; without a delta, everything is compared. The first one
-        must be an image that the broker has caught up with, not one on the way there."""
+    def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """The committed image moved on. The first one must be an image that the broker has caught
+        up with, not one on the way there, and its delta name all that this broker hosts."""
         self._applier.apply(image, delta)
 
     @property

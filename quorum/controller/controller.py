@@ -47,6 +47,7 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
+from quorate.quorum.metadata.steps import Steps, finished
 from quorate.quorum.rpc.kafka.schemas.configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -106,14 +107,23 @@ class Controller:
 
     # --------------------------------------------------------------------------------- role and log
 
+    def survey(self, image: MetadataImage) -> Steps[Callable[[], Result]]:
+        """Another image altogether: a snapshot, or the committed one after a lost leadership. The
+        steps change nothing; what they return takes it over."""
+        index = yield from PartitionIndex.of(image)
+
+        def take_over() -> Result:
+            self._context.image = image
+            index.unclean_elections = self._context.index.unclean_elections
+            self._context.index = index
+            self._context.hints.keep_only(image.brokers)
+            return Result(effects=self._follow_all(image))
+
+        return take_over
+
     def loaded(self, image: MetadataImage) -> Result:
-        """Another image altogether: a snapshot, or the committed one after a lost leadership."""
-        self._context.image = image
-        seen = self._context.index.unclean_elections
-        self._context.index = PartitionIndex.of(image)
-        self._context.index.unclean_elections = seen
-        self._context.hints.keep_only(image.brokers)
-        return Result(effects=self._follow_all(image))
+        """All at once."""
+        return finished(self.survey(image))()
 
     def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
         """The image after `delta`; the one before is the one that this controller has."""
@@ -155,8 +165,8 @@ class Controller:
         return Result(activation_records(context, in_transaction=in_transaction), effects=effects)
 
     def deactivate(self) -> None:
-        """Leadership is lost. What was appended and not committed is gone: `loaded` or `replayed`
-        say what holds now."""
+        """Leadership is lost. What was appended and not committed is gone: a `survey` says what
+        holds now."""
         self._active = False
         self._timetable.stop()
         self._context.hints.deactivate()

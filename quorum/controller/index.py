@@ -14,6 +14,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.steps import Pace, Steps, in_order
 
 PartitionKey = tuple[Uuid, int]
 Keys = dict[PartitionKey, None]
@@ -42,12 +43,16 @@ class PartitionIndex:
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
-    def of(cls, image: MetadataImage) -> PartitionIndex:
-        index = cls()
-        for topic, partition_id, partition in image.all_partitions():
-            index._move((topic.id, partition_id), None, partition)
-        for name in image.topic_names():
+    def of(cls, image: MetadataImage) -> Steps[PartitionIndex]:
+        """In steps: of a million partitions it takes seconds."""
+        index, pace = cls(), Pace()
+        for name in (yield from in_order(image.topic_ids)):
+            topic = image.topics[image.topic_ids[name]]
             index._add_name(name)
+            for partition_id in (yield from in_order(topic.partitions)):
+                index._move((topic.id, partition_id), None, topic.partitions[partition_id])
+                if pace.is_time():
+                    yield
         return index
 
     def apply(self, delta: ImageDelta) -> None:

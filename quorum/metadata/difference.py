@@ -1,42 +1,62 @@
 """What changed between two images that no run of records connects: before and after a snapshot.
 
-Costs as much as the images are large; what is the same object in both is skipped. Everything comes
-in order of its key, so it is the same on every node.
+Costs as much as the images are large, so it can be had in steps; what is the same object in both is
+skipped. Everything comes in order of its key, so it is the same on every node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.steps import Pace, Steps, finished, in_order
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
+Concerns = Callable[[Partition], bool]
+NO_PARTITIONS: PersistentMap[int, Partition] = PersistentMap()
+
 
 def difference(old: MetadataImage, new: MetadataImage) -> ImageDelta:
-    topics = {}
-    for topic_id in _ids_by_name(new):
+    return finished(differing(old, new))
+
+
+def differing(
+    old: MetadataImage, new: MetadataImage, concerns: Concerns | None = None
+) -> Steps[ImageDelta]:
+    """In steps. With `concerns`: of the topics only what concerns some node, so that acting on it
+    grows with what that node has, and not with the cluster."""
+    pace = Pace()
+    topics, deleted = {}, {}
+    for name in (yield from in_order(new.topic_ids)):
+        topic_id = new.topic_ids[name]
         topic, before = new.topics[topic_id], old.topics.get(topic_id)
-        partitions = _changes(_partitions_of(before), topic.partitions)
-        if before is None or partitions:
+        if pace.is_time():
+            yield
+        if topic is before:
+            continue
+        was = NO_PARTITIONS if before is None else before.partitions
+        partitions = yield from _partitions(was, topic.partitions, concerns, pace)
+        if partitions or (before is None and concerns is None):
             topics[topic_id] = TopicChange(
                 topic=topic, created=before is None, partitions=partitions
             )
+    for name in (yield from in_order(old.topic_ids)):
+        topic_id = old.topic_ids[name]
+        if pace.is_time():
+            yield
+        if topic_id not in new.topics:
+            deleted[topic_id] = yield from _of_concern(old.topics[topic_id], concerns, pace)
     return ImageDelta(
         brokers=_changes(old.brokers, new.brokers),
         controllers=_changes(old.controllers, new.controllers),
         topics=topics,
-        deleted={
-            topic_id: old.topics[topic_id]
-            for topic_id in _ids_by_name(old)
-            if topic_id not in new.topics
-        },
-        configs=tuple(_changes(old.configs, new.configs)),
+        deleted=deleted,
+        configs=(yield from _configs(old, new, pace)),
         features=_changes(old.features, new.features),
         next_producer_id=(
             new.next_producer_id if new.next_producer_id != old.next_producer_id else None
@@ -44,15 +64,62 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageDelta:
     )
 
 
-def _ids_by_name(image: MetadataImage) -> list[Uuid]:
-    return [image.topic_ids[name] for name in image.topic_names()]
+def _partitions(
+    old: PersistentMap[int, Partition],
+    new: PersistentMap[int, Partition],
+    concerns: Concerns | None,
+    pace: Pace,
+) -> Steps[dict[int, Change[Partition]]]:
+    changes: dict[int, Change[Partition]] = {}
+    kept = 0
+    for partition_id in (yield from in_order(new)):
+        if pace.is_time():
+            yield
+        was, now = old.get(partition_id), new[partition_id]
+        kept += was is not None
+        if was is now or was == now:
+            continue
+        if concerns is None or concerns(now) or (was is not None and concerns(was)):
+            changes[partition_id] = Change(was, now)
+    if kept < len(old):  # only in a history that another one replaces
+        for partition_id in (yield from in_order(old)):
+            if partition_id not in new:
+                changes[partition_id] = Change(old[partition_id], None)
+    return changes
 
 
-def _partitions_of(topic: Topic | None) -> PersistentMap[int, Partition]:
-    return PersistentMap() if topic is None else topic.partitions
+def _of_concern(topic: Topic, concerns: Concerns | None, pace: Pace) -> Steps[Topic]:
+    if concerns is None:
+        return topic
+    partitions = {}
+    for partition_id in topic.partitions:
+        if pace.is_time():
+            yield
+        partition = topic.partitions[partition_id]
+        if concerns(partition):
+            partitions[partition_id] = partition
+    return Topic(id=topic.id, name=topic.name, partitions=PersistentMap(partitions))
+
+
+def _configs(
+    old: MetadataImage, new: MetadataImage, pace: Pace
+) -> Steps[tuple[tuple[int, str], ...]]:
+    changed = []
+    for resource in (yield from in_order(new.configs)):
+        if pace.is_time():
+            yield
+        if old.configs.get(resource) != new.configs[resource]:
+            changed.append(resource)
+    for resource in (yield from in_order(old.configs)):
+        if pace.is_time():
+            yield
+        if resource not in new.configs:
+            changed.append(resource)
+    return tuple(changed)
 
 
 def _changes(old: PersistentMap[K, V], new: PersistentMap[K, V]) -> dict[K, Change[V]]:
+    """Of what there are few of."""
     if old is new:
         return {}
     keys: list[Any] = sorted({*old, *new})  # all our keys have an order

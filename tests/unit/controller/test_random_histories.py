@@ -24,6 +24,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from quorate.quorum.metadata.steps import finished
 from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration
 
 BROKERS = (1, 2, 3, 4)
@@ -204,7 +205,7 @@ class History(Driver):
             assert self.broker(broker_id).epoch >= broker.epoch
 
     def check_index(self) -> None:
-        kept, made = self.controller._context.index, PartitionIndex.of(self.image)
+        kept, made = self.controller._context.index, finished(PartitionIndex.of(self.image))
         for broker_id in BROKERS:
             assert kept.partitions_in_isr(broker_id) == made.partitions_in_isr(broker_id)
             assert kept.led_by[broker_id] == made.led_by[broker_id]

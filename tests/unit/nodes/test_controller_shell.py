@@ -86,11 +86,14 @@ class Shell:
             self.clock,
             cast(Controller, self.rules),
             self.log,
-            committed_image=lambda: self.committed_image,
+            begin_anew=self.begin_anew,
             carry_out=self.effects.append,
         )
         self.shell.activate(MetadataImage(), EPOCH, in_transaction=False)
         self.answers: dict[str, object] = {}
+
+    def begin_anew(self) -> None:
+        self.rules.loaded(self.committed_image)
 
     def submit(self, name: str, *records: MetadataRecord, atomic: bool = True) -> None:
         result = Result(records, f"done {name}", atomic=atomic)

@@ -237,7 +237,7 @@ class Cluster:
             node = self.nodes[broker_id]
             if node.seen is self.image:
                 continue
-            delta = None if node.seen is None else between(node.seen, self.image)
+            delta = between(node.seen or MetadataImage(), self.image)
             node.seen = self.image
             node.host.call_soon(partial(node.replicas.apply, self.image, delta))
 

@@ -1,0 +1,55 @@
+"""Work over a whole image in short steps: a generator pauses, and whoever drives it does other work
+in between. It returns what it found.
+
+A million partitions take seconds; a step takes a few milliseconds. Small images need no pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from heapq import merge
+from itertools import islice
+from typing import Any, TypeVar
+
+STEP_ENTRIES = 2000
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+
+class Pace:
+    """Counts entries; says when it is time to pause."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = STEP_ENTRIES
+
+    def is_time(self) -> bool:
+        """One more entry was looked at."""
+        self._left -= 1
+        if self._left:
+            return False
+        self._left = STEP_ENTRIES
+        return True
+
+
+def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
+    """Sorted; of a million keys that alone would be a second in one go."""
+    runs: list[list[Any]] = []
+    rest = iter(keys)
+    while run := sorted(islice(rest, STEP_ENTRIES)):
+        if runs:
+            yield
+        runs.append(run)
+    return iter(runs[0]) if len(runs) == 1 else merge(*runs)
+
+
+def finished(steps: Steps[T]) -> T:
+    """All of it at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
