@@ -61,12 +61,6 @@ class VoterAdmin:
 
         if self._elsewhere(request.cluster_id, respond):
             return
-        wrong = no_voter_id(request.voter_id)
-        if not wrong and not request.listeners:
-            wrong = "the new voter must have at least one listener"
-        if wrong:
-            respond(ErrorCode.INVALID_REQUEST, wrong)
-            return
         voter = Voter(
             voter_id=request.voter_id,
             voter_directory_id=request.voter_directory_id,
@@ -89,10 +83,6 @@ class VoterAdmin:
             answer(raft_voters.RemoveRaftVoterResponse(error_code=error, error_message=text))
 
         if self._elsewhere(request.cluster_id, respond):
-            return
-        wrong = no_voter_id(request.voter_id)
-        if wrong:
-            respond(ErrorCode.INVALID_REQUEST, wrong)
             return
         voter = ReplicaKey(request.voter_id, request.voter_directory_id)
         self._core.replica.remove_voter(voter, self._in_time(respond, CHANGE_TIMEOUT_MS))
@@ -157,7 +147,3 @@ class VoterAdmin:
             timeout_ms, partial(once, ErrorCode.REQUEST_TIMED_OUT, late)
         )
         return once
-
-
-def no_voter_id(voter_id: int) -> str:
-    return "" if voter_id >= 0 else f"{voter_id} is no id of a voter"

@@ -26,9 +26,12 @@ from quorate.quorum.seams import Buffer
 
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
-    error = leader_refusal(core, request)
-    if request.offset < 0 or request.last_fetched_epoch < 0:
-        error = error or ErrorCode.INVALID_REQUEST
+    is_valid = (
+        request.offset >= 0
+        and 0 <= request.last_fetched_epoch <= request.epoch
+        and request.max_wait_ms >= 0
+    )
+    error = leader_refusal(core, request, is_valid=is_valid)
     if error != ErrorCode.NONE:
         _refuse(core, token, error)
         return
@@ -172,17 +175,21 @@ def needed_snapshot(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
 
 
 def leader_refusal(
-    core: Core, request: FetchRequest | FetchSnapshotRequest | UpdateVoterRequest
+    core: Core,
+    request: FetchRequest | FetchSnapshotRequest | UpdateVoterRequest,
+    *,
+    is_valid: bool = True,
 ) -> ErrorCode:
+    """Kafka's checks in Kafka's order."""
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if not is_valid or request.replica.id < 0:
+        return ErrorCode.INVALID_REQUEST
     epoch = core.election.epoch
     if request.epoch != epoch:
         stale = request.epoch < epoch
         return ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not isinstance(core.state, Leader):
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.INVALID_REQUEST if request.replica.id < 0 else ErrorCode.NONE
+    return ErrorCode.NONE if isinstance(core.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
 from quorate.quorum.raft.core import Core
@@ -40,6 +40,7 @@ class Refused(Exception):
 def add(core: Core, token: int, voter: Voter) -> None:
     """First it is met at its address: `voter_met` goes on."""
     state = _leader(core)
+    _require_described(core, voter)
     _require_ready(core, state)
     _require_new(core, voter)
     state.change = VoterChange(token, voter)
@@ -62,12 +63,7 @@ def voter_met(core: Core, token: int, met: bool) -> None:
             f"replica {voter.voter_id} was not met at {_address(voter)}: no node with that id and "
             "directory id answers there",
         )
-    level = core.history.latest.kraft_version
-    supported = voter.k_raft_version_feature
-    if not supported.min_supported_version <= level <= supported.max_supported_version:
-        raise Refused(
-            ErrorCode.INVALID_REQUEST, f"replica {voter.voter_id} lacks kraft.version {level}"
-        )
+    _require_supporting(core, voter)
     progress = state.observers.get(key_of(voter))
     if progress is None or progress.caught_up_ms < max(1, core.now_ms - CAUGHT_UP_WITHIN_MS):
         raise Refused(
@@ -80,13 +76,14 @@ def voter_met(core: Core, token: int, met: bool) -> None:
 
 def remove(core: Core, token: int, voter: ReplicaKey) -> None:
     state = _leader(core)
+    _require_whole(voter)
     _require_ready(core, state)
     voters = core.history.latest.voters
     left = [each for each in voters if key_of(each) != voter]
     if len(left) == len(voters):
         raise Refused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is not a voter")
     if not left:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"replica {voter} is the only voter")
+        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is the only voter: it stays")
     _change(core, state, token, left)
 
 
@@ -106,7 +103,9 @@ def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None
 
 def _update(core: Core, voter: Voter) -> None:
     state = _leader(core)
+    _require_described(core, voter)
     _require_ready(core, state)
+    _require_supporting(core, voter)
     voters = core.history.latest.voters
     if all(key_of(each) != key_of(voter) for each in voters):
         raise Refused(ErrorCode.VOTER_NOT_FOUND, f"{key_of(voter)} is not a voter")
@@ -167,6 +166,36 @@ def _leader(core: Core) -> Leader:
     if not isinstance(core.state, Leader):
         raise Refused(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
     return core.state
+
+
+def _require_whole(replica: ReplicaKey) -> None:
+    if replica.id < 0 or replica.directory_id == ZERO_UUID:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"{replica} is no voter: its id and its directory id must be given",
+        )
+
+
+def _require_described(core: Core, voter: Voter) -> None:
+    """A voter is reached at the listener that this node's controllers speak over."""
+    _require_whole(key_of(voter))
+    names = [each.name for each in voter.endpoints]
+    wanted = [each.name for each in core.mine.endpoints[:1]] if core.mine else names[:1]
+    if not wanted or wanted[0] not in names:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"voter {voter.voter_id} is described with the listeners {names}, without "
+            f"{wanted[0] if wanted else 'one'} over which controllers reach each other",
+        )
+
+
+def _require_supporting(core: Core, voter: Voter) -> None:
+    level = core.history.latest.kraft_version
+    supported = voter.k_raft_version_feature
+    if not supported.min_supported_version <= level <= supported.max_supported_version:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST, f"replica {voter.voter_id} lacks kraft.version {level}"
+        )
 
 
 def _require_settled(core: Core, state: Leader) -> None:

@@ -5,17 +5,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.raft import effects
+from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
     VoteRequest,
 )
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, voter
+from tests.unit.raft.harness import CLUSTER_ID, Cluster, directory, key, voter
 
 SETTINGS = RaftSettings(may_become_voter=True, hints=False)
 JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
@@ -230,7 +236,7 @@ def test_the_last_voter_stays() -> None:
     cluster, leader = dynamic(voters=1, spares=0)
     token = cluster.remove_voter(leader, leader)
     error, message = answer(cluster, leader, token)
-    assert error is ErrorCode.INVALID_REQUEST and "the only voter" in message
+    assert error is ErrorCode.VOTER_NOT_FOUND and "the only voter" in message
 
 
 def test_a_node_that_knows_no_voter_finds_the_leader_by_its_bootstrap_servers() -> None:
@@ -281,6 +287,61 @@ def test_a_voter_at_another_address_says_so() -> None:
     quorum = cluster.core(leader).voters_at(cluster.nodes[leader].log.end_offset)
     ports = {each.voter_id: each.endpoints[0].port for each in quorum.voters}
     assert ports == {each: 9999 if each == moved else 9093 for each in (1, 2, 3)}
+
+
+BAD_RANGE = KRaftVersionFeature(min_supported_version=2, max_supported_version=3)
+OTHER_LISTENER = (VoterEndpoint(name="OTHER", host="h", port=1),)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": 99}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"replica": key(3)}, ErrorCode.INVALID_REQUEST),
+        ({"voter": replace(voter(2), endpoints=())}, ErrorCode.INVALID_REQUEST),
+        ({"voter": replace(voter(2), endpoints=OTHER_LISTENER)}, ErrorCode.INVALID_REQUEST),
+        ({"voter": replace(voter(2), k_raft_version_feature=BAD_RANGE)}, ErrorCode.INVALID_REQUEST),
+        ({"replica": key(11), "voter": voter(11)}, ErrorCode.VOTER_NOT_FOUND),
+        ({"replica": key(2, 7), "voter": replace(voter(2), voter_directory_id=directory(2, 7))},
+         ErrorCode.VOTER_NOT_FOUND),
+        ({}, ErrorCode.NONE),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_update_raft_voter_is_checked(change: dict[str, object], error: ErrorCode) -> None:
+    """A voter without an address would stop every node that reads of it."""
+    cluster, leader = dynamic()
+    cluster.crash(11)
+    end = cluster.nodes[leader].log.end_offset
+    epoch = cluster.core(leader).epoch
+    fields = {"cluster_id": CLUSTER_ID, "replica": key(2), "epoch": epoch, "voter": voter(2, 9999)}
+    request = UpdateVoterRequest(**fields | change)  # type: ignore[arg-type]
+    answered = cluster.inject(leader, request)
+    assert answered == UpdateVoterResponse(error=error, epoch=epoch, leader_id=leader)
+    assert (cluster.nodes[leader].log.end_offset > end) is (error is ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(voter(11), endpoints=()),
+        replace(voter(11), endpoints=OTHER_LISTENER),
+        replace(voter(11), voter_directory_id=ZERO_UUID),
+        replace(voter(11), voter_id=-1),
+    ],
+    ids=str,
+)
+def test_who_is_not_described_fully_is_not_added(wrong: Voter) -> None:
+    cluster, leader = dynamic()
+    node = cluster.nodes[leader]
+    node.core.add_voter(cluster.now_ms, 77, wrong)
+    cluster.collect(node)
+    assert answer(cluster, leader, 77)[0] is ErrorCode.INVALID_REQUEST
+    node.core.remove_voter(cluster.now_ms, 78, ReplicaKey(leader, ZERO_UUID))
+    cluster.collect(node)
+    assert answer(cluster, leader, 78)[0] is ErrorCode.INVALID_REQUEST
 
 
 def test_a_controller_joins_by_itself_when_it_may() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
@@ -370,8 +370,10 @@ def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[i
     cluster.start(3)
     cluster.run(3000)
     assert epochs(cluster, 3) == [*leaders, 8]
-    truncations = len(cluster.nodes[3].log.truncations)
-    assert truncations <= len(set(log)), f"{name}: one round per epoch at most (R23)"
+    truncations = cluster.nodes[3].log.truncations
+    assert len(truncations) <= len(set(log)), f"{name}: one round per epoch at most (R23)"
+    told = [each for each in cluster.nodes[3].seen if isinstance(each, effects.Truncated)]
+    assert [each.offset for each in told] == truncations
 
 
 def test_r14_a_late_answer_truncates_nothing() -> None:
@@ -433,10 +435,13 @@ def test_an_answer_with_damaged_records_is_asked_for_again() -> None:
     ("request_", "error"),
     [
         (fetch_request(2, 1, 1, cluster_id="other"), ErrorCode.INCONSISTENT_CLUSTER_ID),
-        (fetch_request(2, 1, 1, epoch=0), ErrorCode.FENCED_LEADER_EPOCH),
+        (fetch_request(2, 0, 0, epoch=0), ErrorCode.FENCED_LEADER_EPOCH),
         (fetch_request(2, 1, 1, epoch=2), ErrorCode.UNKNOWN_LEADER_EPOCH),
         (fetch_request(2, -1, 1), ErrorCode.INVALID_REQUEST),
         (fetch_request(2, 1, -1), ErrorCode.INVALID_REQUEST),
+        (fetch_request(2, -1, 1, epoch=0), ErrorCode.INVALID_REQUEST),  # as in Kafka, before epochs
+        (fetch_request(2, 1, 2), ErrorCode.INVALID_REQUEST),
+        (fetch_request(2, 1, 1, max_wait_ms=-1), ErrorCode.INVALID_REQUEST),
         (fetch_request(-1, 1, 1), ErrorCode.INVALID_REQUEST),
         (fetch_request(2, 0, 0), ErrorCode.INVALID_REQUEST),  # a step back
     ],
@@ -483,6 +488,23 @@ def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
     cluster.deliver_request(1, fetch_request(2, 1, 1, max_wait_ms=500))
     assert len(cluster.nodes[1].incoming) == parked
     assert isinstance(cluster.letters[-1].message, FetchResponse)
+
+
+def test_what_was_read_for_a_voter_is_not_served_to_an_observer() -> None:
+    """The slice that was served last is kept, and ends where its reader's did."""
+    cluster = Cluster(observers=1, directories_known=True)
+    cluster.elect(1)
+    cluster.crash(3)
+    cluster.crash(101)
+    cluster.append(1, b"a")
+    cluster.append(1, b"b")
+    cluster.flush(1)
+    both = fetch(cluster, 1, fetch_request(2, 1, 1))
+    fetch(cluster, 1, fetch_request(2, 2, 1))
+    assert cluster.core(1).high_watermark == 2
+    committed = fetch(cluster, 1, fetch_request(101, 1, 1, high_watermark=0))
+    assert [each.base_offset for _, each in batches(both.records)] == [1, 2]
+    assert [each.base_offset for _, each in batches(committed.records)] == [1]
 
 
 def test_a_parked_fetch_ends_after_max_wait() -> None:
