@@ -121,7 +121,7 @@ class ControllerPort:
 
     def _ask(self, request: Message, answer: Callable[[object], None]) -> None:
         if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
-            answer(self._describe_quorum())
+            answer(self._describe_quorum(request))
         elif self._voters.handles(request):
             self._voters.ask(request, answer)
         else:
@@ -132,7 +132,17 @@ class ControllerPort:
     ) -> None:
         self._direct(context, request)
 
-    def _describe_quorum(self) -> object:
+    def _describe_quorum(self, request: Message) -> object:
+        from quorate.quorum.rpc.kafka.schemas.cluster import DescribeQuorumRequest
+
+        assert isinstance(request, DescribeQuorumRequest)
+        asked = [
+            (topic.topic_name, each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        if asked != [(METADATA_TOPIC, 0)]:
+            return no_such_quorum(request)
         description = self._core.replica.raft.describe()
         if description is None:
             return Refusal.NOT_CONTROLLER
@@ -171,6 +181,30 @@ class ControllerPort:
                 else NOT_ASKED,
             )
         )
+
+
+def no_such_quorum(request: DescribeQuorumRequest) -> Message:
+    from quorate.quorum.rpc.kafka.schemas import cluster
+
+    def unknown(each: cluster.QuorumPartition) -> cluster.QuorumPartitionState:
+        return cluster.QuorumPartitionState(
+            partition_index=each.partition_index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            leader_id=0,
+            leader_epoch=0,
+            high_watermark=0,
+            current_voters=(),
+            observers=(),
+        )
+
+    return cluster.DescribeQuorumResponse(
+        topics=tuple(
+            cluster.QuorumTopicState(
+                topic_name=topic.topic_name, partitions=tuple(map(unknown, topic.partitions))
+            )
+            for topic in request.topics
+        )
+    )
 
 
 def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:

@@ -9,7 +9,12 @@ import pytest
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest
+from quorate.quorum.rpc.kafka.schemas.cluster import (
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    QuorumPartition,
+    QuorumTopic,
+)
 from quorate.quorum.rpc.kafka.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -116,6 +121,33 @@ def test_controllers_do_not_describe_brokers(
 @pytest.mark.parametrize("key", [ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER])
 def test_voters_of_another_cluster(ask: Any, key: int) -> None:
     assert ask(key, 0).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (),
+        (("another", 0),),
+        (("__cluster_metadata", 1),),
+        (("__cluster_metadata", 0), ("another", 0)),
+    ],
+    ids=str,
+)
+def test_there_is_one_quorum_to_describe(ask: Any, asked: tuple[tuple[str, int], ...]) -> None:
+    request = DescribeQuorumRequest(
+        topics=tuple(
+            QuorumTopic(topic_name=name, partitions=(QuorumPartition(partition_index=index),))
+            for name, index in asked
+        )
+    )
+    answer = ask(ApiKey.DESCRIBE_QUORUM, 2, lambda world, version: request)
+    told = [
+        (topic.topic_name, each.partition_index, each.error_code)
+        for topic in answer.topics
+        for each in topic.partitions
+    ]
+    assert answer.error_code == ErrorCode.NONE
+    assert told == [(*each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in asked]
 
 
 def test_controllers_describe_themselves(prepared: tuple[Node, World]) -> None:
