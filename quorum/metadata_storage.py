@@ -89,10 +89,14 @@ def _history(log: Log, snapshots: SnapshotFiles, beginning: SnapshotContents) ->
 
 def _formatted(disk: Disk, directory: str) -> QuorumVoters:
     """Who votes in a new quorum: the snapshot at offset 0 that `storage format` wrote."""
-    content = read_small(disk, f"{directory}/{snapshot_name(BEFORE_ALL)}")
+    path = f"{directory}/{snapshot_name(BEFORE_ALL)}"
+    content = read_small(disk, path)
     if content is None:
         return UNKNOWN
-    return read_snapshot(BEFORE_ALL, [content]).quorum
+    try:
+        return read_snapshot(BEFORE_ALL, [content]).quorum
+    except CorruptSnapshot as error:
+        raise CorruptLog(path, 0, 0, str(error)) from error
 
 
 def _is_behind(log: Log, snapshot: EpochOffset) -> bool:

@@ -24,6 +24,8 @@ class Archivable(Protocol):
 class ArchiveRefused(LogError):
     """The archive directory cannot take files of the log's."""
 
+    for_operator = True
+
 
 def archive(disk: Disk, file: Archivable, directory: str) -> None:
     file.sync()

@@ -7,6 +7,8 @@ LogError
 ├── CorruptLog        bytes that were stored, and may have been acknowledged, are damaged
 └── CorruptCheckpoint a small file is not what Kafka's format says
 
+The last two say what to do: they are for the operator.
+
 Errors of the disk itself stay OSErrors: whoever meets one stops the log (R45).
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 class LogError(Exception):
     retriable = False
+    for_operator = False
 
 
 class CorruptBatch(LogError):
@@ -37,6 +40,8 @@ class CorruptLog(LogError):
     """Never repaired by shortening, unless others have it: what is damaged may have been
     acknowledged."""
 
+    for_operator = True
+
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
         super().__init__(
             f"{path}: damaged at byte {position}, offset {offset}: {reason}. Nothing was changed."
@@ -51,6 +56,8 @@ class CorruptLog(LogError):
 
 
 class CorruptCheckpoint(LogError):
+    for_operator = True
+
     def __init__(self, path: str, line: int, reason: str) -> None:
         super().__init__(f"{path}:{line}: {reason}")
         self.path = path

@@ -170,13 +170,15 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     def control_batches(self, offset: int) -> Iterator[bytes]:
-        """The control batches from `offset` on, which is a batch's start. Blocks."""
+        """Those from `offset` on, a batch's start. Blocks. CorruptLog for a damaged one."""
         for segment in self._segments:
             if segment.next_offset <= offset:
                 continue
             for position, header in segment.walk(segment.position_of(offset)):
                 if header.is_control:
-                    yield segment.file.pread(header.size_bytes, position)
+                    data = segment.file.pread(header.size_bytes, position)
+                    check_read(segment, data, header.base_offset, self._epoch_of)
+                    yield data
 
     def bytes_below(self, offset: int) -> int:
         """How much of the log lies below `offset`, which is a batch's start or the log's end."""

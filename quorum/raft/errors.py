@@ -13,6 +13,8 @@ from __future__ import annotations
 
 class RaftError(Exception):
     retriable = False
+    for_operator = False
+    """The message says what to do: nothing is wrong with the program."""
 
 
 class NotLeader(RaftError):
@@ -40,9 +42,13 @@ class BatchTooLarge(RaftError):
 class ElectionFileError(RaftError):
     """The vote that this node once gave cannot be known for sure: it could vote twice."""
 
+    for_operator = True
+
 
 class GenerationFileError(RaftError):
     """It is not known which quorum, from before or after a rebuild, this node belongs to."""
+
+    for_operator = True
 
 
 class InvariantViolation(RaftError):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
+from quorate.cli.node_process import run_to_end
+from quorate.cli.server import load_config
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
@@ -102,6 +105,40 @@ def test_a_torn_tail_is_cut_by_repair_alone(data: Path) -> None:
     assert f"repaired: {log}: byte" in result.output
     assert torn.startswith(log.read_bytes())
     assert verify(data).exit_code == 0
+
+
+def damaged_log(data: Path) -> str:
+    flip(metadata_log(data), 100)
+    return "byte 69, offset 1"
+
+
+def damaged_vote(data: Path) -> str:
+    directory = data / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / "quorum-state").write_text("{")
+    (directory / "quorate-quorum-state").write_text("{")
+    return "the vote of this node is lost"
+
+
+def damaged_generation(data: Path) -> str:
+    directory = data / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / "quorate-quorum-generation").write_text("{")
+    return "quorate-quorum-generation is damaged"
+
+
+@pytest.mark.parametrize("damage", [damaged_log, damaged_vote, damaged_generation])
+def test_a_node_that_refuses_its_directory_says_it_in_one_line(
+    data: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], str]
+) -> None:
+    """It is the operator's to mend: no broken invariant, no traceback."""
+    file = formatted(data, "controller")
+    expected = damage(data)
+    assert run_to_end(load_config(str(file)), None) == 1
+    assert f"cannot go on: {data}" in caplog.text
+    assert expected in caplog.text
+    assert "Traceback" not in caplog.text
+    assert expected in verify(data).output
 
 
 def test_a_voters_damaged_log_is_never_touched(data: Path) -> None:

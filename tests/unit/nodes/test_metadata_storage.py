@@ -11,10 +11,13 @@ import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import ArchiveRefused
+from quorate.quorum.log.batch import assign
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.snapshots import snapshot_name, snapshot_of
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
+from quorate.quorum.raft.control import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.storage_format import control, voters_snapshot
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import (
@@ -23,6 +26,7 @@ from tests.unit.nodes.metadata_disk import (
     OFTEN,
     SETTINGS,
     MetadataDisk,
+    config_batch,
     image_at,
 )
 
@@ -241,6 +245,37 @@ def test_a_gap_between_snapshot_and_log_is_refused() -> None:
     node.storage.close()
     node.disk.remove(f"{DIRECTORY}/{snapshot_name(EpochOffset(2, 40))}")
     with pytest.raises(CorruptLog, match="no snapshot says what was before"):
+        reopened(node)
+
+
+def test_a_damaged_snapshot_of_the_format_is_named() -> None:
+    """It says who votes in a new quorum, and nothing else does."""
+    node = opened()
+    node.append(3)
+    node.storage.close()
+    path = f"{DIRECTORY}/{snapshot_name(EpochOffset(0, 0))}"
+    node.disk.open(path, create=True).pwrite(voters_snapshot((), "CONTROLLER", 0), 0)
+    reopened(node).storage.close()
+    node.disk.flip(path, 90)
+    with pytest.raises(CorruptLog, match=r"00000000000000000000-0000000000\.checkpoint: damaged"):
+        reopened(node)
+
+
+def test_a_damaged_voter_set_below_what_a_start_checks_is_refused() -> None:
+    """Sealed segments are not checked at the start, but who votes is read from them."""
+    node = opened()
+    record = KRaftVersionRecord(version=0, k_raft_version=1)
+    data = control(0, 0, (ControlType.KRAFT_VERSION, record))
+    assign(data, 0, 1)
+    node.storage.log.append(data, wall_ms=0)
+    for _ in range(10):
+        offset = node.storage.log.end_offset
+        node.storage.log.append(config_batch(offset, 1), wall_ms=0)
+    node.storage.close()
+    names = [name for name in node.names() if name.endswith(".log")]
+    assert len(names) > 2
+    node.disk.flip(f"{DIRECTORY}/{names[0]}", 66)
+    with pytest.raises(CorruptLog, match=rf"{names[0]}: damaged at byte 0, offset 0"):
         reopened(node)
 
 
