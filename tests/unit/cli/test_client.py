@@ -28,6 +28,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     metadata,
     produce,
 )
+from quorate.quorum.rpc.kafka.wire import Message
 from tests.unit.cli.fake_kafka import Answer, FakeKafka, fake_kafka
 
 AdminOf = Callable[..., Admin]
@@ -88,6 +89,55 @@ def test_ctrl_c_leaves_no_answer_behind_for_the_next_request(
         with pytest.raises(KeyboardInterrupt):
             admin.metadata(())
         assert admin.metadata(()).brokers == ()
+
+
+def two_brokers(first: FakeKafka, second: FakeKafka) -> metadata.MetadataResponse:
+    return metadata.MetadataResponse(
+        brokers=tuple(
+            metadata.MetadataResponseBroker(node_id=number, host=each.host, port=each.port)
+            for number, each in enumerate((first, second), 1)
+        ),
+        topics=(),
+    )
+
+
+def test_several_brokers_are_asked_at_once(
+    admin_of: AdminOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answers when the second was asked; after a Ctrl-C no answer of either is left."""
+    asked = threading.Event()
+
+    def waits(_: object) -> Message:
+        assert asked.wait(10)
+        return fetch.FetchResponse(error_code=1, responses=())
+
+    def answers(_: object) -> Message:
+        asked.set()
+        return fetch.FetchResponse(error_code=2, responses=())
+
+    with fake_kafka({fetch.FetchRequest: answers}) as second:
+        with fake_kafka({fetch.FetchRequest: waits}) as first:
+            known = {metadata.MetadataRequest.API_KEY: lambda _: two_brokers(first, second)}
+            first._answers.update(known)
+            admin = admin_of(first)
+            request = fetch.FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
+            requests = dict.fromkeys((1, 2), request)
+
+            def codes() -> list[object]:
+                found = admin.ask_nodes(requests, fetch.FetchResponse)
+                return [getattr(found[each], "error_code", found[each]) for each in (1, 2)]
+
+            assert codes() == [1, 2]
+            with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+                patched.setattr(Connection, "_receive", interrupted)
+                codes()
+            assert codes() == [1, 2]
+        assert isinstance(codes()[0], ConnectionLost), "the first is gone"
+        assert codes()[1] == 2
+
+
+def interrupted(_: Connection) -> bytes:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("frame", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x02ab"])
