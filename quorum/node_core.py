@@ -149,7 +149,7 @@ class NodeCore:
         }
         addresses.update(bootstrap_addresses(config))
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
-        self._meetings = Meetings(seams.clock, self.links)
+        self._meetings = Meetings(seams.clock, self.links, self._prune_links)
         raft = Raft(
             raft_settings(config),
             self.cluster_id,

@@ -18,6 +18,7 @@ from quorate.quorum.raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    LeaderAddress,
     VoteRequest,
     VoteResponse,
 )
@@ -515,6 +516,26 @@ def test_an_observer_finds_the_leader_by_asking_any_voter() -> None:
     assert asked[-1] == 2
 
 
+def test_an_observer_does_not_believe_that_it_leads() -> None:
+    """A leader that was removed and came back asks around; who has not heard of its successor names
+    it, and where it is."""
+    cluster = Cluster(observers=1, start=False)
+    cluster.start(101)
+    node = cluster.nodes[101]
+    (token,) = node.waiting
+    response = FetchResponse(
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        epoch=1,
+        leader_id=101,
+        high_watermark=0,
+        leader=LeaderAddress(host="c101", port=9093),
+    )
+    node.core.response(cluster.now_ms, token, response)
+    cluster.collect(node)
+    assert not [each for each in node.seen if isinstance(each, effects.LeaderFound)]
+    assert (node.core.role, node.core.leader_id) == (Role.UNATTACHED, NO_NODE)
+
+
 def test_an_observer_never_campaigns() -> None:
     cluster = Cluster(voters=3, observers=1)
     cluster.elect(1)
@@ -530,10 +551,10 @@ def test_the_end_of_a_higher_epoch_is_learnt_with_it() -> None:
     cluster = Cluster()
     cluster.elect(1)
     request = EndQuorumEpochRequest(
-        cluster_id=CLUSTER_ID, leader_id=3, epoch=4, preferred_candidates=(key(2),)
+        cluster_id=CLUSTER_ID, leader_id=0, epoch=4, preferred_candidates=(key(2),)
     )
     answer = cluster.inject(2, request)
-    assert answer == EndQuorumEpochResponse(error=0, epoch=4, leader_id=3)
+    assert answer == EndQuorumEpochResponse(error=0, epoch=4, leader_id=0)
     assert (cluster.role(2), cluster.core(2).epoch) == (Role.PROSPECTIVE, 4)
 
 

@@ -145,6 +145,14 @@ def test_a_replica_that_has_not_caught_up_is_not_added() -> None:
     token = cluster.add_voter(leader, 12)
     error, message = answer(cluster, leader, token)
     assert error is ErrorCode.REQUEST_TIMED_OUT and "has not caught up" in message
+    cluster.settings = replace(SETTINGS, fetch_max_bytes=1)
+    cluster.start(12)
+    cluster.until(lambda: cluster.nodes[12].log.end_offset > 1)
+    cluster.append(leader, b"c")
+    assert cluster.nodes[12].me in getattr(state, "observers")  # noqa: B009
+    token = cluster.add_voter(leader, 12)
+    error, message = answer(cluster, leader, token)
+    assert error is ErrorCode.REQUEST_TIMED_OUT, "it fetches, and lags"
 
 
 def test_a_new_leader_changes_nothing_before_it_has_committed_in_its_own_epoch() -> None:

@@ -14,7 +14,7 @@ from quorate.quorum.raft.follower import OBSERVER_REST_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, Cluster, key
 
 
 def filled(cluster: Cluster, node_id: int, *epochs: int) -> None:
@@ -592,4 +592,8 @@ def test_descriptions_tell_who_has_what() -> None:
     late, early = description.voters[1], description.voters[2]
     assert late.last_caught_up_ms > early.last_caught_up_ms > 1_700_000_000_000
     assert late.last_fetch_ms > early.last_fetch_ms
+    stepped_ms = cluster.now_ms + WALL_OFFSET_MS + 3_600_000
+    cluster.core(1).append(cluster.now_ms, stepped_ms, [b"c"])
+    stepped = cluster.core(1).describe()
+    assert stepped is not None and stepped.voters[0].last_fetch_ms == stepped_ms
     assert cluster.core(2).describe() is None

@@ -190,6 +190,7 @@ def test_r6_only_voters_are_asked() -> None:
 def test_r7_a_node_that_does_not_know_it_is_a_voter_votes() -> None:
     cluster = Cluster(voters=3, observers=1)
     cluster.settle()
+    assert ask(cluster, 101, vote_request(0, 101, epoch=4)).granted, "nor who else is one"
     assert ask(cluster, 101, vote_request(1, 101, epoch=5)).granted
     assert cluster.nodes[101].saved.voted == key(1)
 
