@@ -139,11 +139,12 @@ class VoterAdmin:
 
         def once(error: int, message: str) -> None:
             if waiting:
+                timer.cancel()
                 waiting.pop()(error, message)
 
         late = "the change was not committed in time; it may be later: look before trying again"
-        timeout_ms = max(1, min(timeout_ms, CHANGE_TIMEOUT_MS))
-        self._core.seams.clock.call_later(
-            timeout_ms, partial(once, ErrorCode.REQUEST_TIMED_OUT, late)
+        timer = self._core.seams.clock.call_later(
+            max(1, min(timeout_ms, CHANGE_TIMEOUT_MS)),
+            partial(once, ErrorCode.REQUEST_TIMED_OUT, late),
         )
         return once

@@ -1,0 +1,85 @@
+"""Admin requests about who votes: answered once, in time, and with Kafka's codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from quorate.quorum.controller_shell import Refusal
+from quorate.quorum.node_core import NodeCore
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+    AddRaftVoterRequest,
+    RaftVoterListener,
+    RemoveRaftVoterRequest,
+)
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.raft.harness import directory
+
+ADD = AddRaftVoterRequest(
+    timeout_ms=500,
+    voter_id=11,
+    voter_directory_id=directory(11),
+    listeners=(RaftVoterListener(name="CONTROLLER", host="c11", port=9093),),
+)
+REMOVE = RemoveRaftVoterRequest(voter_id=11, voter_directory_id=directory(11))
+
+
+class Host:
+    """A core whose replica keeps whom it has to tell."""
+
+    def __init__(self, role: Role = Role.LEADER) -> None:
+        self.clock = FakeClock()
+        self.done: list[Callable[[int, str], None]] = []
+        self.answers: list[Any] = []
+        keep = lambda _, done: self.done.append(done)  # noqa: E731
+        replica = SimpleNamespace(
+            raft=SimpleNamespace(role=role), add_voter=keep, remove_voter=keep
+        )
+        core = SimpleNamespace(
+            cluster_id="here", replica=replica, seams=SimpleNamespace(clock=self.clock)
+        )
+        self.admin = VoterAdmin(cast(NodeCore, core))
+
+    def ask(self, request: Message) -> None:
+        self.admin.ask(request, self.answers.append)
+
+
+@pytest.mark.parametrize("request_", [ADD, REMOVE], ids=["add", "remove"])
+def test_a_change_is_answered_once_and_nothing_is_left_behind(request_: Message) -> None:
+    host = Host()
+    host.ask(request_)
+    assert host.answers == []
+    host.done[0](ErrorCode.NONE, "")
+    assert [(each.error_code, each.error_message) for each in host.answers] == [(0, None)]
+    assert host.clock.waiting == 0
+    host.clock.advance(CHANGE_TIMEOUT_MS)
+    assert len(host.answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "timeout_ms"), [(ADD, 500), (REMOVE, CHANGE_TIMEOUT_MS)], ids=["add", "remove"]
+)
+def test_a_change_that_is_not_committed_in_time_may_be_later(
+    request_: Message, timeout_ms: int
+) -> None:
+    host = Host()
+    host.ask(request_)
+    host.clock.advance(timeout_ms - 1)
+    assert host.answers == []
+    host.clock.advance(1)
+    assert [each.error_code for each in host.answers] == [ErrorCode.REQUEST_TIMED_OUT]
+    host.done[0](ErrorCode.NONE, "")
+    assert len(host.answers) == 1
+
+
+def test_only_the_leader_changes_who_votes() -> None:
+    host = Host(Role.FOLLOWER)
+    host.ask(ADD)
+    assert host.answers == [Refusal.NOT_CONTROLLER]
