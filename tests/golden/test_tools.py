@@ -77,6 +77,13 @@ def test_what_has_no_golden_lines_on_apache_kafka(tmp_path: Path) -> None:
             mine = quorate(*tool)
             assert (theirs.code, mine.code) == (0, 0), mine.errors
             assert without(own, mine.lines) == without(own, theirs.lines)
+        create = ("--create", "--topic", "compared", "--replica-assignment", "1:2,2:1")
+        assert quorate("topics", *at, *create).code == 0
+        for stdin in ("a\n", "b\n"):
+            assert quorate("console-producer", *at, "--topic", "compared", stdin=stdin).code == 0
+        compared = quorate("replica-verification", *at, "--once")
+        assert compared.code == 0, compared.lines
+        assert compared.lines[-1].endswith(": 2 partitions are equal on all of their replicas")
         status = quorate("status", *at)
         assert status.code == 0, status.errors
         assert [line.partition(":")[0] for line in status.lines] == [
