@@ -2,11 +2,13 @@
 
 A frame is delivered as a memoryview of a bytearray of its own. Memory for a frame grows with what
 has arrived, not with what its size claims. Responses given while a chunk is handled leave in one
-write.
+write; of those given otherwise the first leaves at once, the others of the same loop iteration in
+one write.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Callable
 
@@ -25,7 +27,7 @@ class KafkaLink(FrameLink):
         on_gone: Callable[[Link], None] = lambda link: None,
     ) -> None:
         super().__init__(accept, max_frame_bytes, on_gone)
-        self._corked: list[Buffer] | None = None  # output while input is handled
+        self._corked: list[Buffer] | None = None  # output that is held back
         self._corked_bytes = 0
 
     def send(self, *parts: Buffer) -> None:
@@ -38,6 +40,8 @@ class KafkaLink(FrameLink):
             self._corked_bytes += SIZE_BYTES + size
         else:
             self._write([prefix, *parts])
+            self._corked = []
+            asyncio.get_running_loop().call_soon(self._uncork)
 
     @property
     def pending_bytes(self) -> int:
@@ -50,7 +54,8 @@ class KafkaLink(FrameLink):
             self._transport.close()
 
     def _deliver(self) -> None:
-        self._corked = []
+        if self._corked is None:
+            self._corked = []
         super()._deliver()
         self._uncork()
 

@@ -1,0 +1,84 @@
+"""How many system calls answers cost: a small write takes longer than making what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from quorate.quorum.rpc.kafka_frames import KafkaLink
+
+
+class Wire:
+    """An asyncio transport that keeps each write."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return ("peer", 1)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+class Handler:
+    """Answers each frame with itself."""
+
+    def __init__(self) -> None:
+        self.link: KafkaLink
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.link.send(frame)
+
+    def on_closed(self, error: Exception | None) -> None: ...
+
+
+def framed(*contents: bytes) -> bytes:
+    return b"".join(len(each).to_bytes(4, "big") + each for each in contents)
+
+
+def writes_of(use: Callable[[KafkaLink], None]) -> list[bytes]:
+    async def run() -> list[bytes]:
+        wire, handler = Wire(), Handler()
+        handler.link = link = KafkaLink(lambda link: handler, 1 << 20)
+        link.connection_made(wire)  # type: ignore[arg-type]
+        use(link)
+        await asyncio.sleep(0)
+        assert link.pending_bytes == 0
+        return wire.writes
+
+    return asyncio.run(run())
+
+
+def test_answers_to_one_chunk_leave_in_one_write() -> None:
+    assert writes_of(lambda link: link.data_received(framed(b"a", b"b", b"c"))) == [
+        framed(b"a", b"b", b"c")
+    ]
+
+
+def test_answers_given_later_leave_in_two_writes_however_many_they_are() -> None:
+    def use(link: KafkaLink) -> None:
+        for content in (b"a", b"b", b"c"):
+            link.send(content)
+        assert link.pending_bytes == len(framed(b"b", b"c"))
+
+    assert writes_of(use) == [framed(b"a"), framed(b"b", b"c")]
+
+
+def test_what_is_held_back_keeps_its_place_before_answers_to_input_and_before_the_end() -> None:
+    def use(link: KafkaLink) -> None:
+        link.send(b"a")
+        link.send(b"b")
+        link.data_received(framed(b"c"))
+        link.send(b"d")
+        link.send(b"e")
+        link.close()
+
+    assert writes_of(use) == [framed(b"a"), framed(b"b", b"c"), framed(b"d"), framed(b"e")]
