@@ -46,7 +46,7 @@ def _recover(disk: Disk, log: CheckedLog) -> None:
             wall_ms=0,
             clean=log.expected.clean,
             recovery_point=log.expected.trusted_offset,
-            start_offset=log.start_offset,
+            start_offset=log.expected.start_offset,
         ).close()
 
 

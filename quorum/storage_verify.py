@@ -77,7 +77,6 @@ LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFF
 class CheckedLog:
     directory: str
     expected: Expected
-    start_offset: int
     findings: list[Finding]
     wrong_indexes: list[int]
 
@@ -199,7 +198,7 @@ class _Check:
     # -- logs ------------------------------------------------------------------------------------
 
     def _metadata(self, directory: str) -> None:
-        check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT), 0)
+        check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
         found = self.result.findings.append
         check_election(self._disk, directory, found)
         check_generation(self._disk, directory, found)
@@ -210,11 +209,11 @@ class _Check:
         expected = Expected(
             metadata=False,
             trusted_offset=trusted,
+            start_offset=self._offsets.get(checkpoints.START_OFFSETS_NAME, {}).get(name, 0),
             clean=self._clean,
             compacted=name in self._offsets.get(CLEANER_OFFSETS_NAME, {}),
         )
-        start = self._offsets.get(checkpoints.START_OFFSETS_NAME, {}).get(name, 0)
-        check = self._log(directory, expected, start)
+        check = self._log(directory, expected)
         try:
             checkpoints.read_partition_metadata(self._disk, directory)
         except CorruptCheckpoint as error:
@@ -222,13 +221,13 @@ class _Check:
             self._add(Kind.DAMAGED, path, str(error), "restore it; the topic's id stands in it")
         self._producers(directory, check.end_offset)
 
-    def _log(self, directory: str, expected: Expected, start_offset: int) -> LogCheck:
+    def _log(self, directory: str, expected: Expected) -> LogCheck:
         check = LogCheck(self._disk, directory, expected)
         check.run()
         self.result.findings += check.findings
         self.result.batches += check.batches
         self.result.logs.append(
-            CheckedLog(directory, expected, start_offset, check.findings, check.wrong_indexes)
+            CheckedLog(directory, expected, check.findings, check.wrong_indexes)
         )
         names = self._disk.list(directory)
         logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}

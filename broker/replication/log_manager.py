@@ -132,6 +132,8 @@ class LogManager:
                 raise
             logger.warning("%s; what follows is set aside and fetched from the leader", damage)
             log = self._open_log(name, settings, existed=True, set_aside=True)
+            if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
+                log.reset_to(damage.offset)  # it is the beginning that is gone
         self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
         log.before_truncation = partial(self._lower_recovery_point, name)
         if not existed:

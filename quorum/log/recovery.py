@@ -93,7 +93,7 @@ def load(
     loading = Loading(segments, settings, max(recovery_point, flushed), flushed, saved)
     loading.set_aside = disk if set_aside else None
     if clean:
-        loading.trust()
+        loading.trust(start_offset)
     else:
         loading.check()
         if settings.flushed_is_acknowledged:
@@ -115,6 +115,12 @@ def load(
         unsynced_directories=[] if clean and names else [directory, directory.rpartition("/")[0]],
         marker=marker,
     )
+
+
+def beginning(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
+    """Where a log began that was closed in order, with `start_offset` in the checkpoint; None when
+    that is not known."""
+    return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
 
 
 def _segments(
@@ -157,11 +163,12 @@ class Loading:
         """A new segment is active at once; one that is found is not, until its end is known."""
         self._saved = EpochCache(lambda: 0, saved_epochs or ())
 
-    def trust(self) -> None:
+    def trust(self, start_offset: int) -> None:
         if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
                 self._read_epochs(self.segments)
+        self._require_beginning(start_offset)
         self._require_flushed()
 
     def check(self) -> None:
@@ -274,6 +281,13 @@ class Loading:
             for _, header in segment.walk(0):
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
+
+    def _require_beginning(self, start_offset: int) -> None:
+        """A log that was closed in order had its start in its epochs, or in the checkpoint."""
+        first = self.segments[0]
+        started = beginning(self._saved_epochs, start_offset)
+        if started is not None and started < first.base_offset:
+            raise CorruptLog(first.path, 0, started, f"the log began at offset {started}")
 
     def _require_flushed(self) -> None:
         last = self.segments[-1]

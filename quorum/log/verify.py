@@ -22,6 +22,7 @@ from quorate.quorum.log.names import (
     offset_of,
     segment_file,
 )
+from quorate.quorum.log.recovery import beginning
 from quorate.quorum.log.scan import is_torn, scan
 from quorate.quorum.seams import Disk
 
@@ -43,6 +44,8 @@ class Expected:
     """Flushed is acknowledged; there is a marker, and no recovery point."""
     trusted_offset: int = 0
     """Everything below was synced. Metadata has its own marker."""
+    start_offset: int = 0
+    """Nothing below is missed."""
     clean: bool = False
     """Closed in order: nothing can be torn."""
     compacted: bool = False
@@ -86,6 +89,7 @@ class LogCheck:
         bases = sorted(base for base in found if base is not None)
         if bases:
             self.start_offset = self.end_offset = bases[0]
+            self._require_beginning()
         whole = True
         for base in bases:
             if base != self.end_offset and whole and not self._expected.compacted:
@@ -196,6 +200,14 @@ class LogCheck:
         if self._is_acknowledged(self.end_offset):
             kind, way_out = Kind.DAMAGED, self._expected.way_out
         self._add(kind, path, what, way_out, 0, base_offset)
+
+    def _require_beginning(self) -> None:
+        saved = self._saved.entries if self._saved else None
+        started = beginning(saved, self._expected.start_offset)
+        if self._expected.clean and started is not None and started < self.start_offset:
+            path = segment_file(self._directory, self.start_offset, LOG_SUFFIX)
+            what = f"the log begins here, but began at offset {started}: a segment is missing"
+            self._add(Kind.DAMAGED, path, what, self._expected.way_out, 0, started)
 
     def _is_acknowledged(self, offset: int) -> bool:
         return self._expected.clean or offset < self._trusted_offset

@@ -151,6 +151,23 @@ def test_a_missing_segment_and_a_shortened_log() -> None:
     assert [each.kind for each in findings(disk)] == [Kind.DAMAGED], "nothing is left of it"
 
 
+def test_a_log_closed_in_order_misses_its_first_segment() -> None:
+    """Retention takes the oldest, too, but says so before the log is closed."""
+    disk = written(PARTITION)
+    disk.remove(f"{PATH}/{0:020}.log")
+    expected = Expected(metadata=False, clean=True, trusted_offset=24)
+    (found,) = checked(disk, expected).findings
+    assert (found.kind, found.path) == (Kind.DAMAGED, f"{PATH}/{8:020}.log")
+    with pytest.raises(CorruptLog, match="the log began at offset 0"):
+        Log.open(disk, PATH, PARTITION, wall_ms=0, clean=True)
+    for clean, start_offset in ((True, 8), (False, 0)):
+        expected = Expected(metadata=False, clean=clean, start_offset=start_offset)
+        assert not checked(disk, expected).findings
+        disk = disk.restart()
+        log = Log.open(disk, PATH, PARTITION, wall_ms=0, clean=clean, start_offset=start_offset)
+        assert (log.start_offset, log.end_offset) == (8, 24)
+
+
 def test_a_misdirected_write_is_damage() -> None:
     """A batch that is whole, and of another place."""
     disk = written(METADATA)

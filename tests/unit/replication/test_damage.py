@@ -127,6 +127,29 @@ def test_a_clean_start_that_meets_damage_does_the_same(make_cluster: MakeCluster
     assert cluster.content(3, topic) == whole
 
 
+def test_a_missing_beginning_is_fetched_again(make_cluster: MakeCluster) -> None:
+    cluster, topic = written(make_cluster)
+    whole = cluster.content(1, topic)
+    disk = cluster.shut_down(3)
+    disk.remove(logs(disk)[0])
+    cluster.change(topic, isr=(1, 2))
+    cluster.spread()
+    cluster.start(3, disk)
+    cluster.run(3000)
+    assert cluster.content(3, topic) == whole
+
+
+def test_a_missing_beginning_that_nobody_else_has_is_refused(make_cluster: MakeCluster) -> None:
+    cluster, _ = written(make_cluster, brokers=1)
+    disk = cluster.shut_down(1)
+    disk.remove(logs(disk)[0])
+    before = disk.list(PATH)
+    cluster.start(1, disk)
+    with pytest.raises(AssertionError, match="the log began at offset 0"):
+        cluster.run(100)
+    assert disk.list(PATH) == [name for name in before if not name.startswith(f"{0:020}")]
+
+
 def test_a_crash_while_it_is_set_aside_is_repeated(make_cluster: MakeCluster) -> None:
     """At every disk call from the start to the first fetch."""
     for die_after in range(5, 80, 3):
