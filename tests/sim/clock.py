@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from tests.sim.host import Host
+from tests.sim.loop import Call
 
 WALL_EPOCH_MS = 1_700_000_000_000
 
@@ -18,19 +18,20 @@ class SimClock:
     ) -> None:
         self.wall_offset_ms = wall_offset_ms
         self._host = host
+        self._loop = host.loop
         self._base_ms = base_ms
         self._rate = rate
 
     def now_ms(self) -> int:
-        return self._base_ms + int(self._host.loop.time() * 1000 * self._rate)
+        return self._base_ms + int(self._loop.now_s * 1000 * self._rate)
 
     def wall_ms(self) -> int:
-        return WALL_EPOCH_MS + int(self._host.loop.time() * 1000) + self.wall_offset_ms
+        return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
         timer = SimTimer(callback)
-        when_s = self._host.loop.time() + delay_ms / 1000 / self._rate
-        timer.handle = self._host.call_at(when_s, timer.run)
+        when_s = self._loop.now_s + delay_ms / 1000 / self._rate
+        timer.call = self._host.call_at(when_s, timer.run)
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -40,14 +41,14 @@ class SimClock:
 class SimTimer:
     """Can still be cancelled when it is due but held, because its host is paused."""
 
-    handle: asyncio.TimerHandle
+    call: Call
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
         self._callback = None
-        self.handle.cancel()
+        self.call.cancel()
 
     def run(self) -> None:
         callback, self._callback = self._callback, None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.sim.loop import SimLoop, task_owner
+from tests.sim.loop import Call, SimLoop, task_owner
 
 T = TypeVar("T")
 current_host: contextvars.ContextVar[str] = contextvars.ContextVar("current_host", default="-")
@@ -34,10 +34,10 @@ class Host:
     def __repr__(self) -> str:
         return f"Host({self.name})"
 
-    def call_soon(self, callback: Callback) -> asyncio.Handle:
+    def call_soon(self, callback: Callback) -> Call:
         return self.loop.call_soon(self._gate, callback, context=self._context)
 
-    def call_at(self, when_s: float, callback: Callback) -> asyncio.TimerHandle:
+    def call_at(self, when_s: float, callback: Callback) -> Call:
         return self.loop.call_at(when_s, self._gate, callback, context=self._context)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from quorate.broker.partition.isr import Committed
+from quorate.broker.partition.partition import Partition as Replica
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.batch import batches
@@ -97,6 +98,7 @@ class Seen:
     hosted: dict[Key, Hosted] = field(default_factory=dict)
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     checked: dict[Key, int] = field(default_factory=dict)
+    looks: dict[Hosted, tuple[Any, ...]] = field(default_factory=dict)  # when it was checked
     snapshot: EpochOffset | None = None  # the latest one that was compared
 
 
@@ -162,6 +164,8 @@ class Invariants:
                 for (each, epoch), leader in self._leaders.items()
                 if each != key or (old is not None and epoch <= old.leader_epoch)
             }
+        for seen in self._seen.values():
+            seen.looks.clear()
         return known
 
     def _is_past(self, process: Process) -> bool:
@@ -277,8 +281,12 @@ class Invariants:
 
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
         partition, key = hosted.partition, hosted.key
+        looks = looks_of(partition)
+        if looks == seen.looks.get(hosted):
+            return
         if machine.power_losses and not self._has_rejoined(machine, key):
             return
+        seen.looks[hosted] = looks
         if seen.hosted.get(key) is not hosted:  # moved away and back: it begins anew
             seen.hosted[key] = hosted
             seen.high_watermarks[key] = seen.checked[key] = 0
@@ -321,6 +329,19 @@ class Invariants:
         if sorted(known) != sorted(isr):
             name = f"{uuid_to_text(key[0])}-{key[1]}"
             raise Violation(f"ISR of {name} in partition epoch {partition_epoch}: {isr}, {known}")
+
+
+def looks_of(partition: Replica) -> tuple[Any, ...]:
+    """All that a sweep compares."""
+    leadership = partition.leadership
+    if leadership is None:
+        return (partition.high_watermark,)
+    return (
+        partition.high_watermark,
+        leadership.epoch,
+        leadership.partition_epoch,
+        leadership.isr,
+    )
 
 
 def unread(hosted: Hosted, offset: int, end: int) -> Iterator[bytes]:

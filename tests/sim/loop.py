@@ -66,17 +66,15 @@ class Timers:
         self.heap: list[Call] = []
         self.cancelled = 0
 
-    def next(self) -> Call | None:
+    def drop_cancelled(self) -> None:
         heap = self.heap
-        if self.cancelled:
-            if len(heap) > MANY_TIMERS and self.cancelled * 2 > len(heap):
-                self.heap = heap = [each for each in heap if each.callback is not None]
-                heapify(heap)
-                self.cancelled = 0
-            while heap and heap[0].callback is None:
-                heappop(heap)
-                self.cancelled -= 1
-        return heap[0] if heap else None
+        if len(heap) > MANY_TIMERS and self.cancelled * 2 > len(heap):
+            self.heap = heap = [each for each in heap if each.callback is not None]
+            heapify(heap)
+            self.cancelled = 0
+        while heap and heap[0].callback is None:
+            heappop(heap)
+            self.cancelled -= 1
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -162,14 +160,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def _take_due(self) -> None:
         """Jumps to the next timer if nothing else is to be done."""
         timers, ready = self._timers, self._ready
-        following = timers.next()
-        if following is None:
-            if not ready and not self._stopping:
+        if timers.cancelled:
+            timers.drop_cancelled()
+        heap = timers.heap
+        if not ready and not self._stopping:
+            if not heap:
                 raise Deadlock("nothing is ready and no timer is set")
-            return
-        if not ready and not self._stopping and following > self.now_s:
-            self.now_s = float(following)
-        heap, end_s = timers.heap, self.now_s + CLOCK_RESOLUTION_S
+            self.now_s = max(self.now_s, float(heap[0]))
+        end_s = self.now_s + CLOCK_RESOLUTION_S
         while heap and heap[0] < end_s:
             call = heappop(heap)
             call.timers = None
