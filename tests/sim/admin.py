@@ -95,6 +95,10 @@ class Admin(Client):
             await self.create(name, partitions)
             await self.refresh()
 
+    async def configure_surely(self, topic: str, key: str, value: int) -> None:
+        while await self.configure(TOPIC_RESOURCE, topic, key, value) != 0:
+            await self.refresh()
+
     async def configure(self, resource_type: int, name: str, key: str, value: int) -> int | None:
         config = IncrementalAlterableConfig(name=key, config_operation=0, value=str(value))
         resource = IncrementalAlterConfigsResource(

@@ -291,16 +291,21 @@ class Consumer(Client):
         self._invariants = invariants
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, places: list[Place], pace_s: float) -> None:
-        self._task = self.spawn(self._run(places, pace_s))
+    def start(self, places: list[Place], pace_s: float, *, anew: int = 0) -> None:
+        """`anew`: after so many rounds it begins at the start again."""
+        self._task = self.spawn(self._run(places, pace_s, anew))
 
     async def stop(self) -> None:
         self.stopping = True
         if self._task is not None:
             await self._task
 
-    async def _run(self, places: list[Place], pace_s: float) -> None:
+    async def _run(self, places: list[Place], pace_s: float, anew: int) -> None:
+        rounds = 0
         while not self.stopping:
+            rounds += 1
+            if anew and rounds % anew == 0:
+                self.positions.clear()
             for place in places:
                 await self.pause(pace_s)
                 await self.poll(place)

@@ -18,7 +18,9 @@ from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.ids import ReplicaKey, random_uuid, uuid_to_text
+from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.seams import Address, Seams
 from quorate.quorum.storage_format import InitialVoter, format_directory
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 CLOCK_BASE_MS = 1 << 20
+DAMAGE = (LogError, CorruptSnapshot)
 DISK_ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS)
 
 
@@ -69,6 +72,8 @@ class Machine:
     stopping: bool = False
     may_fail: bool = False  # its disk does: the node may stop itself
     may_refuse: bool = False  # its directory is damaged: the node may refuse to start
+    lying: bool = False  # its disk does; it shows when the page cache is gone
+    scarred: bool = False  # its disk has lied: whenever the node meets that, it may stop
     power_losses: int = 0
     wipes: int = 0
 
@@ -89,6 +94,7 @@ class Cluster:
         self.seed = seed
         self.network = SimNetwork(loop, self.random("network"))
         self.started: Callable[[Machine, Process], None] = lambda machine, process: None
+        self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
         self.failed: asyncio.Future[None] = loop.create_future()
         self.trace: list[str] = []
@@ -171,11 +177,14 @@ class Cluster:
         try:
             core = NodeCore(machine.config, seams, lambda error: self._stopped(machine, error))
         except Exception as error:
-            if not (machine.may_refuse or (machine.may_fail and is_of_the_disk(error))):
+            allowed = machine.may_refuse or machine.scarred
+            if not (allowed or (machine.may_fail and is_of_the_disk(error))):
                 raise NodeStopped(machine.name, error) from error
             self.note(f"{machine.name} does not start: {error!r}")
             machine.disk.dead = True
             self.network.crash(host)
+            if machine.scarred:
+                self.found_damage(machine)
             return
         process = machine.process = Process(host, clock, core)
         if machine.is_broker:
@@ -284,7 +293,8 @@ class Cluster:
 
     def _stopped(self, machine: Machine, error: BaseException) -> None:
         """A node stopped itself, which is what it has to do when its disk fails."""
-        if not (machine.may_fail and is_of_the_disk(error)):
+        damaged = machine.scarred and isinstance(error, DAMAGE)
+        if not (damaged or (machine.may_fail and is_of_the_disk(error))):
             self.fail(NodeStopped(machine.name, error))
         elif machine.process is not None:
             self.note(f"{machine.name} stops itself: {error!r}")
@@ -294,6 +304,8 @@ class Cluster:
     def _gone(self, machine: Machine, process: Process) -> None:
         if machine.process is process:
             self._end(machine, "failed")
+            if machine.scarred:
+                self.found_damage(machine)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or AssertionError(context["message"])
@@ -309,11 +321,18 @@ class Cluster:
         failing = [each for each in self.machines.values() if each.may_fail and each.process]
         if isinstance(error, AssertionError):
             self.fail(error)
+        elif isinstance(error, CorruptLog):
+            self._reader_of(error).fail(error)
         elif failing and is_of_the_disk(error):
             for machine in failing:
                 self._stopped(machine, error)
         elif not isinstance(error, PowerCut):
             self.fail(failure)
+
+    def _reader_of(self, damage: CorruptLog) -> NodeCore:
+        machine = self.machines[damage.path.split("/")[1]]
+        assert machine.process is not None
+        return machine.process.core
 
     def close(self) -> None:
         """Ends whatever runs, so that nothing is left to the garbage collector's order."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from random import Random
 
-from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.voter_history import QuorumVoters, key_of
 from tests.sim.cluster import Cluster, Machine, Process
 from tests.sim.shape import Quorum
@@ -37,6 +37,14 @@ class Electorate:
             self.unsettled_adds[machine.key] = None
         lost = {*self.lost, machine.key}
         return all(_has_majority(voters, voters - lost) for voters in self._sets())
+
+    def others_have(self, machine: Machine) -> bool:
+        """All other controllers run, and have flushed whatever this one may have acknowledged."""
+        own = machine.process
+        others = [each.process for each in self._cluster.controllers if each is not machine]
+        return own is not None and all(
+            each is not None and _flushed(each) >= _flushed(own) for each in others
+        )
 
     def wiped(self, key: ReplicaKey) -> None:
         self.lost[key] = None
@@ -87,6 +95,11 @@ class Electorate:
             return frozenset()  # a spare that has not heard of anybody
         configured = self._cluster.shape.voter_ids
         return frozenset(each.key for each in self._cluster.controllers if each.id in configured)
+
+
+def _flushed(process: Process) -> EpochOffset:
+    log = process.core.log
+    return EpochOffset(log.last_epoch, log.flushed_offset)
 
 
 def _has_majority(voters: Voters, living: Voters) -> bool:

@@ -1,10 +1,9 @@
 """The faults themselves, as data that can be carried out again: what, to whom, when, how long.
 
-Bounded, so that a failure is a bug. A controller may lose power at any time: what it answered was
-synced. Partition data is in page caches, as in Kafka, and promised only while one member of the ISR
-keeps it: a broker loses power only when the other members surely do (`Faults.may_lose_data`), and
-is killed (`kill -9` keeps what was written) at any time. A fault that is not allowed at the moment
-does nothing; so a schedule stays fair when some of it is left out.
+Bounded, so that a failure is a bug (`limits.py`): a process is killed at any time (`kill -9` keeps
+what was written), a controller loses power at any time, a broker when others surely keep what it
+had. What is on disks goes bad in `damage.py`. A fault that is not allowed at the moment does
+nothing; so a schedule stays fair when some of it is left out.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from quorate.quorum.ids import METADATA_TOPIC
 from tests.sim.cluster import Cluster, Machine
+from tests.sim.damage import Damage
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.electorate import Electorate
+from tests.sim.limits import Limits
 
 Undo = Callable[[], None]
 
@@ -51,8 +51,9 @@ class Faults:
         self.done: list[Fault] = []
         self._cluster = cluster
         self._electorate = electorate
-        self._healthy = healthy
-        self._fragile: Machine | None = None  # the broker that lost data last
+        self._limits = Limits(cluster, electorate, healthy, lambda: self.under_way)
+        self._damage = Damage(cluster, self._limits, self._undo_later)
+        self.may_scar = self._damage.may_scar
         self._undo: dict[Undo, None] = {}
         self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "kill": self._kill,
@@ -64,7 +65,7 @@ class Faults:
             "step_clock": self._step_clock,
             "slow_disk": self._slow_disk,
             **dict.fromkeys(DISK_FAULTS, self._bad_disk),
-            "flip": self._flip,
+            **self._damage.kinds,
             "partition": partial(self._block, both_ways=True),
             "partition_one_way": partial(self._block, both_ways=False),
             "isolate": partial(self._block, both_ways=True),
@@ -80,15 +81,18 @@ class Faults:
         return len(self._undo)
 
     def carry_out(self, fault: Fault) -> None:
-        if self._is_fragile():
+        if self._limits.is_fragile:
             return
         self._cluster.note(f"fault: {fault}")
         undo = self._kinds[fault.kind](fault)
         self.done.append(fault)
         if undo is not None:
-            self._undo[undo] = None
-            loop = self._cluster.loop
-            loop.call_at(loop.time() + fault.lasts_s, self._end, undo)
+            self._undo_later(undo, fault.lasts_s)
+
+    def _undo_later(self, undo: Undo, delay_s: float) -> None:
+        self._undo[undo] = None
+        loop = self._cluster.loop
+        loop.call_at(loop.time() + delay_s, self._end, undo)
 
     def heal(self, controllers: Sequence[Machine] | None = None) -> None:
         """Everything as it was before; every machine runs, or these controllers only."""
@@ -135,17 +139,17 @@ class Faults:
         return self._restart(machines)
 
     def _lose_power(self, fault: Fault) -> Undo | None:
-        machines = [each for each in self._running(fault) if self._may_lose_data(each)]
+        machines = [each for each in self._running(fault) if self._limits.may_lose_unsynced(each)]
         for machine in machines:
-            self._cluster.lose_power(machine)
-            self._lost_data(machine)
+            self._damage.cut_power(machine)
+            self._limits.lost_data(machine)
         return self._restart(machines)
 
     def _wipe(self, fault: Fault) -> Undo | None:
         """The directory of a controller is gone, and it comes back as another replica; or that of
         a broker, which then owns nothing that it had."""
         (machine,) = self._machines(fault)
-        if machine.process is None or not self._may_lose_data(machine):
+        if machine.process is None or not self._limits.may_lose_unsynced(machine):
             return None
         if not machine.is_broker:
             if not self._electorate.may_wipe(machine):
@@ -153,25 +157,9 @@ class Faults:
             self._electorate.wiped(machine.key)
         self._cluster.kill(machine)
         self._cluster.wipe(machine)
-        self._lost_data(machine)
+        machine.lying = machine.scarred = False
+        self._limits.lost_data(machine)
         return self._restart([machine])
-
-    def _may_lose_data(self, machine: Machine) -> bool:
-        """A broker, only of a cluster that is well in every respect; then no other fault comes
-        until it is back and has left the ISRs."""
-        if not machine.is_broker:
-            return True
-        return not self._undo and self._healthy() and not isr_changes_under_way(self._cluster)
-
-    def _lost_data(self, machine: Machine) -> None:
-        if machine.is_broker:
-            self._fragile = machine
-
-    def _is_fragile(self) -> bool:
-        broker = self._fragile
-        if broker is not None and self._cluster.is_registered(broker):
-            self._fragile = None
-        return self._fragile is not None
 
     def _stop(self, fault: Fault) -> Undo:
         """SIGTERM: a controlled shutdown, or the leadership of the quorum handed over."""
@@ -187,7 +175,7 @@ class Faults:
             if machine.is_broker or random.getrandbits(1):
                 self._cluster.kill(machine)
             else:
-                self._cluster.lose_power(machine)
+                self._damage.cut_power(machine)
         return self._restart(machines)
 
     def _pause(self, fault: Fault) -> Undo:
@@ -223,58 +211,20 @@ class Faults:
         """The node stops at once, or does without what failed. Then somebody mends the disk and
         boots the machine: pages that a failed fsync left behind as clean are not to be trusted."""
         (machine,) = self._machines(fault)
-        if machine.process is None or not self._may_lose_data(machine):
+        if machine.process is None or not self._limits.may_lose_unsynced(machine):
             return None
         machine.may_fail = True
         mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
-        self._lost_data(machine)
+        self._limits.lost_data(machine)
 
         def undo() -> None:
             self._cluster.note(f"disk of {machine.name} is good")
             mend()
             machine.may_fail = False
-            self._cluster.lose_power(machine)
+            self._damage.cut_power(machine)
             self._cluster.start(machine)
 
         return undo
-
-    def _flip(self, fault: Fault) -> Undo | None:
-        """A bit of what is stored for the metadata turns while the machine is off. The node starts
-        without having lost what was durable, or refuses; then somebody brings the bit back."""
-        (machine,) = self._machines(fault)
-        if machine.process is None:
-            return None
-        durable = machine.process.core.log.flushed_offset
-        self._cluster.kill(machine)
-        files = [each for each in machine.disk.files(f"/{machine.name}") if METADATA_TOPIC in each]
-        random = Random(fault.seed)
-        files = [each for each in files if machine.disk.content(each)]
-        if not files:
-            return self._restart([machine])
-        path = random.choice(files)
-        position = random.randrange(0, len(machine.disk.content(path)))
-        mask = 1 << random.randrange(0, 8)
-        machine.disk.flip(path, position, mask)
-        flipped = machine.disk.content(path)[position]
-        self._cluster.note(f"flip {path} at {position}")
-        self._start_damaged(machine, durable)
-        disk = machine.disk
-        if path in disk.files(f"/{machine.name}"):
-            content = disk.content(path)
-            if position < len(content) and content[position] == flipped:
-                disk.flip(path, position, mask)
-        return self._restart([machine])
-
-    def _start_damaged(self, machine: Machine, durable: int) -> None:
-        machine.may_refuse = True
-        self._cluster.start(machine)
-        machine.may_refuse = False
-        if machine.process is None:
-            return
-        end = machine.process.core.log.end_offset
-        if end < durable:
-            raise AssertionError(f"{machine.name}: {durable} was durable, {end} is left")
-        self._cluster.kill(machine)
 
     # -- network ---------------------------------------------------------------------------------
 
@@ -324,12 +274,3 @@ class Faults:
                 network.path(source, target).settings = network.settings
 
         return undo
-
-
-def isr_changes_under_way(cluster: Cluster) -> bool:
-    return any(
-        hosted.partition.leadership is not None and hosted.partition.leadership.isr.in_flight
-        for machine in cluster.brokers
-        if machine.process is not None and machine.process.broker is not None
-        for hosted in machine.process.broker.replicas.registry
-    )

@@ -28,6 +28,7 @@ from quorate.broker.partition.partition import Partition as Replica
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.batch import batches
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.difference import difference
@@ -269,7 +270,7 @@ class Invariants:
 
     def _sweep_snapshots(self, machine: Machine, process: Process, seen: Seen) -> None:
         files = process.core.storage.snapshots
-        if files.latest is None or files.latest == seen.snapshot:
+        if files.latest is None or files.latest == seen.snapshot or machine.scarred:
             return
         seen.snapshot = snapshot = files.latest
         digest = hashlib.sha256(b"".join(files.chunks(snapshot))).hexdigest()
@@ -304,8 +305,12 @@ class Invariants:
         if high_watermark > before:
             seen.high_watermarks[key] = high_watermark
             committed = self.committed(key)
-            for data in unread(hosted, seen.checked[key], high_watermark):
-                seen.checked[key] = committed.holds(machine.name, data, high_watermark)
+            try:
+                for data in unread(hosted, seen.checked[key], high_watermark):
+                    seen.checked[key] = committed.holds(machine.name, data, high_watermark)
+            except CorruptLog as damage:
+                if not machine.scarred:
+                    raise Violation(f"{machine.name}: {damage}") from damage
 
     def _has_rejoined(self, machine: Machine, key: Key) -> bool:
         """After a power loss, what is left below a replica's checkpointed high watermark says

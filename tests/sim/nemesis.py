@@ -49,6 +49,11 @@ EVERYTHING = {
     "slow": 2,
     "lossy": 2,
 }
+DAMAGE = ("flip_data", "lost_writes", "misdirected_writes")
+"""Drawn beside the others, in some seeds. A disk that lied is a danger for the rest of the run: the
+limits keep others from losing data meanwhile."""
+DAMAGE_PAUSE_S = 0.5
+DAMAGE_POLLS, DAMAGE_POLL_S = 150, 0.02
 PROFILES = (
     Profile(name="calm", pause_s=4.0, at_once=1, weights={**EVERYTHING, "kill_all": 0}),
     Profile(name="mild", pause_s=1.5, at_once=1, weights=EVERYTHING),
@@ -90,15 +95,32 @@ class Nemesis:
                 return
             if self._faults.under_way >= profile.at_once:
                 continue
-            fault = Fault(
-                kind=self._random.choice(kinds),
-                at_s=loop.time(),
-                lasts_s=self._random.uniform(profile.min_s, profile.max_s),
-                seed=self._random.getrandbits(32),
-            )
+            fault = self._draw(kinds, self._random)
             fault = self._draws.get(fault.kind, self._one_running)(fault)
             if fault.names:
                 self._faults.carry_out(fault)
+
+    async def damage(self, until_s: float) -> None:
+        """Whatever the profile says of how many at once, but as soon as it is allowed only."""
+        loop, random = self._cluster.loop, self._cluster.random("damage")
+        while True:
+            await asyncio.sleep(random.expovariate(1 / DAMAGE_PAUSE_S))
+            name = random.choice(self._machines)
+            for _ in range(DAMAGE_POLLS):
+                if self._faults.may_scar(self._cluster.machines[name]):
+                    break
+                await asyncio.sleep(DAMAGE_POLL_S)
+            if loop.time() >= until_s:
+                return
+            self._faults.carry_out(replace(self._draw(DAMAGE, random), names=(name,)))
+
+    def _draw(self, kinds: Sequence[str], random: Random) -> Fault:
+        return Fault(
+            kind=random.choice(kinds),
+            at_s=self._cluster.loop.time(),
+            lasts_s=random.uniform(self.profile.min_s, self.profile.max_s),
+            seed=random.getrandbits(32),
+        )
 
     # -- whom ------------------------------------------------------------------------------------
 

@@ -141,6 +141,11 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     )
 
 
+def is_damaged(seed: int) -> bool:
+    """Disks go bad; only where the quorum is not lost for good, too: that takes whole disks."""
+    return not is_lost(Random(f"{seed}/lost quorum")) and Random(f"{seed}/damaged").random() < 0.3
+
+
 async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     random = stage.cluster.random("profile")
     profile = random.choice(PROFILES)
@@ -149,17 +154,20 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         machine.wall_offset_ms = random.randrange(-60_000, 60_000)
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
-    await _start_clients(stage, random)
+    await _start_clients(stage, random, damaged=is_damaged(seed))
     end_s = stage.loop.time() + plan.faults_s
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
-        work = Nemesis(stage.cluster, stage.faults, profile, names).run(end_s)
+        nemesis = Nemesis(stage.cluster, stage.faults, profile, names)
+        works = [nemesis.run(end_s), *([nemesis.damage(end_s)] if is_damaged(seed) else [])]
     else:
-        work = replay(stage.faults, stage.cluster, plan.schedule)
-    nemesis = stage.loop.create_task(work)
-    nemesis.add_done_callback(stage.cluster.task_done)
+        works = [replay(stage.faults, stage.cluster, plan.schedule)]
+    tasks = [stage.loop.create_task(work) for work in works]
+    for task in tasks:
+        task.add_done_callback(stage.cluster.task_done)
     await asyncio.sleep(end_s - stage.loop.time())
-    nemesis.cancel()
+    for task in tasks:
+        task.cancel()
     stage.quorum_admin.stopping = True
     operator = stage.cluster.random("lost quorum")
     if is_lost(operator):
@@ -172,7 +180,13 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     await stage.caught_up()
 
 
-async def _start_clients(stage: Simulation, random: Random) -> None:
+async def _reread(stage: Simulation) -> None:
+    """What was sealed long ago is read again and again: a start does not look at it."""
+    await stage.admin.spawn(stage.admin.configure_surely("data", "internal.segment.bytes", 3000))
+    stage.consumer("rereader").start([*PLACES, *LOOSE], 0.05, anew=40)
+
+
+async def _start_clients(stage: Simulation, random: Random, *, damaged: bool) -> None:
     if stage.cluster.brokers:
         await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
         stage.producer("p1", PLACES)
@@ -180,6 +194,8 @@ async def _start_clients(stage: Simulation, random: Random) -> None:
         stage.producer("p3", LOOSE, acks=1, idempotent=False)
         consumer = stage.consumer("reader")
         consumer.start([*PLACES, *LOOSE], 0.1)
+        if damaged:
+            await _reread(stage)
     else:
         await stage.ready({})
     for admin in stage.admins:

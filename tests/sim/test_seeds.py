@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.campaign import Tally, campaign
-from tests.sim.nemesis import EVERYTHING, PROFILES
+from tests.sim.nemesis import DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
 from tests.sim.shape import Quorum
 
@@ -39,7 +39,7 @@ def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     tally = checked(FIXED_SEEDS, Plan(), capsys)
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
     assert set(tally.profiles) == kinds
-    assert set(tally.faults) == set(EVERYTHING)
+    assert set(tally.faults) == {*EVERYTHING, *DAMAGE}
 
 
 @pytest.mark.timeout(1200)

@@ -1,0 +1,251 @@
+"""Faults of what is on a disk: bits that turn, writes that are lost or land elsewhere and are told
+as durable, and what a failed fsync leaves behind. Nobody notices at once.
+
+A node starts with all that it had, repairs it, or refuses; it may also stop itself when it reads
+what is damaged. Then it is started again, and the second time an administrator brings back what the
+disk should hold, as the message says that has to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.log.names import LOG_SUFFIX
+from tests.sim.cluster import Cluster, Machine
+from tests.sim.disk_faults import DISK_FAULTS, DISK_LIES
+from tests.sim.limits import Limits
+
+if TYPE_CHECKING:
+    from tests.sim.faults import Fault
+
+Undo = Callable[[], None]
+RESTART_S = 0.2
+CHECK_UP_S = 2.0
+QUORUM_STATE = "quorum-state"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """The metadata log of a controller that runs, as its disk should hold it."""
+
+    directory: str
+    epoch: int
+    flushed: int
+    files: dict[str, bytes]
+
+
+def backup_of(machine: Machine) -> Backup | None:
+    if machine.process is None:
+        return None
+    log, disk = machine.process.core.log, machine.disk
+    inodes = {path: disk.inode(path) for path in disk.files(log.directory)}
+    files = {
+        path: bytes(each.durable if each.true is None else each.true)
+        for path, each in inodes.items()
+    }
+    return Backup(log.directory, log.last_epoch, log.flushed_offset, files)
+
+
+class Damage:
+    """`later` undoes in the end, too, as a fault of its own."""
+
+    def __init__(
+        self, cluster: Cluster, limits: Limits, later: Callable[[Undo, float], None]
+    ) -> None:
+        self.kinds: dict[str, Callable[[Fault], Undo | None]] = {
+            "flip": self._flip,
+            "flip_data": self._flip_data,
+            **dict.fromkeys(DISK_LIES, self._lie),
+            "sync_fails": self._sync_fails,
+        }
+        self._cluster = cluster
+        self._limits = limits
+        self._later = later
+        self._stops: dict[str, int] = {}
+        cluster.found_damage = self._found
+
+    def _bring_back(self, machine: Machine) -> None:
+        self._cluster.note(f"{machine.name}: brought back from a backup")
+        machine.disk.mend()
+        machine.scarred = False
+        self._stops[machine.name] = 0
+
+    def may_scar(self, machine: Machine) -> bool:
+        return machine.process is not None and self._limits.may_lose_unsynced(machine)
+
+    def cut_power(self, machine: Machine) -> None:
+        """What the disk lied about is gone with the page cache, if nothing was promised of it; else
+        the disk gets it written after all."""
+        lied, machine.lying = machine.lying, False
+        if lied and not self._limits.may_lose_synced(machine):
+            machine.disk.mend()
+        self._cluster.lose_power(machine)
+        if lied or machine.is_broker:  # else all that was promised is still there
+            self._note_scars(machine)
+
+    def _note_scars(self, machine: Machine) -> None:
+        machine.scarred = True
+        if self._limits.is_scarred(machine):
+            self._cluster.note(f"scars: {' '.join(machine.disk.scars())}")
+
+    def _found(self, machine: Machine) -> None:
+        self._limits.lost_data(machine)
+        stops = self._stops[machine.name] = self._stops.get(machine.name, 0) + 1
+        if stops > 1:
+            self._bring_back(machine)
+        self._at(RESTART_S, self._start, machine)
+
+    def _check_up(self, machine: Machine, backup: Backup) -> None:
+        """A voter that lost the end of what it had acknowledged, and cannot know, is refused by its
+        leader (KAFKA-12181), which names it: an administrator brings back its log. Its votes stay
+        as they are."""
+        if machine.process is None:
+            self._at(CHECK_UP_S, self._check_up, machine, backup)
+            return
+        log = machine.process.core.log
+        if log.end_offset >= backup.flushed or log.last_epoch > backup.epoch:
+            return
+        self._cluster.kill(machine)
+        self._bring_back(machine)
+        disk = machine.disk = machine.disk.restart()
+        for path in disk.files(backup.directory):
+            if path not in backup.files and QUORUM_STATE not in path:
+                disk.remove(path)
+        for path, content in backup.files.items():
+            if QUORUM_STATE not in path:
+                file = disk.open(path, create=True)
+                file.truncate(0)
+                file.pwrite(content, 0)
+                file.sync()
+        disk.sync_dir(backup.directory)
+        self._start(machine)
+
+    def _at(self, delay_s: float, callback: Callable[..., None], *arguments: object) -> None:
+        loop = self._cluster.loop
+        loop.call_at(loop.time() + delay_s, callback, *arguments)
+
+    def _start(self, machine: Machine) -> None:
+        if machine.process is None:
+            self._cluster.start(machine)
+
+    def _machine(self, fault: Fault) -> Machine:
+        (name,) = fault.names
+        return self._cluster.machines[name]
+
+    # -- kinds -----------------------------------------------------------------------------------
+
+    def _flip(self, fault: Fault) -> Undo | None:
+        """A bit of what is stored for the metadata turns while the machine is off. The node starts
+        without having lost what was durable, or refuses; then somebody brings the bit back."""
+        machine = self._machine(fault)
+        if machine.process is None:
+            return None
+        durable = machine.process.core.log.flushed_offset
+        self._cluster.kill(machine)
+        files = [each for each in machine.disk.files(f"/{machine.name}") if METADATA_TOPIC in each]
+        random = Random(fault.seed)
+        files = [each for each in files if machine.disk.content(each)]
+        if not files:
+            return partial(self._start, machine)
+        path = random.choice(files)
+        position = random.randrange(0, len(machine.disk.content(path)))
+        mask = 1 << random.randrange(0, 8)
+        machine.disk.flip(path, position, mask)
+        flipped = machine.disk.content(path)[position]
+        self._cluster.note(f"flip {path} at {position}")
+        self._start_damaged(machine, durable)
+        disk = machine.disk
+        if path in disk.files(f"/{machine.name}"):
+            content = disk.content(path)
+            if position < len(content) and content[position] == flipped:
+                disk.flip(path, position, mask)
+        return partial(self._start, machine)
+
+    def _start_damaged(self, machine: Machine, durable: int) -> None:
+        machine.may_refuse = True
+        self._cluster.start(machine)
+        machine.may_refuse = False
+        if machine.process is None:
+            return
+        end = machine.process.core.log.end_offset
+        if end < durable:
+            raise AssertionError(f"{machine.name}: {durable} was durable, {end} is left")
+        self._cluster.kill(machine)
+
+    def _flip_data(self, fault: Fault) -> Undo | None:
+        """A bit of a partition's log turns while its broker is off."""
+        machine = self._machine(fault)
+        if not machine.is_broker or not self.may_scar(machine):
+            return None
+        self._cluster.kill(machine)
+        disk, random = machine.disk, Random(fault.seed)
+        files = [
+            path
+            for path in disk.files(f"/{machine.name}")
+            if path.endswith(LOG_SUFFIX) and METADATA_TOPIC not in path and disk.inode(path).durable
+        ]
+        if files:
+            path = random.choice(files)
+            position = random.randrange(0, len(disk.inode(path).durable))
+            self._cluster.note(f"flip {path} at {position}")
+            disk.scar(path, position, 1 << random.randrange(0, 8))
+        self._note_scars(machine)
+        self._limits.lost_data(machine)
+        return partial(self._start, machine)
+
+    def _lie(self, fault: Fault) -> Undo | None:
+        """It shows when power is lost, at the end."""
+        machine = self._machine(fault)
+        if not self.may_scar(machine):
+            return None
+        machine.lying = True
+        mend = DISK_LIES[fault.kind](machine.disk, Random(fault.seed))
+
+        def undo() -> None:
+            mend()
+            backup = None if machine.is_broker else backup_of(machine)
+            self.cut_power(machine)
+            self._limits.lost_data(machine)
+            self._start(machine)
+            if backup is not None:
+                self._at(CHECK_UP_S, self._check_up, machine, backup)
+
+        return undo
+
+    def _sync_fails(self, fault: Fault) -> Undo | None:
+        """The node stops at once. Some are started again as they are: pages that the failed fsync
+        left behind can be read, are not on the disk, and the next fsync does not write them. Power
+        is lost then, or at once."""
+        machine = self._machine(fault)
+        if not self.may_scar(machine):
+            return None
+        machine.may_fail = True
+        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
+        self._limits.lost_data(machine)
+
+        def undo() -> None:
+            self._cluster.note(f"disk of {machine.name} is good")
+            mend()
+            machine.may_fail = False
+            if machine.process is None and Random(fault.seed).getrandbits(1):
+                self._cluster.note(f"{machine.name} goes on with what is in its page cache")
+                self._start(machine)
+                self._later(cut_power_if_allowed, fault.lasts_s)
+            else:
+                cut_power()
+
+        def cut_power_if_allowed() -> None:
+            if self._limits.may_lose_unsynced(machine):
+                cut_power()
+
+        def cut_power() -> None:
+            self.cut_power(machine)
+            self._limits.lost_data(machine)
+            self._start(machine)
+
+        return undo

@@ -1,0 +1,74 @@
+"""Who may lose what was promised of it, and when: what fails beyond that would be no bug.
+
+A broker's partitions are promised while another member of the ISR keeps them, so a broker loses
+data only when the cluster is well in every respect and no other broker's disk is known to be bad;
+then no other fault comes until it has registered anew, and so has left the ISRs. A controller may
+lose unsynced data at any time; what it has synced, only while all the others have it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.log.names import DAMAGED_SUFFIX
+from tests.sim.cluster import Cluster, Machine
+from tests.sim.electorate import Electorate
+
+
+class Limits:
+    def __init__(
+        self,
+        cluster: Cluster,
+        electorate: Electorate,
+        healthy: Callable[[], bool],
+        under_way: Callable[[], int],
+    ) -> None:
+        self._cluster = cluster
+        self._electorate = electorate
+        self._healthy = healthy
+        self._under_way = under_way
+        self._fragile: Machine | None = None  # the broker that lost data last
+
+    @property
+    def is_fragile(self) -> bool:
+        broker = self._fragile
+        if broker is not None and self._cluster.is_registered(broker):
+            self._fragile = None
+        return self._fragile is not None
+
+    def lost_data(self, machine: Machine) -> None:
+        if machine.is_broker:
+            self._fragile = machine
+
+    def may_lose_unsynced(self, machine: Machine) -> bool:
+        if not machine.is_broker:
+            return True
+        return (
+            not self._under_way()
+            and self._healthy()
+            and not isr_changes_under_way(self._cluster)
+            and not any(
+                self.is_scarred(each) for each in self._cluster.brokers if each is not machine
+            )
+        )
+
+    def is_scarred(self, machine: Machine) -> bool:
+        """Until it is repaired, and that is durable. What was set aside does not count."""
+        if machine.scarred:
+            scars = machine.disk.scars()
+            machine.scarred = any(not each.endswith(DAMAGED_SUFFIX) for each in scars)
+        return machine.scarred
+
+    def may_lose_synced(self, machine: Machine) -> bool:
+        if machine.is_broker:
+            return self.may_lose_unsynced(machine)
+        return self._electorate.others_have(machine)
+
+
+def isr_changes_under_way(cluster: Cluster) -> bool:
+    return any(
+        hosted.partition.leadership is not None and hosted.partition.leadership.isr.in_flight
+        for machine in cluster.brokers
+        if machine.process is not None and machine.process.broker is not None
+        for hosted in machine.process.broker.replicas.registry
+    )
