@@ -8,9 +8,10 @@ from quorate.cli.client.admin import check
 from quorate.cli.client.options import connected
 from quorate.cli.errors import Refused
 from quorate.cli.server import load_config
-from quorate.quorum.ids import Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import StorageError, read_meta
+from quorate.quorum.node_membership import own_voter
 from quorate.quorum.rpc.kafka.schemas.raft_voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -45,9 +46,12 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
             "configuration file?"
         )
     directory_id = directory_id_in(config.metadata_log_dir)
+    voter = own_voter(config, ReplicaKey(config.node_id, directory_id))
+    if voter is None:
+        raise Refused(f"{file}: listeners must say the port of the controller's listener")
     listeners = tuple(
-        RaftVoterListener(name=each.name, host=each.host or "localhost", port=each.port)
-        for each in config.listeners.controller
+        RaftVoterListener(name=each.name, host=each.host, port=each.port)
+        for each in voter.endpoints
     )
     if not dry_run:
         request = AddRaftVoterRequest(

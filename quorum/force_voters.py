@@ -20,12 +20,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.ids import Uuid, random_uuid
+from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.node_membership import own_voter
 from quorate.quorum.node_settings import metadata_log_settings
-from quorate.quorum.raft.control import Voter, VoterEndpoint
+from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.rebuilding import (
     NewQuorum,
@@ -35,7 +36,7 @@ from quorate.quorum.rebuilding import (
     put_in_place,
 )
 from quorate.quorum.seams import Disk, Random
-from quorate.quorum.storage_format import KRAFT_VERSIONS, LOCK_FILE, format_directory
+from quorate.quorum.storage_format import LOCK_FILE, format_directory
 from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor, agreed_offset, read_survivor
 
 EPOCH_MARGIN = 1000
@@ -223,19 +224,14 @@ def _require_own(config: NodeConfig, meta: MetaProperties, known: set[Uuid]) -> 
 
 
 def _voter(config: NodeConfig, directory_id: Uuid) -> Voter:
-    listener = config.listeners.controller[0]
-    told = config.listeners.advertisement(listener.name) or listener
-    if not told.host or not told.port:
+    voter = own_voter(config, ReplicaKey(config.node_id, directory_id))
+    if voter is None:
+        listener = config.listeners.controller[0]
         raise ForceRefused(
-            f"node {config.node_id}: value {told} of {listener.name} must say a host and a port: "
-            "set advertised.listeners"
+            f"node {config.node_id}: value {listener} of {listener.name} must say a port: set "
+            "advertised.listeners"
         )
-    return Voter(
-        voter_id=config.node_id,
-        voter_directory_id=directory_id,
-        endpoints=(VoterEndpoint(name=told.name, host=told.host, port=told.port),),
-        k_raft_version_feature=KRAFT_VERSIONS,
-    )
+    return voter
 
 
 def complete_interrupted(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
-from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.control import SUPPORTED, Voter, VoterEndpoint
 from quorate.quorum.raft.messages import LeaderAddress
-from quorate.quorum.raft.voter_changes import KRAFT_VERSIONS
 from quorate.quorum.raft.voter_history import Membership, VoterHistory
 from quorate.quorum.seams import Address
 
 FIRST_BOOTSTRAP_ID = -2
-SUPPORTED = KRaftVersionFeature(
-    min_supported_version=KRAFT_VERSIONS[0], max_supported_version=KRAFT_VERSIONS[-1]
-)
 
 
 def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Membership:
@@ -38,10 +34,11 @@ def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
 
 def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
     """None when the configuration does not say where others reach this controller."""
+    names = {each.name for each in config.listeners.controller}
     endpoints = tuple(
         VoterEndpoint(name=each.name, host=each.host, port=each.port)
-        for each in config.listeners.controller
-        if each.host and each.port
+        for each in config.listeners.advertised
+        if each.name in names and each.port
     )
     if not endpoints:
         return None

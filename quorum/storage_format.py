@@ -20,8 +20,8 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord
 from quorate.quorum.raft.control import (
+    SUPPORTED,
     ControlType,
-    KRaftVersionFeature,
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
@@ -39,7 +39,6 @@ BOOTSTRAP_FILE = "bootstrap.checkpoint"
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 LOCK_FILE = ".lock"
-KRAFT_VERSIONS = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,7 @@ def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int)
                 voter_id=voter.key.id,
                 voter_directory_id=voter.key.directory_id,
                 endpoints=(VoterEndpoint(name=listener, host=voter.host, port=voter.port),),
-                k_raft_version_feature=KRAFT_VERSIONS,
+                k_raft_version_feature=SUPPORTED,
             )
             for voter in voters
         ),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from quorate.quorum.controller_shell import Refusal
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node_membership import SUPPORTED, configured_voters
-from quorate.quorum.raft.control import Voter, VoterEndpoint
+from quorate.quorum.node_membership import configured_voters
+from quorate.quorum.raft.control import SUPPORTED, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, Refused, require_upgrade
 from quorate.quorum.rpc.kafka.apis import ApiKey

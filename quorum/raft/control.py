@@ -65,6 +65,10 @@ class KRaftVersionFeature:
     max_supported_version: int = wire("int16")
 
 
+SUPPORTED = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
+"""By all that this program starts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:
     voter_id: int = wire("int32")

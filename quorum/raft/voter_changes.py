@@ -13,7 +13,13 @@ from dataclasses import replace
 
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
+from quorate.quorum.raft.control import (
+    SUPPORTED,
+    ControlRecord,
+    KRaftVersionRecord,
+    Voter,
+    VotersRecord,
+)
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.leader import append_control
 from quorate.quorum.raft.messages import UpdateVoterRequest, UpdateVoterResponse
@@ -26,7 +32,7 @@ CAUGHT_UP_WITHIN_MS = 3_600_000
 NOBODY = -1
 """The token of a change that no administrator waits for."""
 KRAFT_VERSION = "kraft.version"
-KRAFT_VERSIONS = (0, 1)
+KRAFT_VERSIONS = (SUPPORTED.min_supported_version, SUPPORTED.max_supported_version)
 
 
 class Refused(Exception):

@@ -108,7 +108,7 @@ def create_topic(cluster: ProcessCluster, name: str) -> Done:
 
 def test_a_quorum_whose_controllers_are_replaced_one_by_one(controllers: Controllers) -> None:
     cluster = controllers.cluster
-    refused = quorum(cluster, "remove-controller", "-i", "1", "-d", "AAAAAAAAAAAAAAAAAAAAAA")
+    refused = quorum(cluster, "remove-controller", "-i", "1", "-d", "AAECAwQFBgcICQoLDA0ODw")
     assert refused.returncode == 1 and "UNSUPPORTED_VERSION" in refused.stderr
     make_dynamic(cluster)
 
