@@ -11,7 +11,7 @@ import struct
 from typing import Any, NamedTuple
 
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata.errors import UnknownRecord
+from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.raft.control import (
@@ -50,7 +50,8 @@ class Unknown(NamedTuple):
 
 def metadata_message(record: Record) -> tuple[object, int]:
     """(message, version) of a record of a data batch."""
-    assert record.value is not None
+    if record.value is None:
+        raise MalformedRecord(f"the record at offset {record.offset} has no value")
     try:
         return decode_versioned(record.value)
     except UnknownRecord as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from quorate.cli.history_source import ARCHIVES, history_in
 from quorate.cli.shell.foreign_state import RULES, ForeignState
 from quorate.quorum.analytics.errors import AnalyticsError
 from quorate.quorum.analytics.segments import Slice, history_slices, metadata_dir
-from quorate.quorum.analytics.walk import Logged, logged, never, settled
+from quorate.quorum.analytics.walk import Logged, logged, settled
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import MetadataImage
@@ -41,38 +41,47 @@ def contents_of(given: Path, offset: int | None) -> Contents:
         size = given.stat().st_size
         whole = Slice(str(given), 0, size, size, may_be_torn=given.suffix == ".log")
         return _contents(given, [whole], offset)
-    except (OSError, AnalyticsError, MetadataError) as error:
+    except (OSError, AnalyticsError) as error:
         raise Refused(str(error)) from None
 
 
 def _contents(given: Path, slices: list[Slice], offset: int | None) -> Contents:
-    past = never if offset is None else lambda each: each.offset > offset
-    records: list[MetadataRecord] = []
-    foreign, unknown = ForeignState(), Counter[str]()
-    last, timestamp_ms = BEFORE_ANY, -1
-    for at, effective in settled(_known(slices), past=past):
-        last, timestamp_ms = EpochOffset(at.epoch, at.offset), at.timestamp_ms
-        for message in (each.message for each in effective):
-            if type(message) in REPLAY:
-                assert isinstance(message, MetadataRecord)
-                records.append(message)
-            elif type(message) in RULES:
-                assert isinstance(message, MetadataRecord)
-                foreign.replay(message)
-            else:
-                unknown[type_name(message)] += 1
-    if last == BEFORE_ANY:
-        raise Refused(f"{given}: there is no metadata record in it up to what was asked for")
     try:
-        image, _ = replay(MetadataImage(), records, last, timestamp_ms)
+        return _replayed(given, logged(slices), offset)
     except ReplayError as error:
         raise Refused(
             f"{given}: it stands on a snapshot or on segments before it: give the log directory "
             f"instead ({error})"
         ) from None
+    except MetadataError as error:
+        raise Refused(f"{given} is no metadata log: {error}") from None
+
+
+def _replayed(given: Path, records: Iterable[Logged], offset: int | None) -> Contents:
+    end = -1
+
+    def past(each: Logged) -> bool:
+        nonlocal end
+        end = each.offset
+        return offset is not None and end > offset
+
+    known: list[MetadataRecord] = []
+    foreign, unknown = ForeignState(), Counter[str]()
+    last, timestamp_ms = BEFORE_ANY, -1
+    for at, effective in settled(records, past=past):
+        if at.of_raft:  # it says nothing of the cluster's state
+            continue
+        last, timestamp_ms = EpochOffset(at.epoch, at.offset), at.timestamp_ms
+        for message in (each.message for each in effective):
+            if isinstance(message, MetadataRecord) and type(message) in REPLAY:
+                known.append(message)
+            elif isinstance(message, MetadataRecord) and type(message) in RULES:
+                foreign.replay(message)
+            else:
+                unknown[type_name(message)] += 1
+    if offset is not None and end < offset:
+        raise Refused(f"{given}: it ends at offset {end}, before {offset}")
+    if last == BEFORE_ANY:
+        raise Refused(f"{given}: there is no metadata record in it up to what was asked for")
+    image, _ = replay(MetadataImage(), known, last, timestamp_ms)
     return Contents(image, foreign, dict(unknown))
-
-
-def _known(slices: list[Slice]) -> Iterator[Logged]:
-    """Without Raft's own records, which say nothing of the cluster's state."""
-    return (each for each in logged(slices) if not each.of_raft)

@@ -86,23 +86,34 @@ cd
 exit
 """
 
+AT_END = "provenance:\n  offset 82, epoch 1,"
 RUNS = (
     run("metadata-shell -s @kafka ls /"),
     run("metadata-shell -s @kafka ls"),
-    run("metadata-shell -s @kafka tree /image"),
-    run("metadata-shell -s @kafka find /image/topics/byName /image/nosuch/x", fails=True),
-    run("metadata-shell -s @kafka cat /image/topics/byName/topic-{0,9}/? /image/*/byN*/topic-1/id"),
+    run("metadata-shell -s @kafka tree /image", until=AT_END),
+    run(
+        "metadata-shell -s @kafka find /image/topics/byName /image/nosuch/x",
+        until="topic-9/name",
+        fails=True,
+    ),
+    run(
+        "metadata-shell -s @kafka cat /image/topics/byName/topic-{0,9}/? /image/*/byN*/topic-1/id",
+        until="PartitionRegistration",
+    ),
     run("metadata-shell -s @kafka cat /image /image/nosuch", fails=True),
     run("metadata-shell -s @kafka tree /nosuch", fails=True),
     run("metadata-shell -s @kafka cd /image", fails=True),
     run("metadata-shell -s @kafka cat", fails=True),
     run("metadata-shell -s @kafka nosuch /image", fails=True),
-    run("metadata-shell -s @kafka", stdin=TALK),
+    run("metadata-shell -s @kafka", stdin=TALK, until="topic-9"),
     run("metadata-shell -s @log tree /image", until="offset 90, epoch 2"),
-    run("metadata-shell -s @ours tree /image"),
-    run("metadata-shell -s @foreign tree /image"),
-    run("metadata-shell -s @foreign cat '/image/clientQuotas/ip(10.*/*' /image/scram/*/alice"),
-    run("metadata-shell -s @foreign", stdin="cd /image/acls/byId\nls\ncat *\n"),
+    run("metadata-shell -s @ours tree /image", until=AT_END),
+    run("metadata-shell -s @foreign tree /image", until="epoch 3,"),
+    run(
+        "metadata-shell -s @foreign cat '/image/clientQuotas/ip(10.*/*' /image/scram/*/alice",
+        until="ScramCredentialData",
+    ),
+    run("metadata-shell -s @foreign", stdin="cd /image/acls/byId\nls\ncat *\n", until="Acl("),
 )
 
 
@@ -117,7 +128,7 @@ def play(wanted: Run, files: dict[str, Path], runner: Runner) -> Played:
         done = runner(tool, *arguments, stdin=wanted.stdin)
         return done if wanted.until in "\n".join(done.lines) else None
 
-    # Kafka's shell answers before it has read a whole log.
+    # Kafka's shell may answer before it has read the file.
     done = wait_for(told, f"{wanted.line}: {wanted.until}", 60.0) if wanted.until else told()
     assert done is not None
     # A leaf without text is an indented empty line.

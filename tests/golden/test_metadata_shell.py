@@ -28,7 +28,7 @@ def test_every_line_is_kafkas(tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_golden_file_is_what_apache_kafka_says(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)

@@ -25,7 +25,8 @@ from quorate.cli.shell.paths import find, glob_pattern, resolved
 from quorate.cli.shell.reading import completions
 from quorate.cli.shell.source import contents_of
 from quorate.cli.shell.texts import double_text, entity_text
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batch import build_batch, build_value_batch
+from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.foreign import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import FeatureLevelRecord
@@ -48,6 +49,21 @@ def test_a_log_directory_is_shown_at_its_end_and_at_any_offset() -> None:
     early = shell("-s", str(NODE), "--offset", "14", "ls", "/image/cluster/brokers").output
     late = shell("-s", str(NODE), "ls", "/image/cluster/brokers").output
     assert (early.split(), late.split()) == (["4", "6"], ["4", "5", "6"])
+
+
+def test_an_offset_that_is_not_in_the_log() -> None:
+    beyond = shell("-s", str(NODE), "--offset", "479", "ls", "/")
+    assert (beyond.exit_code, "it ends at offset 478, before 479" in beyond.stderr) == (1, True)
+    # Only Raft's own records stand up to there.
+    assert "no metadata record" in shell("-s", str(NODE), "--offset", "0", "ls", "/").stderr
+
+
+@pytest.mark.parametrize("value", [b"what somebody produced", None])
+def test_the_log_of_a_topic_is_refused(tmp_path: Path, value: bytes | None) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(build_batch([Record(0, 5, b"key", value)], leader_epoch=1))
+    result = shell("-s", str(path), "ls", "/")
+    assert (result.exit_code, f"{path} is no metadata log" in result.stderr) == (1, True)
 
 
 def test_a_directory_whose_log_begins_with_a_snapshot(tmp_path: Path) -> None:
