@@ -35,12 +35,13 @@ from tests.sim.admin_history import (
     DEFAULTS,
     RETENTION,
     TOPIC_RETENTION,
-    Step,
+    State,
     configured,
     created,
     deleted,
     grown,
 )
+from tests.sim.answers import Step
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import Cluster
 from tests.sim.history import History
@@ -125,7 +126,7 @@ class Admin(Client):
         return error
 
     async def _recorded(
-        self, name: str, what: str, step: Step, work: Coroutine[Any, Any, int | None]
+        self, name: str, what: str, step: Step[State], work: Coroutine[Any, Any, int | None]
     ) -> None:
         start_s = self._cluster.loop.time()
         error = await work

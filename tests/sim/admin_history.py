@@ -6,12 +6,12 @@ The defaults of all brokers are kept the same way, under the name that no topic 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim.answers import Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Violation
 from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
 
@@ -26,19 +26,9 @@ class Topic(NamedTuple):
 
 
 State = Topic | None
-Step = Callable[[State], State]
-"""What a request does to a topic; it raises Impossible when it cannot be done."""
 
 
-class Impossible(Exception):
-    """With the error code that says so."""
-
-    def __init__(self, error: ErrorCode) -> None:
-        super().__init__(error.name)
-        self.error = error
-
-
-def created(partitions: int) -> Step:
+def created(partitions: int) -> Step[State]:
     def step(state: State) -> State:
         if state is not None:
             raise Impossible(ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -58,7 +48,7 @@ def deleted(state: State) -> State:
     return None
 
 
-def grown(count: int) -> Step:
+def grown(count: int) -> Step[State]:
     def step(state: State) -> State:
         topic = there(state)
         if count <= topic.partitions:
@@ -68,7 +58,7 @@ def grown(count: int) -> Step:
     return step
 
 
-def configured(value: int) -> Step:
+def configured(value: int) -> Step[State]:
     return lambda state: there(state)._replace(retention=str(value))
 
 
@@ -87,7 +77,13 @@ class AdminHistory:
     initial: dict[str, State] = field(default_factory=dict)
 
     def record(
-        self, name: str, what: str, step: Step, start_s: float, end_s: float, error: int | None
+        self,
+        name: str,
+        what: str,
+        step: Step[State],
+        start_s: float,
+        end_s: float,
+        error: int | None,
     ) -> None:
         """`error` None: no answer, or one that leaves open whether it was done."""
         if error in NOTHING_DONE:
@@ -126,41 +122,6 @@ class AdminHistory:
         for name, operations in self.operations.items():
             self.initial[name] = state_in(kept, name)
             operations[:] = [each for each in operations if not each.answered]
-
-
-def succeeded(step: Step) -> Callable[[State], tuple[State] | None]:
-    def apply(state: State) -> tuple[State] | None:
-        try:
-            return (step(state),)
-        except Impossible:
-            return None
-
-    return apply
-
-
-def refused(step: Step, error: ErrorCode) -> Callable[[State], tuple[State] | None]:
-    def apply(state: State) -> tuple[State] | None:
-        try:
-            step(state)
-        except Impossible as impossible:
-            return (state,) if impossible.error is error else None
-        return None
-
-    return apply
-
-
-def found(now: State) -> Callable[[State], tuple[State] | None]:
-    return lambda state: (state,) if state == now else None
-
-
-def attempted(step: Step) -> Callable[[State], tuple[State] | None]:
-    def apply(state: State) -> tuple[State] | None:
-        try:
-            return (step(state),)
-        except Impossible:
-            return (state,)
-
-    return apply
 
 
 def state_in(image: MetadataImage, name: str) -> State:

@@ -13,6 +13,7 @@ from random import Random
 from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.voter_history import QuorumVoters, key_of
 from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.quorum_history import Voting
 from tests.sim.shape import Quorum
 
 Voters = frozenset[ReplicaKey]
@@ -93,8 +94,18 @@ class Electorate:
             return frozenset(key_of(each) for each in quorum.voters)
         if self._cluster.shape.quorum is Quorum.DYNAMIC:
             return frozenset()  # a spare that has not heard of anybody
-        configured = self._cluster.shape.voter_ids
-        return frozenset(each.key for each in self._cluster.controllers if each.id in configured)
+        return self.configured().voters
+
+    def configured(self) -> Voting:
+        """As it is formatted."""
+        shape = self._cluster.shape
+        voters = frozenset(e.key for e in self._cluster.controllers if e.id in shape.voter_ids)
+        return Voting(int(shape.quorum is Quorum.DYNAMIC), voters)
+
+    def voting(self, process: Process) -> Voting:
+        """What this node knows to be committed."""
+        quorum = process.core.replica.raft.voters_at(process.core.replica.raft.high_watermark)
+        return Voting(quorum.kraft_version, self._voters(quorum))
 
 
 def _flushed(process: Process) -> EpochOffset:

@@ -89,6 +89,13 @@ class CommittedLog:
         return next_offset
 
 
+@dataclass(frozen=True, slots=True)
+class Election:
+    at_s: float
+    epoch: int
+    leader_id: int
+
+
 @dataclass(slots=True)
 class Seen:
     """What was seen of a process so far."""
@@ -109,6 +116,7 @@ class Invariants:
         """How often which transitions, records and causes were seen."""
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
+        self.elections: list[Election] = []
         self.snapshots: dict[EpochOffset, str] = {}
         self.generation = 0
         """Of the quorum; what nodes of an older one do is no longer this cluster's."""
@@ -190,6 +198,8 @@ class Invariants:
             roles.append(effect.role.value)
             if effect.role is Role.LEADER:
                 self._cluster.note(f"{machine.name} leads raft epoch {effect.epoch}")
+                now_s = self._cluster.loop.time()
+                self.elections.append(Election(now_s, effect.epoch, machine.id))
                 self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
 
         def image(image: MetadataImage, delta: ImageDelta) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
-from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey
+from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.cluster import (
     DescribeQuorumRequest,
     QuorumPartition,
     QuorumPartitionState,
+    QuorumReplicaState,
     QuorumTopic,
 )
 from quorate.quorum.rpc.kafka.schemas.raft_voters import (
@@ -27,9 +29,12 @@ from quorate.quorum.rpc.kafka.schemas.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
+from quorate.quorum.rpc.kafka.wire import Message
+from tests.sim.answers import Step
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine
 from tests.sim.electorate import Electorate
+from tests.sim.quorum_history import QuorumHistory, Voting, added, removed, upgraded
 from tests.sim.shape import Quorum
 
 TIMEOUT_MS = 1200
@@ -39,8 +44,15 @@ UNSETTLED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
 
 class QuorumAdmin(Client):
-    def __init__(self, cluster: Cluster, electorate: Electorate, name: str = "voters") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        electorate: Electorate,
+        history: QuorumHistory,
+        name: str = "voters",
+    ) -> None:
         super().__init__(cluster, name)
+        self._history = history
         self.stopping = False
         self.changes = 0
         self._electorate = electorate
@@ -73,19 +85,51 @@ class QuorumAdmin(Client):
         topic = QuorumTopic(
             topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),)
         )
+        start_s = self._now_s()
         answer = await self.ask_any(DescribeQuorumRequest(topics=(topic,)))
         if answer.error_code:
             return None
         (state,) = answer.topics[0].partitions
         found: QuorumPartitionState = state
-        return None if found.error_code else found
+        if found.error_code:
+            return None
+        self._history.described(
+            map(self._key, found.current_voters), found.leader_id, start_s, self._now_s()
+        )
+        return found
+
+    def _key(self, voter: QuorumReplicaState) -> ReplicaKey:
+        """Static voters have no directory ids in the log; theirs never change."""
+        if voter.replica_directory_id != ZERO_UUID:
+            return ReplicaKey(voter.replica_id, voter.replica_directory_id)
+        return next(each.key for each in self._cluster.controllers if each.id == voter.replica_id)
+
+    def _now_s(self) -> float:
+        return self._cluster.loop.time()
 
     async def _upgrade(self, leader_id: int) -> None:
         update = FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1)
         request = UpdateFeaturesRequest(timeout_ms=TIMEOUT_MS, feature_updates=(update,))
-        answer = await self.ask(leader_id, request)
+        answer = await self._change_of("upgrade", upgraded, None, leader_id, request)
         self._upgraded = answer.error_code == ErrorCode.NONE
         self._note("upgrade", answer.error_code)
+
+    async def _change_of(
+        self,
+        what: str,
+        step: Step[Voting],
+        key: ReplicaKey | None,
+        leader_id: int,
+        request: Message,
+    ) -> Any:
+        """Its answer, into the history too, also when there is none."""
+        start_s, told = self._now_s(), None
+        try:
+            answer = await self.ask(leader_id, request)
+            told = answer.error_code, answer.error_message or ""
+            return answer
+        finally:
+            self._history.told(what, step, key, leader_id, start_s, self._now_s(), told)
 
     async def _change(self, state: QuorumPartitionState) -> None:
         voters = [
@@ -116,7 +160,7 @@ class QuorumAdmin(Client):
         )
         unsettled = self._electorate.unsettled_adds
         unsettled[key] = None
-        answer = await self.ask(leader_id, request)
+        answer = await self._change_of(f"add {key}", added(key), key, leader_id, request)
         return self._settle(f"add {machine.name}", key, answer.error_code, unsettled)
 
     async def remove(self, leader_id: int, key: ReplicaKey) -> int | None:
@@ -127,7 +171,7 @@ class QuorumAdmin(Client):
         )
         unsettled = self._electorate.unsettled_removals
         unsettled[key] = None
-        answer = await self.ask(leader_id, request)
+        answer = await self._change_of(f"remove {key}", removed(key), key, leader_id, request)
         return self._settle(f"remove c{key.id}", key, answer.error_code, unsettled)
 
     def _settle(

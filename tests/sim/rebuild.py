@@ -21,6 +21,7 @@ from tests.sim.cluster import Cluster, Machine
 from tests.sim.disk import PowerCut
 from tests.sim.invariants import Print, Violation
 from tests.sim.mounts import Mounts
+from tests.sim.quorum_history import Voting
 from tests.sim.run import Simulation
 from tests.sim.shape import Quorum, node_config
 
@@ -63,6 +64,8 @@ class Operator:
             f"{rebuild.end}; committed and lost: from {lost_from}"
         )
         known = stage.invariants.rebuilt(planned.generation, lost_from)
+        voters = frozenset(key_of(each.voter) for each in planned.controllers)
+        stage.voting.begin_anew(Voting(1, voters))
         if lost_from is not None:
             kept = stage.invariants.image
             stage.history.admin.given_up(known, kept, stage.loop.time())

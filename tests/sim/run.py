@@ -21,6 +21,7 @@ from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.loop import SimLoop
 from tests.sim.quorum_admin import QuorumAdmin
+from tests.sim.quorum_history import QuorumHistory
 
 SWEEP_S = 0.01
 LIVENESS_S = 12.0
@@ -39,7 +40,12 @@ class Simulation:
         self.admins = [Admin(self.cluster, self.history, name) for name in ("admin", "admin2")]
         self.admin = self.admins[0]
         self.electorate = Electorate(self.cluster)
-        self.quorum_admin = QuorumAdmin(self.cluster, self.electorate)
+        self.voting = QuorumHistory(
+            self.electorate.configured(),
+            self.invariants.elections,
+            not self.cluster.shape.auto_join,
+        )
+        self.quorum_admin = QuorumAdmin(self.cluster, self.electorate, self.voting)
         self.clients: list[Client] = [*self.admins, self.quorum_admin]
         self.cluster.dying.append(self.electorate.remember)
         self.faults = Faults(
@@ -146,7 +152,7 @@ class Simulation:
         )
         for producer in self.producers:
             await self._in_time(producer.spawn(producer.stop()), "all writes acknowledged")
-        for admin in self.admins:
+        for admin in (*self.admins, self.quorum_admin):
             await self._in_time(admin.spawn(admin.stop()), "the admins are answered")
         took_s = self.loop.time() - start_s
         checker = self.consumer("checker")
@@ -159,6 +165,10 @@ class Simulation:
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
         self.history.admin.check(self.cluster.newest_image(), self.loop.time())
+        leading = self.active().process
+        assert leading is not None
+        decided = self.voting.check(self.electorate.voting(leading), self.loop.time())
+        self.coverage["the order of changes of the voters"] += decided
         return took_s
 
     async def caught_up(self) -> None:

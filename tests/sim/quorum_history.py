@@ -1,0 +1,190 @@
+"""What was asked and told about who votes: to be explained by one order, too.
+
+A change is answered when it is committed, so it took effect between its call and its answer. All
+else a leader says from memory, as Kafka's does: DescribeQuorum, and why it refuses a change. That
+may be old where another has been elected meanwhile, and it may be ahead: a change holds for the
+leader from the moment it is in its log. So such an answer has to be right at some moment after the
+leader that gave it was deposed, or after it was asked if it was not; and it may differ by one
+change that somebody has asked for and was not told the outcome of.
+
+ApiVersions promises less, in Kafka too: any node says what its own copy of the log says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim.answers import Apply, Impossible, Step, attempted, found, refused, succeeded
+from tests.sim.invariants import Election, Violation
+from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
+
+Voters = frozenset[ReplicaKey]
+
+
+class Voting(NamedTuple):
+    kraft_version: int
+    voters: Voters
+
+
+def added(key: ReplicaKey) -> Step[Voting]:
+    def step(voting: Voting) -> Voting:
+        _require_dynamic(voting)
+        if key.id in {each.id for each in voting.voters}:
+            raise Impossible(ErrorCode.DUPLICATE_VOTER)
+        return voting._replace(voters=voting.voters | {key})
+
+    return step
+
+
+def removed(key: ReplicaKey) -> Step[Voting]:
+    def step(voting: Voting) -> Voting:
+        _require_dynamic(voting)
+        if key not in voting.voters:
+            raise Impossible(ErrorCode.VOTER_NOT_FOUND)
+        if voting.voters == {key}:
+            raise Impossible(ErrorCode.INVALID_REQUEST)
+        return voting._replace(voters=voting.voters - {key})
+
+    return step
+
+
+def upgraded(voting: Voting) -> Voting:
+    return voting._replace(kraft_version=1)
+
+
+def _require_dynamic(voting: Voting) -> None:
+    if voting.kraft_version == 0:
+        raise Impossible(ErrorCode.UNSUPPORTED_VERSION)
+
+
+OBSERVED = (
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.DUPLICATE_VOTER,
+    ErrorCode.VOTER_NOT_FOUND,
+    ErrorCode.INVALID_REQUEST,
+)
+"""Refusals that tell what the quorum was like."""
+UNKNOWN_OUTCOMES = ("it may be later", "leadership was lost before")
+"""REQUEST_TIMED_OUT with other words: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    name: str
+    key: ReplicaKey | None
+    start_s: float
+    end_s: float
+    apply: Apply[Voting]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """From a leader's memory; `voters` of a refusal is None."""
+
+    name: str
+    leader_id: int
+    start_s: float
+    end_s: float
+    apply: Apply[Voting]
+    voters: Voters | None = None
+
+
+@dataclass(slots=True)
+class QuorumHistory:
+    initial: Voting
+    elections: list[Election]
+    is_complete: bool = True
+    """Not where controllers ask to become voters by themselves."""
+    changes: list[Change] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+
+    def told(
+        self,
+        name: str,
+        step: Step[Voting],
+        key: ReplicaKey | None,
+        leader_id: int,
+        start_s: float,
+        end_s: float,
+        answer: tuple[int, str] | None,
+    ) -> None:
+        """What became of a change that this leader was asked for: an error and its words; None
+        without an answer."""
+        error, words = answer or (ErrorCode.REQUEST_TIMED_OUT, UNKNOWN_OUTCOMES[0])
+        if error == ErrorCode.NONE:
+            self.changes.append(Change(name, key, start_s, end_s, succeeded(step)))
+        elif error in OBSERVED:
+            code = ErrorCode.of(error)
+            name = f"{name}: {code.name}"
+            self.said.append(Said(name, leader_id, start_s, end_s, refused(step, code)))
+        elif any(each in words for each in UNKNOWN_OUTCOMES):
+            self.changes.append(Change(f"{name}?", key, start_s, NEVER, attempted(step)))
+
+    def described(
+        self, voters: Iterable[ReplicaKey], leader_id: int, start_s: float, end_s: float
+    ) -> None:
+        now = frozenset(voters)
+        self.said.append(Said(_text(now), leader_id, start_s, end_s, _are(now), now))
+
+    def begin_anew(self, voting: Voting) -> None:
+        """It was rebuilt, long after everybody was answered."""
+        self.check(None, 0.0)
+        self.initial = voting
+        self.changes.clear()
+        self.said.clear()
+
+    def check(self, now: Voting | None, now_s: float) -> bool:
+        """Every answer is explained, and what is there now, too; False when that cannot be told."""
+        if not self.is_complete:
+            return False
+        operations = [Operation(c.name, c.start_s, c.end_s, c.apply) for c in self.changes]
+        operations += [self._heard(each) for each in self.said]
+        if now is not None:
+            operations.append(Operation(f"is {_text(now.voters)}", now_s, now_s, found(now)))
+        try:
+            explained = linearization(operations, self.initial) is not None
+        except Undecided:
+            return False
+        if not explained:
+            operations.sort(key=lambda each: each.start)
+            told = "; ".join(f"{o.start:.4f}-{o.end:.4f} {o.name}" for o in operations)
+            raise Violation(f"no order explains who votes, {_text(self.initial.voters)}: {told}")
+        return True
+
+    def _heard(self, said: Said) -> Operation[Voting]:
+        start_s = min(said.start_s, self._deposed_s(said))
+        unsettled = frozenset(
+            each.key
+            for each in self.changes
+            if each.key is not None and each.start_s < said.end_s and each.end_s > start_s
+        )
+        apply = said.apply if said.voters is None else _are(said.voters, unsettled)
+        return Operation(said.name, start_s, said.end_s, apply)
+
+    def _deposed_s(self, said: Said) -> float:
+        """When another was elected after the last time that this leader was."""
+        own = [each.epoch for each in self.elections if each.leader_id == said.leader_id]
+        own = [each for each in own if self._elected_s(each) <= said.end_s]
+        later = (each.at_s for each in self.elections if each.epoch > max(own, default=-1))
+        return min(later, default=NEVER)
+
+    def _elected_s(self, epoch: int) -> float:
+        return next(each.at_s for each in self.elections if each.epoch == epoch)
+
+
+def _are(voters: Voters, unsettled: frozenset[ReplicaKey] = frozenset()) -> Apply[Voting]:
+    def apply(voting: Voting) -> tuple[Voting] | None:
+        differ = voting.voters ^ voters
+        ahead = len(differ) == 1 and differ <= unsettled
+        return (voting,) if ahead or not differ else None
+
+    return apply
+
+
+def _text(voters: Voters) -> str:
+    in_order = sorted(voters, key=lambda each: (each.id, each.directory_id))
+    return ", ".join(f"{each.id}:{each.directory_id.hex()[:4]}" for each in in_order)
