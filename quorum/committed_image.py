@@ -27,7 +27,7 @@ from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.seams import Clock, Timer
 
-SLICE_BYTES = 64 * 1024
+SLICE_BYTES = 32 * 1024
 """Replayed in one loop iteration at most; a longer backlog leaves the loop in between."""
 
 BEHIND_MS = 20

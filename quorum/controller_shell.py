@@ -38,7 +38,8 @@ from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
 
 MAX_QUEUED = 20_000
-MAX_BATCH_RECORDS = 10_000
+MAX_BATCH_RECORDS = 1_000
+"""Also of what is replayed in one step on every node; an atomic result is whole whatever it has."""
 MAX_BATCH_BYTES = 4 << 20
 MAX_RESULT_BYTES = 6 << 20
 """Of one atomic result: it must fit one batch of the metadata log, 8 MiB with all that frames

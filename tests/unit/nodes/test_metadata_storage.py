@@ -176,7 +176,43 @@ def received(node: MetadataDisk) -> None:
     node.flushed = 40
 
 
-@pytest.mark.parametrize("script", [history, received])
+def received_while_old_ones_go(node: MetadataDisk) -> None:
+    """Retention has let go of snapshots and of the log's head, and the disk's thread has not come
+    to it when a snapshot replaces the rest of the log: one after the other, in that order."""
+    generator, clock = node.generator()
+    for epoch in (1, 2):
+        node.append(8, epoch)
+        run(clock, 2200)
+    log, files = node.storage.log, node.storage.snapshots
+
+    def off_the_loop(work: Callable[[], None]) -> None:
+        node.disk.submit(work, lambda _, error: node.failures.extend([error] if error else []))
+
+    log.carry_out_reset = files.carry_out_removal = off_the_loop
+    node.append(8, 3)
+    earliest, waits = files.earliest, False
+    while not waits:
+        clock.advance(1)
+        waits = files.earliest != earliest
+    generator.close()
+    snapshot = EpochOffset(4, 60)
+    for offset in range(24, 60):
+        node.epochs[offset] = 4
+    files.write_part(
+        snapshot, 0, b"".join(write_snapshot(image_at(60, node.epochs), QuorumVoters()))
+    )
+    files.added(snapshot, files.freeze(snapshot))
+    log.reset_to(60, 4)
+    files.remove_before(60)
+    assert [int(name[:20]) for name in node.names() if name.endswith(".log")] != [60]
+    run(clock, 1000)
+    assert [int(name[:20]) for name in node.names() if name.endswith(".log")] == [60]
+    assert [name for name in node.names() if snapshot_of(name)] == [snapshot_name(snapshot)]
+    log.flush()
+    node.flushed = 60
+
+
+@pytest.mark.parametrize("script", [history, received, received_while_old_ones_go])
 def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) -> None:
     """R36, openraft 674e78aa: between the installed snapshot and the log that contradicts it. R47,
     PySyncObj's deleteEntriesTo: the log is emptied and written anew to shorten it."""

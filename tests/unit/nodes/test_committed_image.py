@@ -1,0 +1,173 @@
+"""The committed image goes to a snapshot in steps, and all in one go for who looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from quorate.quorum import committed_image
+from quorate.quorum.committed_image import CommittedImage
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.steps import Steps
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk, image_at
+from tests.unit.nodes.test_metadata_storage import opened, received, reopened
+
+STEPS = 3
+
+
+class Follower:
+    """Surveys in three steps; `seen` is what it has acted on: ends of images."""
+
+    def __init__(self, node: MetadataDisk) -> None:
+        self.clock = FakeClock()
+        self.seen: list[int] = []
+        self.surveyed: list[int] = []
+        self.failures: list[BaseException] = []
+        self.image = CommittedImage(
+            self.clock, node.storage.log, self.follow, self.survey, self.failures.append
+        )
+
+    def follow(self, image: MetadataImage, delta: ImageDelta) -> None:
+        self.seen.append(image.last.offset + 1)
+
+    def survey(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+        for _ in range(STEPS):
+            self.surveyed.append(image.last.offset + 1)
+            yield
+
+        def take_over() -> None:
+            assert self.image.image is image, "what is taken over is what is there"
+            self.seen.append(image.last.offset + 1)
+
+        return take_over
+
+    def run(self, iterations: int = 100) -> None:
+        for _ in range(iterations):
+            self.clock.advance(0)
+
+
+def behind_a_snapshot() -> tuple[MetadataDisk, Follower]:
+    """It has replayed 5 records; the log goes on behind a snapshot, at offset 40."""
+    node = opened()
+    follower = Follower(node)
+    node.append(4)
+    follower.image.committed(4)
+    assert follower.seen == [4]
+    received(node)
+    return node, follower
+
+
+def load(node: MetadataDisk, follower: Follower, end_offset: int) -> MetadataImage:
+    image = image_at(end_offset, node.epochs)
+    follower.image.load(image)
+    return image
+
+
+def test_the_image_is_the_old_one_until_all_is_surveyed() -> None:
+    node, follower = behind_a_snapshot()
+    old = follower.image.image
+    image = load(node, follower, 40)
+    for _ in range(STEPS - 1):
+        assert follower.image.image is old and follower.seen == [4]
+        assert not follower.image.caught_up_with(follower.image.position)
+        follower.run(1)
+    follower.run()
+    assert follower.image.image is image and follower.seen == [4, 40]
+    assert follower.image.caught_up_with(40)
+
+
+def test_what_is_committed_meanwhile_waits() -> None:
+    node, follower = behind_a_snapshot()
+    load(node, follower, 40)
+    node.append(3, 2)
+    follower.image.committed(43)
+    follower.image.committed(42, at_once=False)
+    assert follower.seen == [4]
+    follower.run()
+    assert follower.seen == [4, 40, 43]
+    assert follower.image.image == image_at(43, node.epochs)
+
+
+def test_a_newer_snapshot_begins_anew() -> None:
+    node, follower = behind_a_snapshot()
+    load(node, follower, 40)
+    follower.run(1)
+    node.append(10, 2)
+    load(node, follower, 50)
+    follower.run()
+    assert follower.seen == [4, 50], "nobody acts on the one that was not taken over"
+    assert follower.surveyed == [40] * 2 + [50] * STEPS
+
+
+def test_who_is_closed_takes_nothing_over() -> None:
+    node, follower = behind_a_snapshot()
+    load(node, follower, 40)
+    follower.run(1)
+    follower.image.close()
+    follower.run()
+    assert follower.seen == [4] and follower.clock.waiting == 0
+
+
+def test_who_begins_anew_with_what_is_there_has_caught_up_only_then() -> None:
+    """A deposed controller that is elected again does not rule before its indexes are those of
+    the committed image."""
+    node = opened()
+    follower = Follower(node)
+    node.append(4)
+    follower.image.committed(4)
+    assert follower.image.caught_up_with(4)
+    follower.image.survey(follower.survey)
+    assert follower.image.position == 4 and not follower.image.caught_up_with(4)
+    node.append(2)
+    follower.image.committed(6)
+    follower.run()
+    assert follower.seen == [4, 4, 6] and follower.image.caught_up_with(6)
+
+
+def test_who_was_about_to_begin_anew_does_so_with_the_snapshot() -> None:
+    node, follower = behind_a_snapshot()
+    anew: list[int] = []
+
+    def survey(image: MetadataImage) -> Steps[Callable[[], None]]:
+        yield
+        return lambda: anew.append(image.last.offset + 1)
+
+    follower.image.survey(survey)
+    load(node, follower, 40)
+    follower.run()
+    assert follower.seen == [4, 40] and anew == [40]
+
+
+def test_a_backlog_is_replayed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_image, "SLICE_BYTES", 200)
+    node = opened()
+    follower = Follower(node)
+    node.append(30)
+    follower.image.committed(30)
+    assert 0 < follower.seen[-1] < 10
+    follower.run()
+    assert len(follower.seen) > 5 and follower.seen[-1] == 30
+    assert follower.image.image == image_at(30, node.epochs)
+
+
+@pytest.mark.parametrize("byte", range(61))
+def test_damage_to_what_was_flushed_names_file_and_offset(byte: int) -> None:
+    """Of a batch's header: its base offset was no matter of its checksum, and a wrong one stopped
+    the node without saying where."""
+    node = opened()
+    node.append(16)
+    node.storage.close()
+    again = reopened(node)
+    path = f"{DIRECTORY}/{0:020}.log"
+    size = len(again.disk.content(path)) // 4
+    again.disk.flip(path, size + byte, 0x10)
+    follower = Follower(again)
+    follower.image.committed(again.storage.log.end_offset)
+    follower.run()
+    (failure,) = follower.failures
+    assert isinstance(failure, CorruptLog) and failure.path == path
+    assert 0 < failure.offset < 16

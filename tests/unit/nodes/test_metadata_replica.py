@@ -1,0 +1,165 @@
+"""The shell around Raft: what it puts to the core while the disk's thread replaces the log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
+from quorate.quorum.metadata_replica import MetadataReplica, ReplicaListener, VoterLinks
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.effects import Effect
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.raft import Raft
+from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.seams import Seams
+from tests.unit.kafka.fakes import FakeClock
+from tests.unit.nodes.metadata_disk import MetadataDisk, image_at
+from tests.unit.nodes.test_metadata_storage import opened
+
+SNAPSHOT = EpochOffset(2, 1200)
+
+
+class Core:
+    """Notes what is put to it; `snapshot_checked` does to log and snapshots what Raft does."""
+
+    def __init__(self, node: MetadataDisk) -> None:
+        self.storage = node.storage
+        self.effects: list[Effect] = []
+        self.put: list[object] = []
+
+    def take_effects(self) -> list[Effect]:
+        taken, self.effects = self.effects, []
+        return taken
+
+    def deadline_ms(self) -> None:
+        return None
+
+    def link_lost(self, now_ms: int, voter_id: int) -> None:
+        self.put.append(("link lost", voter_id, now_ms))
+
+    def snapshot_checked(
+        self, now_ms: int, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVoters
+    ) -> None:
+        self.put.append("checked" if size_bytes > 0 else "damaged")
+        if size_bytes > 0:
+            self.storage.snapshots.added(snapshot, size_bytes)
+            self.storage.log.reset_to(snapshot.offset, snapshot.epoch)
+            self.storage.snapshots.remove_before(snapshot.offset)
+            self.effects.append(effects.Loaded(snapshot))
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.loaded: list[SnapshotContents] = []
+        self.failures: list[BaseException] = []
+
+    def on_loaded(self, contents: SnapshotContents) -> None:
+        self.loaded.append(contents)
+
+    def on_failed(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+class Node:
+    """Works of the disk's thread run when they are told to."""
+
+    def __init__(self) -> None:
+        self.node = opened()
+        self.node.append(5)
+        self.clock = FakeClock()
+        self.works: deque[Callable[[], None]] = deque()
+        self.node.disk._later = self.works.append
+        seams = Seams(self.clock, cast(Any, None), cast(Any, None), self.node.disk)
+        self.core, self.listener = Core(self.node), Listener()
+        self.replica = MetadataReplica(
+            seams,
+            cast(Raft, self.core),
+            self.node.storage,
+            cast(ElectionFile, None),
+            cast(VoterLinks, None),
+            cast(ReplicaListener, self.listener),
+        )
+        self.replica.start()
+        for offset in range(5, SNAPSHOT.offset):
+            self.node.epochs[offset] = 2
+        self.image = image_at(SNAPSHOT.offset, self.node.epochs)
+
+    def receive(self, content: bytes) -> None:
+        self.node.storage.snapshots.write_part(SNAPSHOT, 0, content)
+        self.core.effects.append(effects.Install(SNAPSHOT))
+        self.replica.link_lost(0)
+
+    def content(self) -> bytes:
+        return b"".join(write_snapshot(self.image, QuorumVoters()))
+
+    def work_until(self, is_reached: Callable[[], bool]) -> int:
+        count = 0
+        while not is_reached():
+            self.works.popleft()()
+            count += 1
+        return count
+
+    def bases(self) -> list[int]:
+        return [int(name[:20]) for name in self.node.names() if name.endswith(".log")]
+
+
+def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
+    """It could append, as an observer or who was just elected, behind files that are about to
+    go: after a crash the log would have a gap."""
+    node = Node()
+    node.receive(node.content())
+    node.work_until(lambda: node.listener.loaded != [])
+    assert node.listener.loaded[0].image == node.image
+    assert node.bases() == [0, 4], "readers have the empty log already"
+    assert node.node.storage.log.end_offset == SNAPSHOT.offset
+    node.clock.advance(7)
+    node.replica.link_lost(1)
+    node.replica.link_lost(2)
+    assert node.core.put[1:] == ["checked"]
+    node.clock.advance(7)
+    node.work_until(lambda: len(node.core.put) > 2)
+    assert node.bases() == [SNAPSHOT.offset]
+    now_ms = node.clock.now_ms()
+    assert node.core.put[2:] == [("link lost", 1, now_ms), ("link lost", 2, now_ms)]
+    assert not node.listener.failures
+
+
+def test_others_get_at_the_disk_while_a_snapshot_is_read() -> None:
+    """A vote that has to be saved would wait for all of it, half a minute for a million
+    partitions."""
+    node = Node()
+    node.receive(node.content())
+    saved: list[None] = []
+    node.node.disk.submit(lambda: None, lambda result, error: saved.append(None))
+    node.work_until(lambda: bool(saved))
+    assert node.core.put == [("link lost", 0, node.clock.now_ms())], "the snapshot is not read yet"
+    node.work_until(lambda: node.listener.loaded != [])
+
+
+def test_a_damaged_snapshot_is_told_and_nothing_is_replaced() -> None:
+    node = Node()
+    content = bytearray(node.content())
+    content[-10] ^= 1
+    node.receive(bytes(content))
+    node.work_until(lambda: len(node.core.put) > 1)
+    assert node.core.put[1:] == ["damaged"]
+    assert node.bases() == [0, 4] and node.node.storage.log.end_offset == 5
+
+
+def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
+    node = Node()
+    node.receive(node.content())
+    node.work_until(lambda: node.listener.loaded != [])
+    node.replica.link_lost(1)
+
+    def fail(operation: str, path: str) -> None:
+        if operation == "remove":
+            raise OSError(5, "Input/output error", path)
+
+    node.node.disk.before = fail
+    node.work_until(lambda: not node.works)
+    assert [type(each) for each in node.listener.failures] == [OSError]
+    assert node.core.put[1:] == ["checked"], "nothing goes on"

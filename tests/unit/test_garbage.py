@@ -1,0 +1,57 @@
+"""Full collections stay short however large the image is."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from quorate.quorum import garbage
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    callbacks = list(gc.callbacks)
+    yield
+    gc.callbacks[:] = callbacks
+    gc.unfreeze()
+
+
+def test_what_made_a_collection_long_is_not_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    garbage.keep_collections_short()
+    monkeypatch.setattr(garbage, "LONG_S", 1e9)
+    gc.collect()
+    frozen = gc.get_freeze_count()
+    kept = [[number] for number in range(1000)]
+    monkeypatch.setattr(garbage, "LONG_S", 0.0)
+    gc.collect()
+    assert gc.get_freeze_count() - frozen >= len(kept)
+
+
+def test_garbage_that_came_later_is_still_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    garbage.keep_collections_short()
+    monkeypatch.setattr(garbage, "LONG_S", 0.0)
+    gc.collect()
+    make_cycles(101)
+    assert gc.collect() >= 100
+
+
+def make_cycles(count: int) -> None:
+    for _ in range(count):
+        cycle: list[object] = []
+        cycle.append(cycle)
+
+
+def test_young_collections_freeze_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are short, and what they leave may be garbage a moment later."""
+    garbage.keep_collections_short()
+    monkeypatch.setattr(garbage, "LONG_S", 0.0)
+    gc.collect()
+    frozen = gc.get_freeze_count()
+    kept = [[number] for number in range(100)]
+    gc.collect(0)
+    gc.collect(1)
+    assert gc.get_freeze_count() == frozen and kept
