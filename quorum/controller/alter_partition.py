@@ -42,6 +42,11 @@ def isr_ids(change: IsrChange) -> tuple[int, ...]:
     return tuple(broker_id for broker_id, _ in change.isr)
 
 
+def is_outdated(partition: Partition, change: IsrChange) -> bool:
+    """It was decided on an ISR that has changed since."""
+    return change.partition_epoch < partition.partition_epoch
+
+
 def is_ineligible(context: Context, broker_id: int, broker_epoch: int) -> bool:
     """A replica joins an ISR only as the incarnation that caught up; -1 skips the epoch."""
     broker = context.image.brokers.get(broker_id)
@@ -55,7 +60,7 @@ CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
     (ErrorCode.NOT_CONTROLLER, lambda _, __, p, c: c.partition_epoch > p.partition_epoch),
     (ErrorCode.FENCED_LEADER_EPOCH, lambda _, __, p, c: c.leader_epoch < p.leader_epoch),
     (ErrorCode.INVALID_REQUEST, lambda _, sender, p, __: sender != p.leader),
-    (ErrorCode.INVALID_UPDATE_VERSION, lambda _, __, p, c: c.partition_epoch < p.partition_epoch),
+    (ErrorCode.INVALID_UPDATE_VERSION, lambda _, __, p, c: is_outdated(p, c)),
     (ErrorCode.INVALID_REQUEST, lambda _, __, p, c: is_invalid_isr(p, isr_ids(c))),
     (ErrorCode.INVALID_REQUEST, lambda _, __, p, c: p.leader not in isr_ids(c)),
     (

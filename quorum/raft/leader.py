@@ -101,7 +101,7 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
 
 
 def step_leader(core: Core, state: Leader) -> None:
-    if state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms:
+    if nobody_follows(core, state):
         resign(core, state)
         return
     _answer_change(core, state)
@@ -112,6 +112,11 @@ def step_leader(core: Core, state: Leader) -> None:
         _announce(core, state)
     if state.parked_ms is not None and core.now_ms >= state.parked_ms:
         expire(core, state)
+
+
+def nobody_follows(core: Core, state: Leader) -> bool:
+    """No majority has fetched for long: another may lead already (check-quorum)."""
+    return state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms
 
 
 def _answer_change(core: Core, state: Leader) -> None:

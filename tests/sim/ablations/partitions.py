@@ -92,10 +92,6 @@ def activate_at_once(self: ControllerNode) -> None:
         self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
 
-def checks_without(error: ErrorCode) -> Any:
-    return tuple(each for each in alter_partition.CHECKS if each[0] is not error)
-
-
 ABLATIONS = (
     Ablation(
         "maximal-isr-shrink",
@@ -239,8 +235,8 @@ ABLATIONS = (
         "partition-epoch",
         "a change of the ISR names the partition epoch that it was decided on",
         alter_partition,
-        "CHECKS",
-        checks_without(ErrorCode.INVALID_UPDATE_VERSION),
+        "is_outdated",
+        lambda partition, change: False,
         Script(scripts.proposal_from_before_a_fence),
         LOST,
     ),

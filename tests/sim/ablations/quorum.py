@@ -23,7 +23,6 @@ from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
-from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim import scenarios
@@ -57,6 +56,11 @@ def fetch_before_flush(core: Core, fetching: Fetching, leader_id: int) -> None:
 def count_unflushed(core: Core, state: Leader) -> None:
     core.durable_offset = core.log.end_offset
     _advance(core, state)
+
+
+def believe_in_followers(core: Core, state: Leader) -> bool:
+    state.check_quorum_ms = None
+    return False
 
 
 def half_is_enough(offsets: Sequence[int]) -> int:
@@ -298,9 +302,9 @@ ABLATIONS = (
     Ablation(
         "check-quorum",
         "a leader that no majority fetches from resigns",
-        RaftSettings,
-        "check_quorum_timeout_ms",
-        property(lambda settings: 1 << 40),
+        leader,
+        "nobody_follows",
+        believe_in_followers,
         Script(scripts.nobody_follows),
         "a leader that nobody follows leads on",
     ),

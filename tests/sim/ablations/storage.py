@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from quorate.broker.replication.log_manager import LogManager
 from quorate.quorum import snapshot_generator
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log import checkpoints, log, recovery
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
 from quorate.quorum.log.segment import Segment
@@ -15,7 +16,7 @@ from quorate.quorum.raft.election_file import ElectionFile
 from tests.sim.ablations import storage_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Script
-from tests.unit.log import test_recovery
+from tests.unit.log import test_faults, test_recovery
 from tests.unit.log.batches import delete_expired
 
 _begin = snapshot_generator.SnapshotGenerator._begin
@@ -100,6 +101,42 @@ ABLATIONS = (
         lambda self: None,
         Script(test_recovery.test_a_metadata_log_that_somebody_shortened_is_refused),
         "DID NOT RAISE",
+    ),
+    Ablation(
+        "write-again",
+        "what a failed fsync left in the page cache is written again before it counts (R45)",
+        recovery.Loading,
+        "write_again",
+        lambda self: None,
+        Script(test_faults.test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed),
+        "[: len(acknowledged)] == acknowledged",
+    ),
+    Ablation(
+        "lowered-recovery-point",
+        "before a partition is cut its recovery point is lowered, durably",
+        LogManager,
+        "_lower_recovery_point",
+        lambda self, name, offset: None,
+        Script(scripts.crashes_while_a_partition_is_cut),
+        "but was flushed up to offset",
+    ),
+    Ablation(
+        "checked-reads",
+        "a batch that is not what was appended is handed out to nobody",
+        log,
+        "check_read",
+        lambda *arguments: None,
+        Script(scripts.damage_below_the_recovery_point_is_read),
+        "it was handed out",
+    ),
+    Ablation(
+        "distrusted-log",
+        "what was found damaged is read by the next start, and repaired",
+        LogManager,
+        "distrust",
+        lambda self, damage: None,
+        Script(scripts.damage_below_the_recovery_point_is_read),
+        "damaged at byte",
     ),
     Ablation(
         "snapshot-fsync",

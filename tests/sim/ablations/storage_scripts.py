@@ -4,11 +4,16 @@ opened again must hold what was flushed, and nothing that never was."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from tests.sim.disk import SimDisk
 from tests.unit.log import test_recovery as recovery
 from tests.unit.nodes import test_metadata_storage as storage
 from tests.unit.raft import test_election_file as elections
+from tests.unit.replication import test_damage as damage
+from tests.unit.replication.cluster import Cluster
 
 
 def election_after_a_power_cut() -> None:
@@ -28,3 +33,27 @@ def power_cuts_while_a_log_is_written() -> None:
 
 def power_cuts_while_snapshots_are_taken() -> None:
     storage.test_a_power_cut_at_any_disk_call(storage.history)
+
+
+def _on_brokers(script: Callable[[Callable[..., Cluster]], Any]) -> None:
+    made: list[Cluster] = []
+
+    def make(**settings: Any) -> Cluster:
+        made.append(Cluster(**settings))
+        return made[-1]
+
+    try:
+        script(make)
+    finally:
+        for cluster in made:
+            cluster.close()
+
+
+def crashes_while_a_partition_is_cut() -> None:
+    _on_brokers(damage.test_the_recovery_point_is_lowered_before_a_truncation)
+
+
+def damage_below_the_recovery_point_is_read() -> None:
+    _on_brokers(
+        partial(damage.test_a_leader_that_reads_damage_stops_and_is_repaired, reader="consumer")
+    )
