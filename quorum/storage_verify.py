@@ -30,7 +30,7 @@ from quorate.quorum.log.names import (
     partition_of,
 )
 from quorate.quorum.log.snapshots import snapshot_of
-from quorate.quorum.log.verify import Expected, LogCheck
+from quorate.quorum.log.verify import FROM_PEERS, Expected, LogCheck
 from quorate.quorum.meta_properties import (
     META_COPY,
     META_FILE,
@@ -156,6 +156,16 @@ class _Check:
                 self._note(path, "was set aside: nobody reads it, remove it when you like")
             else:
                 self._note(path, "is no partition's directory: nobody reads it")
+
+        if self._clean:
+            self._missing(names)
+
+    def _missing(self, names: list[str]) -> None:
+        """What was there when the broker was shut down in order."""
+        for name, offset in self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).items():
+            if offset > 0 and str(name) not in names:
+                what = f"is missing, and was flushed up to offset {offset}"
+                self._add(Kind.DAMAGED, f"{self._directory}/{name}", what, FROM_PEERS)
 
     def _root_file(self, name: str, path: str) -> None:
         if name == BOOTSTRAP_FILE:

@@ -28,17 +28,17 @@ from functools import partial
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
-from quorate.broker.replication.topic_id import topic_of
+from quorate.broker.replication.found import require_none_lost, topic_of
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.leaving import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import (
-    STRAY_DIRECTORY_SUFFIX,
     PartitionName,
     is_deleted_directory,
     partition_of,
+    stray_directory_name,
 )
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk, Seams
@@ -123,6 +123,8 @@ class LogManager:
         CorruptLog or CorruptCheckpoint, unless all that was acknowledged can be fetched again."""
         directory = self._directory(name)
         existed = self._adopt(name, topic_id, peers_have_it)
+        if not existed and self._clean and not peers_have_it:
+            require_none_lost(directory, self._recovery_points.get(name, 0))
         if not existed and name in self._forgotten:
             self._forget_durably()
         try:
@@ -163,8 +165,7 @@ class LogManager:
         if name not in self._found:
             return False
         del self._found[name]
-        directory = self._directory(name)
-        if topic_of(self._disk, directory, topic_id, peers_have_it=peers_have_it) == topic_id:
+        if topic_of(self._disk, self._directory(name), topic_id, peers_have_it) == topic_id:
             return True
         self._set_aside(name)
         return False
@@ -174,6 +175,8 @@ class LogManager:
         for name in list(self._found):
             self._set_aside(name)
             del self._found[name]
+        for name in [each for each in self._recovery_points if each not in self._open]:
+            self._forget(name)
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
         """Rename it, remove it later; `done` when the name is free for a new topic."""
@@ -226,8 +229,7 @@ class LogManager:
                 logger.error("%s: %s; the next start may not see: %s", name, error, damage)
 
     def _set_aside(self, name: PartitionName) -> None:
-        suffix = f"-{name.partition}.{self._unique()}{STRAY_DIRECTORY_SUFFIX}"
-        target = name.topic[: 255 - len(suffix)] + suffix
+        target = stray_directory_name(name, self._unique())
         logger.warning(
             "%s in %s belongs to no replica of this broker: set aside as %s",
             name,

@@ -59,7 +59,16 @@ def partition_of(directory_name: str) -> PartitionName | None:
 
 def deleted_directory_name(name: PartitionName, unique: str) -> str:
     """`<topic>-<partition>.<unique>-delete`, the topic cut where the whole would be too long."""
-    suffix = f"-{name.partition}.{unique}{DELETED_DIRECTORY_SUFFIX}"
+    return _unique_name(name, unique, DELETED_DIRECTORY_SUFFIX)
+
+
+def stray_directory_name(name: PartitionName, unique: str) -> str:
+    """`<topic>-<partition>.<unique>-stray`, cut likewise."""
+    return _unique_name(name, unique, STRAY_DIRECTORY_SUFFIX)
+
+
+def _unique_name(name: PartitionName, unique: str, suffix: str) -> str:
+    suffix = f"-{name.partition}.{unique}{suffix}"
     return name.topic[: MAX_NAME_BYTES - len(suffix)] + suffix
 
 

@@ -239,6 +239,16 @@ def test_a_repair_never_touches_what_may_have_been_acknowledged(damage: Break) -
     assert tree(node.disk, ROOT) == before
 
 
+def test_a_partition_that_is_not_there_is_missed_if_the_shutdown_was_in_order() -> None:
+    disk = node_directory().disk
+    disk.remove_tree(PARTITION)
+    assert check(disk).sound, "a deleted one, perhaps"
+    checkpoints.write_clean_shutdown(disk, ROOT, 1)
+    (found,) = check(disk).findings
+    assert (found.kind, found.path) == (Kind.DAMAGED, PARTITION)
+    assert "flushed up to offset 12" in found.what
+
+
 def test_a_brokers_metadata_log_is_set_aside_with_its_vote_kept() -> None:
     node = node_directory()
     disk = node.disk
