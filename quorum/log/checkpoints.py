@@ -184,8 +184,9 @@ def write_clean_shutdown(disk: Disk, log_dir: str, broker_epoch: int) -> None:
 
 
 def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
-    """The broker epoch of the last orderly shutdown, -1 when it is not told; None when there was
-    none. The file is gone, durably, when this returns: the next start must not believe it
+    """The broker epoch of the last orderly shutdown, -1 when it is not told (Kafka wrote an empty
+    file once); None when there was none, or the file is damaged, for what was written before it may
+    be, too. The file is gone, durably, when this returns: the next start must not believe it
     again."""
     path = f"{log_dir}/{CLEAN_SHUTDOWN_NAME}"
     content = read_small(disk, path)
@@ -193,10 +194,12 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
         return None
     disk.remove(path)
     disk.sync_dir(log_dir)
+    if not content:
+        return -1
     try:
         return int(json.loads(content)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):
-        return -1
+        return None
 
 
 # -- flushed-offset marker -------------------------------------------------------------------------

@@ -119,6 +119,15 @@ def test_a_clean_shutdown_of_an_older_kafka_tells_no_epoch() -> None:
     assert checkpoints.take_clean_shutdown(disk, "/d") == -1
 
 
+@pytest.mark.parametrize("content", [bytes(31), b'{"version":0}', b'{"version":0,"brokerEpo\x00'])
+def test_a_damaged_clean_shutdown_file_is_none(content: bytes) -> None:
+    """A write that was lost, or one that landed there: the logs may have fared no better."""
+    disk = new_disk()
+    put(disk, "/d/.kafka_cleanshutdown", content)
+    assert checkpoints.take_clean_shutdown(disk, "/d") is None
+    assert not disk.exists("/d/.kafka_cleanshutdown")
+
+
 def test_replacing_a_file_is_all_or_nothing_at_every_call() -> None:
     """R44, etcd #6368: rename without syncing the directory."""
     for die_at in range(1, 20):
