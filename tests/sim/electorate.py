@@ -102,9 +102,12 @@ class Electorate:
         voters = frozenset(e.key for e in self._cluster.controllers if e.id in shape.voter_ids)
         return Voting(int(shape.quorum is Quorum.DYNAMIC), voters)
 
-    def voting(self, process: Process) -> Voting:
-        """What this node knows to be committed."""
-        quorum = process.core.replica.raft.voters_at(process.core.replica.raft.high_watermark)
+    def voting(self) -> Voting:
+        """As the one has it who knows of most that it is committed."""
+        running = [each.process for each in self._cluster.controllers if each.process is not None]
+        rafts = [process.core.replica.raft for process in running]
+        raft = max(rafts, key=lambda each: each.high_watermark)
+        quorum = raft.voters_at(raft.high_watermark)
         return Voting(quorum.kraft_version, self._voters(quorum))
 
 

@@ -74,3 +74,20 @@ async def led_by_whom_its_log_has_not(stage: Simulation) -> None:
     cluster.network.heal()
     await stage.caught_up()
     await healed(stage)
+
+
+async def removal_by_a_leader_cut_off(stage: Simulation) -> None:
+    """Only its administrator hears it. He must not be told that it is done."""
+    await settled(stage)
+    leader = stage.active()
+    other = next(each for each in stage.cluster.controllers if each is not leader)
+    isolate(stage, leader)
+    work = stage.quorum_admin.spawn(stage.quorum_admin.remove(leader.id, other.key))
+    await stage.until(
+        lambda: any(each is not leader for each in stage.cluster.active_controllers()),
+        "another leads",
+        10,
+    )
+    await stage.until(work.done, "answered", 10)
+    await healed(stage)
+    await stage.caught_up()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Machine, Shape
@@ -152,7 +153,8 @@ class Simulation:
         )
         for producer in self.producers:
             await self._in_time(producer.spawn(producer.stop()), "all writes acknowledged")
-        for admin in (*self.admins, self.quorum_admin):
+        administrators: list[Admin | QuorumAdmin] = [*self.admins, self.quorum_admin]
+        for admin in administrators:
             await self._in_time(admin.spawn(admin.stop()), "the admins are answered")
         took_s = self.loop.time() - start_s
         checker = self.consumer("checker")
@@ -165,9 +167,7 @@ class Simulation:
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
         self.history.admin.check(self.cluster.newest_image(), self.loop.time())
-        leading = self.active().process
-        assert leading is not None
-        decided = self.voting.check(self.electorate.voting(leading), self.loop.time())
+        decided = self.voting.check(self.electorate.voting(), self.loop.time())
         self.coverage["the order of changes of the voters"] += decided
         return took_s
 
@@ -183,6 +183,12 @@ class Simulation:
             f"everybody knows offset {offset}",
             LIVENESS_S,
         )
+        voting = self.electorate.voting()
+        for each in machines:
+            assert each.process is not None
+            level = each.process.core.features().finalized.get(KRAFT_VERSION, 0)
+            if level != voting.kraft_version:
+                raise Violation(f"{each.name} tells of kraft.version {level}, it is {voting}")
 
     async def _in_time(self, task: asyncio.Task[Any], what: str) -> Any:
         await self.until(task.done, what, LIVENESS_S)

@@ -1,16 +1,41 @@
-"""Safeguards of a quorum that is lost for good and rebuilt from what is left of it."""
+"""Safeguards of what administrators are told of a quorum, and of one that is lost for good and
+rebuilt from what is left of it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from quorate.quorum import force_voters
+from quorate.quorum.raft import effects, voter_changes
+from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.raft import Raft
+from quorate.quorum.raft.states import Leader
 from quorate.quorum.rpc import handshake
+from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.survivors import Survivor
 from tests.sim import lost_quorum_scenarios as scenarios
+from tests.sim import quorum_scenarios
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Scene
 
+_append = voter_changes._append
+
+
+def answer_at_once(core: Core, state: Leader, token: int, records: tuple[Any, ...]) -> None:
+    _append(core, state, token, records)
+    core.emit(effects.VotersAnswer(token, ErrorCode.NONE, ""))
+
+
 ABLATIONS = (
+    Ablation(
+        "voters-answer",
+        "a change of the voters is answered once it is committed",
+        voter_changes,
+        "_append",
+        answer_at_once,
+        Scene(quorum_scenarios.removal_by_a_leader_cut_off, shape=quorum_scenarios.DYNAMIC),
+        "no order explains who votes",
+    ),
     Ablation(
         "generation",
         "nodes of a rebuilt quorum and of the one before refuse each other",

@@ -19,6 +19,7 @@ from tests.sim.cluster import NodeStopped
 from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
 from tests.sim.scenarios import SHAPES, Scenario
+from tests.sim.shape import Shape
 from tests.unit.partition import test_walk as partition_walk
 from tests.unit.raft.walk import Walk
 
@@ -94,13 +95,14 @@ class Scene:
 
     scenario: Scenario
     seed: int | str = 0
+    shape: Shape | None = None
 
     @property
     def name(self) -> str:
         return f"scenario {self.scenario.__name__}, seed {self.seed}"
 
     def tell(self) -> None:
-        with simulation(self.seed, SHAPES.get(self.scenario)) as stage:
+        with simulation(self.seed, self.shape or SHAPES.get(self.scenario)) as stage:
             play(stage, self.scenario(stage))
 
 
