@@ -14,6 +14,9 @@ from typing import NamedTuple
 from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import BatchHeader, checksum_of
 
+MAX_FAULTS = 1000
+"""Kept of one partition; each is told when it is found."""
+
 
 class Given(NamedTuple):
     """What a replica gave; `problem` when it gave nothing, and why."""
@@ -69,6 +72,9 @@ class Comparison:
     """Where it ended when the comparison began."""
     high_watermark: int = -1
     faults: list[Fault] = field(default_factory=list)
+    """The first MAX_FAULTS."""
+    diverged: bool = False
+    """Nothing behind `offset` can be compared."""
     problems: dict[int, str] = field(default_factory=dict)
     """By replica, why it could not be compared the last time."""
 
@@ -79,10 +85,6 @@ class Comparison:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-    @property
-    def diverged(self) -> bool:
-        return any(fault.final for fault in self.faults)
 
     @property
     def done(self) -> bool:
@@ -108,9 +110,10 @@ class Comparison:
         for batches in zip(*(_batches(each, given[each]) for each in sorted(given)), strict=False):
             found += differences(batches)
             if found and found[-1].final:
+                self.diverged = True
                 break
             self.offset = batches[0].header.next_offset
-        self.faults += found
+        self.faults += found[: MAX_FAULTS - len(self.faults)]
         return found
 
 

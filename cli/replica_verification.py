@@ -22,15 +22,25 @@ IDLE_S = 0.1
 @click.command("replica-verification")
 @cluster_options()
 @click.option("--broker-list", metavar="HOST:PORT,...", help="As --bootstrap-server.")
-@click.option("--topics-include", default=".*", show_default=True, help="A regular expression.")
 @click.option(
-    "--fetch-size", type=int, default=1048576, show_default=True, help="Bytes of each partition."
+    "--topics-include", default=".*", show_default=True, help="A regular expression for topics."
 )
 @click.option(
-    "--max-wait-ms", type=int, default=1000, show_default=True, help="Of a fetch, for records."
+    "--fetch-size",
+    type=int,
+    default=1048576,
+    show_default=True,
+    help="Bytes of a partition and fetch.",
 )
 @click.option(
-    "--report-interval-ms", type=int, default=30000, show_default=True, help="Of the lag."
+    "--max-wait-ms", type=int, default=1000, show_default=True, help="How long a fetch waits."
+)
+@click.option(
+    "--report-interval-ms",
+    type=int,
+    default=30000,
+    show_default=True,
+    help="Between two reports of the lag.",
 )
 @click.option(
     "--time",
@@ -62,7 +72,8 @@ def replica_verification(
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
-        settings = FetchSettings(fetch_size, max_wait_ms)
+        # A broker that waits as long as we do would seem to be gone.
+        settings = FetchSettings(fetch_size, min(max_wait_ms, admin.timeout_ms // 2))
         fetches = ReplicaFetches(admin, topics_include, timestamp, settings)
         teller = Teller(output, report_interval_ms, once=once)
         if once:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.replica_comparison import Comparison, Given
+from quorate.cli.replica_comparison import MAX_FAULTS, Comparison, Given
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 
@@ -100,6 +100,15 @@ def test_a_replica_that_gives_nothing_holds_the_others_up() -> None:
     assert (found.offset, found.problems) == (0, {2: "KAFKA_STORAGE_ERROR"})
     assert told(found, held(A), held(A)) == []
     assert found.problems == {}
+
+
+def test_so_many_faults_are_kept() -> None:
+    count = MAX_FAULTS + 2
+    found = comparison(count)
+    ours, other = ([batch(at, value) for at in range(count)] for value in (b"a", b"b"))
+    lines = told(found, *(held(*each, high_watermark=count) for each in (ours, other)))
+    assert (len(lines), len(found.faults)) == (count, MAX_FAULTS)
+    assert (found.offset, found.equal) == (count, False)
 
 
 SIZES = st.lists(st.integers(1, 3), max_size=6)

@@ -160,6 +160,12 @@ def test_it_asks_as_who_compares_replicas_from_the_first_offset() -> None:
     assert offsets == [0, 1, 2], "a batch takes more than half of what fits"
 
 
+def test_a_broker_never_waits_as_long_as_we_do() -> None:
+    brokers = each_of(Replica(ALL), Replica(ALL))
+    assert verify(brokers, "--once", "--timeout", "1", "--max-wait-ms", "9999").exit_code == 0
+    assert brokers[2].fetches[0].max_wait_ms == 500
+
+
 def test_once_from_the_end_has_nothing_to_compare() -> None:
     brokers = each_of(Replica(ALL), Replica([batch(0, b"x")]))
     result = verify(brokers, "--once", "--time", "-1")
