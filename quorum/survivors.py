@@ -42,7 +42,8 @@ class Survivor:
     highest_epoch: int
     """That this node has seen, in its log or in an election."""
     epochs: tuple[EpochOffset, ...]
-    """Where each epoch of its log began."""
+    """Where each epoch of its log began; first the one in which a snapshot ends, where that is what
+    the log begins behind."""
     end: EpochOffset
     image: MetadataImage
 
@@ -124,6 +125,7 @@ class _Reading:
         self._disk = disk
         self._directory = directory
         self._names = disk.list(directory)
+        self._snapshots = SnapshotFiles(disk, directory, self._names)
         self._flushed_offset = FlushedMarker(disk, directory).offset
         self._batches: list[MetadataBatch] = []
         self.loader = Loader(MetadataImage())
@@ -138,16 +140,18 @@ class _Reading:
             self.end = EpochOffset(header.leader_epoch, header.next_offset)
             if header.next_offset > self.loader.position:
                 self._replay(batch)
+        earliest = self._snapshots.earliest
+        if earliest is not None and self.epochs and earliest.epoch < self.epochs[0].epoch:
+            self.epochs.insert(0, earliest)
         if snapshot is not None and snapshot > self.end:
             self.end = snapshot  # the log was being replaced by it
             self.epochs = [snapshot]
         self._replay_rest()
 
     def _load_snapshot(self) -> EpochOffset | None:
-        snapshots = SnapshotFiles(self._disk, self._directory, self._names)
-        for snapshot in reversed(list(snapshots)):
+        for snapshot in reversed(list(self._snapshots)):
             try:
-                contents = read_snapshot(snapshot, snapshots.chunks(snapshot))
+                contents = read_snapshot(snapshot, self._snapshots.chunks(snapshot))
             except CorruptSnapshot:
                 continue  # an older one, or the log from its start, says the same
             self.loader = Loader(contents.image)

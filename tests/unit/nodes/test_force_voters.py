@@ -28,6 +28,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.meta_properties import StorageError, read_meta
 from quorate.quorum.metadata.framing import decode_record, encode_record
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -112,18 +113,29 @@ class Cluster:
         self.disk.lock(f"{config.log_dir}/{LOCK_FILE}").release()
         directory = f"{config.log_dir}/{METADATA_DIRECTORY}"
         if log:
-            storage = MetadataStorage.open(self.disk, directory, SETTINGS, wall_ms=WALL_MS)
-            for leader_epoch, records in log:
-                batch = build_value_batch(
-                    [encode_record(each) for each in records],
-                    base_offset=storage.log.end_offset,
-                    leader_epoch=leader_epoch,
-                    timestamp_ms=WALL_MS + storage.log.end_offset,
-                )
-                storage.log.append(batch, wall_ms=WALL_MS)
-            storage.close()
+            self.append(config.log_dir, log)
             ElectionFile(self.disk, directory, (1, 2, 3)).save(Election(epoch=epoch))
         return config.log_dir
+
+    def append(self, parent: str, log: Sequence[Batch]) -> None:
+        directory = f"{parent}/{METADATA_DIRECTORY}"
+        storage = MetadataStorage.open(self.disk, directory, SETTINGS, wall_ms=WALL_MS)
+        for leader_epoch, records in log:
+            batch = build_value_batch(
+                [encode_record(each) for each in records],
+                base_offset=storage.log.end_offset,
+                leader_epoch=leader_epoch,
+                timestamp_ms=WALL_MS + storage.log.end_offset,
+            )
+            storage.log.append(batch, wall_ms=WALL_MS)
+        storage.close()
+
+    def snapshot(self, parent: str, snapshot: EpochOffset, image: MetadataImage) -> None:
+        directory = f"{parent}/{METADATA_DIRECTORY}"
+        file = self.disk.open(f"{directory}/{snapshot_name(snapshot)}", create=True)
+        file.pwrite(b"".join(write_snapshot(image, UNKNOWN)), 0)
+        file.sync()
+        self.disk.sync_dir(directory)
 
     def plan(self, directories: Sequence[str], *controllers: int, seed: int = 0) -> Plan:
         configs = [config_of(each) for each in controllers]
@@ -218,15 +230,23 @@ def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since
 def test_a_snapshot_counts_as_the_log_that_it_stands_for(cluster: Cluster) -> None:
     behind, source = cluster.node(4, LOG[:1]), cluster.node(5)
     image = read_survivor(cluster.disk, source).image
-    path = f"{behind}/{METADATA_DIRECTORY}/{snapshot_name(EpochOffset(3, 6))}"
-    with_snapshot = cluster.disk.open(path, create=True)
-    with_snapshot.pwrite(b"".join(write_snapshot(image, UNKNOWN)), 0)
-    with_snapshot.sync()
-    cluster.disk.sync_dir(f"{behind}/{METADATA_DIRECTORY}")
+    cluster.snapshot(behind, EpochOffset(3, 6), image)
     found = read_survivor(cluster.disk, behind)
     assert found.end == EpochOffset(3, 6) and found.image == image
     planned = cluster.force([behind], 10)
     cluster.rebuilt(10, planned)
+
+
+def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluster: Cluster) -> None:
+    """Epoch 1 ends in the snapshot at offset 3; the old leader of epoch 2 went its own way from
+    offset 1 on. The log behind the snapshot knows epoch 3 only."""
+    whole = read_survivor(cluster.disk, cluster.node(4, LOG[:2]))
+    cut = cluster.node(5, LOG[:1])
+    cluster.snapshot(cut, EpochOffset(1, 3), whole.image)
+    cluster.append(cut, LOG[2:])
+    astray = cluster.node(1, (*LOG[:1], *[(2, [setting(f"x{each}")]) for each in range(3)]))
+    (lack,) = cluster.plan([cut, astray], 10).others
+    assert (lack.lacks, lack.surplus) == (range(1, 6), range(1, 4))
 
 
 def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) -> None:
