@@ -227,10 +227,11 @@ class Loading:
             self.segments[-1].resume()
         if self.report.cut_at_offset is not None:
             logger.warning(
-                "%s: cut at offset %d, %d bytes were never acknowledged: %s",
+                "%s: cut at offset %d, %d bytes %s: %s",
                 self.segments[-1].path,
                 self.report.cut_at_offset,
                 self.report.cut_bytes,
+                "are set aside" if self.set_aside else "were never acknowledged",
                 self.report.reason,
             )
 

@@ -100,12 +100,12 @@ class Damage:
             self._bring_back(machine)
         self._at(RESTART_S, self._start, machine)
 
-    def _check_up(self, machine: Machine, backup: Backup) -> None:
+    def check_up(self, machine: Machine, backup: Backup) -> None:
         """A voter that lost the end of what it had acknowledged, and cannot know, is refused by its
         leader (KAFKA-12181), which names it: an administrator brings back its log. Its votes stay
         as they are."""
         if machine.process is None:
-            self._at(CHECK_UP_S, self._check_up, machine, backup)
+            self._at(CHECK_UP_S, self.check_up, machine, backup)
             return
         log = machine.process.core.log
         if log.end_offset >= backup.flushed or log.last_epoch > backup.epoch:
@@ -213,7 +213,7 @@ class Damage:
             self._limits.lost_data(machine)
             self._start(machine)
             if backup is not None:
-                self._at(CHECK_UP_S, self._check_up, machine, backup)
+                self._at(CHECK_UP_S, self.check_up, machine, backup)
 
         return undo
 

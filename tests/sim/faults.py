@@ -52,8 +52,8 @@ class Faults:
         self._cluster = cluster
         self._electorate = electorate
         self._limits = Limits(cluster, electorate, healthy, lambda: self.under_way)
-        self._damage = Damage(cluster, self._limits, self._undo_later)
-        self.may_scar = self._damage.may_scar
+        self.damage = Damage(cluster, self._limits, self._undo_later)
+        self.may_scar = self.damage.may_scar
         self._undo: dict[Undo, None] = {}
         self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "kill": self._kill,
@@ -65,7 +65,7 @@ class Faults:
             "step_clock": self._step_clock,
             "slow_disk": self._slow_disk,
             **dict.fromkeys(DISK_FAULTS, self._bad_disk),
-            **self._damage.kinds,
+            **self.damage.kinds,
             "partition": partial(self._block, both_ways=True),
             "partition_one_way": partial(self._block, both_ways=False),
             "isolate": partial(self._block, both_ways=True),
@@ -141,7 +141,7 @@ class Faults:
     def _lose_power(self, fault: Fault) -> Undo | None:
         machines = [each for each in self._running(fault) if self._limits.may_lose_unsynced(each)]
         for machine in machines:
-            self._damage.cut_power(machine)
+            self.damage.cut_power(machine)
             self._limits.lost_data(machine)
         return self._restart(machines)
 
@@ -175,7 +175,7 @@ class Faults:
             if machine.is_broker or random.getrandbits(1):
                 self._cluster.kill(machine)
             else:
-                self._damage.cut_power(machine)
+                self.damage.cut_power(machine)
         return self._restart(machines)
 
     def _pause(self, fault: Fault) -> Undo:
@@ -221,7 +221,7 @@ class Faults:
             self._cluster.note(f"disk of {machine.name} is good")
             mend()
             machine.may_fail = False
-            self._damage.cut_power(machine)
+            self.damage.cut_power(machine)
             self._cluster.start(machine)
 
         return undo

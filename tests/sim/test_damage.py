@@ -10,6 +10,7 @@ from quorate.quorum.log.names import PartitionName
 from quorate.quorum.storage_repair import repair, set_aside_metadata
 from quorate.quorum.storage_verify import Verification, verify
 from tests.sim.cluster import Machine
+from tests.sim.damage import backup_of
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.staging import DATA, healed, leader, settled, writes_some
 
@@ -60,6 +61,59 @@ async def leaders_log_is_damaged(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def a_sealed_segment_is_damaged(stage: Simulation) -> None:
+    """No start reads it again. The broker leads, and meets the damage when a consumer asks for it:
+    it hands out nothing, stops, is started again, and has the rest from the new leader."""
+    await settled(stage)
+    await stage.admin.spawn(stage.admin.configure_surely(DATA[0], "internal.segment.bytes", 2000))
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    for _ in range(40):
+        await writes_some(stage, producer, [DATA])
+    await asyncio.sleep(SYNCED_S)
+    victim = leader(stage)
+    stage.cluster.kill(victim)
+    path = f"{victim.config.log_dir}/{PartitionName(*DATA)}"
+    sealed = [each for each in victim.disk.files(path) if each.endswith(".log")][1]
+    victim.disk.scar(sealed, 200, 0x10)
+    victim.scarred = True
+    await writes_some(stage, producer, [DATA])
+    stage.cluster.start(victim)
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+    await stage.until(lambda: leader(stage) is victim, "it leads again", 10)
+    assert victim.disk.scars() == [sealed], "no start looked at it"
+    stage.consumer("reader").start([DATA], 0.05)
+    await stage.until(lambda: victim.process is None, "it stops", 5)
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+    await asyncio.sleep(SYNCED_S)
+    assert not victim.disk.scars() and f"{sealed}.damaged" in victim.disk.files(path)
+    await healed(stage)
+
+
+async def a_voter_lost_what_it_acknowledged(stage: Simulation) -> None:
+    """Its disk told writes as durable that it lost, the last ones, so it cannot know. Its leader
+    can, and lets it have no part until its log is brought back (KAFKA-12181)."""
+    await settled(stage)
+    voter = next(each for each in stage.cluster.controllers if each is not stage.active())
+    voter.disk.landed = lambda write: []
+    voter.lying = True
+    await stage.admin.spawn(stage.admin.create_surely("late", 2))
+    assert voter.process is not None
+    flushed, backup = voter.process.core.log.flushed_offset, backup_of(voter)
+    stage.cluster.lose_power(voter)
+    voter.scarred = True
+    stage.cluster.start(voter)
+    assert voter.process is not None and voter.process.core.log.end_offset < flushed
+    await stage.admin.spawn(stage.admin.create_surely("later", 1))
+    assert voter.process.core.log.end_offset < flushed, "it is refused"
+    stage.faults.damage.check_up(voter, backup)
+    await stage.until(
+        lambda: voter.process is not None and voter.process.core.log.end_offset > flushed,
+        "it has caught up",
+        5,
+    )
+    await healed(stage)
+
+
 async def brokers_metadata_is_damaged(stage: Simulation) -> None:
     """It refuses to start, and says where; set aside by its owner, everything is fetched again."""
     await settled(stage)
@@ -90,6 +144,16 @@ async def brokers_metadata_is_damaged(stage: Simulation) -> None:
 def test_a_leaders_log_is_damaged() -> None:
     with simulation("leaders_log_is_damaged", None) as stage:
         play(stage, leaders_log_is_damaged(stage))
+
+
+def test_a_sealed_segment_is_damaged() -> None:
+    with simulation("a_sealed_segment_is_damaged", None) as stage:
+        play(stage, a_sealed_segment_is_damaged(stage))
+
+
+def test_a_voter_lost_what_it_acknowledged() -> None:
+    with simulation("a_voter_lost_what_it_acknowledged", None) as stage:
+        play(stage, a_voter_lost_what_it_acknowledged(stage))
 
 
 def test_a_brokers_metadata_is_damaged() -> None:
