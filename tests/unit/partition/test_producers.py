@@ -13,7 +13,7 @@ from quorate.broker.partition.producer_state import (
     ProducerStates,
     last_sequence_of,
 )
-from quorate.quorum.log.batch import assign, batches, read_header
+from quorate.quorum.log.batch import CONTROL, assign, batches, read_header
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
 
@@ -80,6 +80,17 @@ def test_new_epoch_begins_at_zero_and_fences_the_old(leader: Partition) -> None:
     assert refused(leader, 1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(leader, 0, epoch=1) == 1
     assert refused(leader, 1, epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_what_follows_the_end_of_a_transaction_begins_at_zero() -> None:
+    """The marker raised the epoch, and has no sequence itself."""
+    states = ProducerStates()
+    header = read_header(batch(producer_id=7, producer_epoch=0, base_sequence=0))
+    states.append(header)
+    states.append(header._replace(producer_epoch=1, base_sequence=-1, attributes=CONTROL))
+    states.check(header._replace(producer_epoch=1))
+    with pytest.raises(KafkaError):
+        states.check(header._replace(producer_epoch=1, base_sequence=1))
 
 
 def test_expired_producers_may_begin_anywhere(leader: Partition) -> None:

@@ -210,11 +210,15 @@ def test_damaged_batch_that_begins_below_an_empty_log_leaves_it_as_it_is() -> No
     assert follower.high_watermark == 4
 
 
-@pytest.mark.parametrize("count", [4, 3])
-def test_batch_that_ends_below_an_empty_log_is_not_its_first(count: int) -> None:
+@pytest.mark.parametrize(("base_offset", "count"), [(0, 4), (0, 3), (5, 1)])
+def test_batch_that_misses_the_end_of_an_empty_log_is_not_its_first(
+    base_offset: int, count: int
+) -> None:
     follower = partition(2)
     follower.make_follower(value(1, 0, (1, 2)))
     follower.restart_at(4)
+    data = batch(count)
+    assign(data, base_offset, 0)
     with pytest.raises(AssertionError):  # of the log: the chain is broken
-        follower.append_as_follower(batch(count), wall_ms=1_000)
+        follower.append_as_follower(data, wall_ms=1_000)
     assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)

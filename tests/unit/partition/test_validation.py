@@ -48,6 +48,8 @@ def test_a_good_batch() -> None:
     [
         pytest.param(b"", ErrorCode.INVALID_RECORD, id="nothing"),
         pytest.param(b"x" * 20, ErrorCode.CORRUPT_MESSAGE, id="rubbish"),
+        pytest.param(bytes(16), ErrorCode.CORRUPT_MESSAGE, id="no magic"),
+        pytest.param(bytes(17), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, id="magic 0"),
         pytest.param(batch(1)[:-1], ErrorCode.CORRUPT_MESSAGE, id="cut off"),
         pytest.param(batch(1) + batch(1), ErrorCode.INVALID_RECORD, id="two batches"),
         pytest.param(

@@ -9,6 +9,9 @@ import pytest
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.fetches import Fetch
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
@@ -87,6 +90,27 @@ def test_r56_isr_of_one_below_min_isr_refuses_acks_all(cluster: Cluster) -> None
     cluster.run(50)
     assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
     assert cluster.offsets(topic) == {1: (0, 0)}
+
+
+def test_partitions_of_a_topic_share_their_settings(make_cluster: MakeCluster) -> None:
+    """Made for each partition, a change of one config stands a broker still that has thousands."""
+    cluster = make_cluster(brokers=1)
+    topics = {name: cluster.create(name, [led_by(1)] * 3) for name in ("t", "u")}
+    cluster.run(50)
+    applied = cluster.nodes[1].replicas.apply
+    for resources, made in (
+        (((TOPIC_RESOURCE, "t"),), ["t"]),
+        (((TOPIC_RESOURCE, "t"), (TOPIC_RESOURCE, "u"), (TOPIC_RESOURCE, "gone")), ["t", "u"]),
+        (((BROKER_RESOURCE, ""),), ["t", "u"]),
+    ):
+        cluster.settings_made.clear()
+        cluster.log_settings = LogSettings(segment_bytes=1 << 20 + len(resources))
+        applied(cluster.image, ImageDelta(configs=resources))
+        assert sorted(cluster.settings_made) == made
+        for name in made:
+            for partition_id in range(3):
+                hosted = cluster.hosted(1, topics[name], partition_id)
+                assert hosted.log.settings is cluster.log_settings
 
 
 def test_isr_falls_below_min_isr_after_the_append(cluster: Cluster) -> None:
@@ -289,6 +313,20 @@ def test_idle_followers_stay_in_the_isr(make_cluster: MakeCluster) -> None:
         cluster.run(333)
     assert cluster.image.topics[topic].partitions[0].isr == (1, 2, 3)
     assert cluster.image.topics[topic].partitions[0].partition_epoch == 0
+
+
+def test_idle_followers_are_not_late_when_something_is_appended(make_cluster: MakeCluster) -> None:
+    """They said that they have all with fetches that named nothing."""
+    cluster = make_cluster(replica_lag_time_max_ms=2000)
+    topic = cluster.create("t", [led_by(1, 2, 3)])
+    cluster.run(50)
+    cluster.produce(1, topic)
+    cluster.run(10_000)
+    cluster.produce(1, topic)
+    hosted = cluster.hosted(1, topic)
+    hosted.partition.check_followers(hosted._clock.now_ms())
+    assert hosted.partition.leadership is not None
+    assert hosted.partition.leadership.proposal is None
 
 
 def test_dead_idle_follower_is_found_out_by_the_first_append(make_cluster: MakeCluster) -> None:
