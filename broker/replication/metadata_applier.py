@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
@@ -198,21 +198,26 @@ class MetadataApplier:
         self._deleting.add(name)
 
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
-        if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
-            for every in self._registry:
-                self._configure_one(image, every)
-            return
-        named = [image.topic(name) for kind, name in delta.configs if kind == TOPIC_RESOURCE]
-        keys = [(t.id, index) for t in named if t is not None for index in t.partition_ids()]
-        for hosted in map(self._registry.get, keys):
-            if hosted is not None:
-                self._configure_one(image, hosted)
+        settings_of = self._settings_of(image)
+        for hosted in self._configured_by(image, delta):
+            settings = settings_of(hosted.topic)
+            hosted.log.settings = settings.log
+            hosted.partition.configure(settings.partition, self._clock.now_ms())
+            hosted.settle()
 
-    def _configure_one(self, image: MetadataImage, hosted: Hosted) -> None:
-        settings = self._opening.topic_settings(image, hosted.topic)
-        hosted.log.settings = settings.log
-        hosted.partition.configure(settings.partition, self._clock.now_ms())
-        hosted.settle()
+    def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[Hosted]:
+        if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
+            yield from self._registry
+            return
+        for kind, name in delta.configs:
+            topic = image.topic(name) if kind == TOPIC_RESOURCE else None
+            if topic is not None:
+                hosted = (self._registry.get((topic.id, i)) for i in topic.partition_ids())
+                yield from (each for each in hosted if each is not None)
+
+    def _settings_of(self, image: MetadataImage) -> Callable[[str], TopicSettings]:
+        """By topic, made once: making them takes longer than to configure a partition."""
+        return cache(partial(self._opening.topic_settings, image))
 
     # --- in the background
 
@@ -254,16 +259,14 @@ class MetadataApplier:
 
     def _open_some(self) -> bool:
         image = self._registry.image
-        settings: dict[str, TopicSettings] = {}
+        settings_of = self._settings_of(image)
         keys = list(self._next_to_open())
         for key in keys:
             self._to_lead.pop(key, None)
             self._to_follow.pop(key, None)
             topic = image.topics[key[0]]
-            if topic.name not in settings:
-                settings[topic.name] = self._opening.topic_settings(image, topic.name)
             value = topic.partitions[key[1]]
-            hosted = self._opening.open(key, topic.name, settings[topic.name], value)
+            hosted = self._opening.open(key, topic.name, settings_of(topic.name), value)
             self._registry.add(hosted)
             self._take_role(hosted, value)
         if keys:

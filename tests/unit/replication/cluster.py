@@ -114,6 +114,7 @@ class Cluster:
         self.refuse_changes: ErrorCode | None = None
         self.lose_answers = False
         self.waiting: list[Proposal] = []
+        self.settings_made: list[str] = []
         self._next_epoch = 1
         self._next_topic = 1000
         for broker_id in range(1, brokers + 1):
@@ -135,9 +136,7 @@ class Cluster:
             seams,
             self.settings,
             broker_id,
-            topic_settings=lambda image, topic: TopicSettings(
-                partition=self.partition_settings, log=self.log_settings
-            ),
+            topic_settings=self.topic_settings,
             propose=partial(self.propose, broker_id, epoch),
             broker_epoch=lambda: epoch,
             address_of=lambda leader: Address(f"b{leader}", PORT),
@@ -171,6 +170,10 @@ class Cluster:
         replicas.start()
         self.spread()
         return node
+
+    def topic_settings(self, image: MetadataImage, topic: str) -> TopicSettings:
+        self.settings_made.append(topic)
+        return TopicSettings(partition=self.partition_settings, log=self.log_settings)
 
     def kill(self, broker_id: int) -> SimDisk:
         """The process dies; what it wrote stays in the page cache."""
