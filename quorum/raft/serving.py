@@ -71,7 +71,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         token,
         request.offset,
         high_watermark,
-        request.max_bytes,
+        min(request.max_bytes, core.settings.fetch_max_bytes),
         core.now_ms + min(request.max_wait_ms, core.settings.fetch_max_wait_ms),
     )
     progress.parked = parked

@@ -122,7 +122,8 @@ def test_gates_in_kafkas_order() -> None:
     error, message = answer(cluster, leader, not_met)
     assert error is ErrorCode.REQUEST_TIMED_OUT and "was not met at c11:9093" in message
     unknown = cluster.remove_voter(leader, 11)
-    assert answer(cluster, leader, unknown)[0] is ErrorCode.VOTER_NOT_FOUND
+    not_found = ErrorCode.VOTER_NOT_FOUND, f"replica {key(11)} is not a voter"
+    assert answer(cluster, leader, unknown) == not_found
 
     first = cluster.add_voter(leader, 11)
     second = cluster.add_voter(leader, 12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.quorum.ids import EpochOffset
@@ -488,6 +490,16 @@ def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
     cluster.deliver_request(1, fetch_request(2, 1, 1, max_wait_ms=500))
     assert len(cluster.nodes[1].incoming) == parked
     assert isinstance(cluster.letters[-1].message, FetchResponse)
+
+
+@pytest.mark.parametrize("asked", [200, 1 << 40])
+def test_an_answer_is_bounded_by_both_sides(asked: int) -> None:
+    cluster = Cluster(settings=RaftSettings(fetch_max_bytes=300), directories_known=True)
+    cluster.elect(1)
+    for _ in range(5):
+        cluster.append(1, b"x" * 20)
+    answered = fetch(cluster, 1, replace(fetch_request(2, 1, 1), max_bytes=asked))
+    assert 0 < len(answered.records) <= min(asked, 300)
 
 
 def test_what_was_read_for_a_voter_is_not_served_to_an_observer() -> None:
