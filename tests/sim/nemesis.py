@@ -49,7 +49,7 @@ EVERYTHING = {
     "slow": 2,
     "lossy": 2,
 }
-DAMAGE = ("flip_data", "lost_writes", "misdirected_writes")
+DAMAGE = ("flip_data", "lost_writes", "misdirected_writes", "sync_fails")
 """Drawn beside the others, in some seeds. A disk that lied is a danger for the rest of the run: the
 limits keep others from losing data meanwhile."""
 DAMAGE_PAUSE_S = 0.5

@@ -1,0 +1,143 @@
+"""What is read is what was appended: damage that no start looks at is met by the reader."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from quorate.quorum.log import intact
+from quorate.quorum.log.batch import batches
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.settings import LogSettings
+from tests.sim.disk import SimDisk
+from tests.unit.log.batches import append
+
+DIRECTORY = "/data/t-0"
+SETTINGS = LogSettings(segment_bytes=600, index_interval_bytes=100)
+COUNT = 24
+
+
+def written() -> Log:
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = Log.open(disk, DIRECTORY, SETTINGS, wall_ms=0, clean=True)
+    for number in range(COUNT):
+        append(log, number // 8, b"%02d" % number)
+    log.close()
+    return log
+
+
+def reopened(disk: SimDisk) -> Log:
+    return Log.open(
+        disk.restart(), DIRECTORY, SETTINGS, wall_ms=0, clean=False, recovery_point=COUNT
+    )
+
+
+def place_of(disk: SimDisk, offset: int) -> tuple[str, int, int]:
+    """Path, position and size of the batch of `offset`."""
+    for path in disk.files(DIRECTORY):
+        if path.endswith(".log"):
+            for position, header in batches(disk.content(path)):
+                if header.base_offset == offset:
+                    return path, position, header.size_bytes
+    raise AssertionError(offset)
+
+
+def flipped(at: int) -> Callable[[SimDisk, int], None]:
+    def damage(disk: SimDisk, offset: int) -> None:
+        path, position, _ = place_of(disk, offset)
+        disk.flip(path, position + at)
+
+    return damage
+
+
+def another_batch(disk: SimDisk, offset: int) -> None:
+    """A write that went astray: whole, and of another place."""
+    path, position, size = place_of(disk, offset)
+    source, start, _ = place_of(disk, COUNT - 1)
+    disk.open(path).pwrite(disk.content(source)[start : start + size], position)
+
+
+def zeros(disk: SimDisk, offset: int) -> None:
+    path, position, size = place_of(disk, offset)
+    disk.open(path).pwrite(bytes(size), position)
+
+
+DAMAGES = {
+    "payload": flipped(62),
+    "offset": flipped(7),
+    "length": flipped(10),
+    "epoch": flipped(15),
+    "magic": flipped(16),
+    "another batch": another_batch,
+    "lost": zeros,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("offset", [0, 3, 9])
+def test_damage_is_handed_out_to_nobody(
+    damage: Callable[[SimDisk, int], None], offset: int
+) -> None:
+    """Whoever asks from before it, or from it; what lies in other segments is served."""
+    disk = written().disk
+    assert isinstance(disk, SimDisk)
+    damage(disk, offset)
+    log = reopened(disk)
+    path, position, _ = place_of(written().disk, offset)  # type: ignore[arg-type]
+    with pytest.raises(CorruptLog):
+        log.read(offset, 10_000)
+    found = log.first_damage()
+    assert found is not None and (found.path, found.position, found.offset) == (
+        path,
+        position,
+        offset,
+    )
+    assert log.first_damage(log._active.path) is None
+    assert log.read(COUNT - 2, 10_000)
+
+
+def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes from the page cache. Once more has followed it, it may come from the disk."""
+    monkeypatch.setattr(intact, "FRESH_BYTES", 1_000)
+    log = reopened(written().disk)  # type: ignore[arg-type]
+    assert log._fresh.offset == COUNT
+    for number in range(100):
+        append(log, 3, b"%02d" % number)
+        behind = (log.end_offset - log._fresh.offset) * (log.size_bytes / log.end_offset)
+        assert behind < 2_200 or log._fresh.offset == COUNT
+    assert log._fresh.offset > COUNT + 50
+    looked: list[int] = []
+    monkeypatch.setattr(
+        "quorate.quorum.log.log.check_read", lambda *arguments: looked.append(arguments[2])
+    )
+    log.read(log.end_offset - 1, 1)
+    assert not looked
+    log.read(COUNT + 1, 1)
+    assert looked == [COUNT + 1]
+
+
+def test_the_segment_of_the_last_trusted_record_is_read_at_a_start() -> None:
+    """Also when it ends right there: a log that is distrusted has its recovery point behind the
+    damage."""
+    disk = written().disk
+    assert isinstance(disk, SimDisk)
+    bases = sorted(p for p in disk.files(DIRECTORY) if p.endswith(".log"))
+    last_of_first = int(bases[1].rpartition("/")[2].removesuffix(".log")) - 1
+    path, position, size = place_of(disk, last_of_first)
+    assert path == bases[0]
+    disk.flip(path, position + size - 1)
+    with pytest.raises(CorruptLog, match=f"offset {last_of_first}"):
+        Log.open(
+            disk.restart(),
+            DIRECTORY,
+            SETTINGS,
+            wall_ms=0,
+            clean=False,
+            recovery_point=last_of_first + 1,
+        )
