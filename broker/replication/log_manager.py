@@ -14,8 +14,7 @@ What was synced and is damaged is never served. When the ISR, as committed when 
 has others and not this broker, they have all that was acknowledged: the damaged rest is set aside
 and fetched again, outside of the ISR until it has caught up. The last one of an ISR refuses.
 
-Directories of other topics are never deleted but set aside as `-stray`; a deleted partition's
-directory is renamed at once and removed later.
+A deleted partition's directory is renamed at once and removed later.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from functools import partial
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
-from quorate.broker.replication.found import require_none_lost, topic_of
+from quorate.broker.replication.found import Found, require_none_lost
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
@@ -38,7 +37,6 @@ from quorate.quorum.log.names import (
     PartitionName,
     is_deleted_directory,
     partition_of,
-    stray_directory_name,
 )
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk, Seams
@@ -72,7 +70,9 @@ class LogManager:
         self._delete_delay_ms = file_delete_delay_ms
         self._on_failure = on_failure
         self._clean = False
-        self._found: dict[PartitionName, None] = {}
+        self._found = Found(seams.disk, log_dir, self._unique, self._forget)
+        self._settled = False
+        """All of the first image is open."""
         self._open: dict[PartitionName, OpenLog] = {}
         self._high_watermarks: dict[PartitionName, int] = {}
         self._recovery_points: dict[PartitionName, int] = {}
@@ -98,7 +98,7 @@ class LogManager:
             if is_deleted_directory(directory):
                 self._remove_later(f"{self.log_dir}/{directory}", 0)
             elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
-                self._found[name] = None
+                self._found.add(name)
 
     def _read(self, checkpoint: str) -> dict[PartitionName, int]:
         try:
@@ -122,8 +122,8 @@ class LogManager:
         """The log, made when there is none, and its checkpointed high watermark. Raises
         CorruptLog or CorruptCheckpoint, unless all that was acknowledged can be fetched again."""
         directory = self._directory(name)
-        existed = self._adopt(name, topic_id, peers_have_it)
-        if not existed and self._clean and not peers_have_it:
+        existed = self._found.adopt(name, topic_id, peers_have_it=peers_have_it)
+        if not (existed or peers_have_it or self._settled) and self._clean:
             require_none_lost(directory, self._recovery_points.get(name, 0))
         if not existed and name in self._forgotten:
             self._forget_durably()
@@ -160,21 +160,10 @@ class LogManager:
             set_aside=set_aside,
         )
 
-    def _adopt(self, name: PartitionName, topic_id: Uuid, peers_have_it: bool) -> bool:
-        """True when a directory of that very topic is there."""
-        if name not in self._found:
-            return False
-        del self._found[name]
-        if topic_of(self._disk, self._directory(name), topic_id, peers_have_it) == topic_id:
-            return True
-        self._set_aside(name)
-        return False
-
     def set_aside_strays(self) -> None:
         """After all partitions of the first image are open: what is left is nobody's."""
-        for name in list(self._found):
-            self._set_aside(name)
-            del self._found[name]
+        self._found.set_aside_all()
+        self._settled = True
         for name in [each for each in self._recovery_points if each not in self._open]:
             self._forget(name)
 
@@ -216,28 +205,23 @@ class LogManager:
 
     def distrust(self, damage: CorruptLog) -> None:
         """Blocks, but the node is ending. A start reads from the recovery point on: with that just
-        behind the damage it finds it, and takes it for what was synced and is not whole."""
+        behind the damage it finds it, and takes it for what was synced and is not whole. One that
+        was refused before anything else was done stays as it was, for the next start to refuse."""
         self._closed = True
-        for name, opened in self._open.items():
-            if not damage.path.startswith(f"{opened.log.directory}/"):
-                continue
-            try:
-                first = opened.log.first_damage(damage.path)
+        damaged = [
+            (name, opened.log)
+            for name, opened in self._open.items()
+            if damage.path.startswith(f"{opened.log.directory}/")
+        ]
+        try:
+            for name, log in damaged:
+                first = log.first_damage(damage.path)
                 if first is not None:
                     self._lower_recovery_point(name, first.offset + 1)
-            except OSError as error:
-                logger.error("%s: %s; the next start may not see: %s", name, error, damage)
-
-    def _set_aside(self, name: PartitionName) -> None:
-        target = stray_directory_name(name, self._unique())
-        logger.warning(
-            "%s in %s belongs to no replica of this broker: set aside as %s",
-            name,
-            self.log_dir,
-            target,
-        )
-        self._disk.rename(self._directory(name), f"{self.log_dir}/{target}")
-        self._forget(name)
+            if not damaged and self._clean and not self._settled and not self._flushing:
+                self._close_all(self.previous_broker_epoch)
+        except OSError as error:
+            logger.error("%s; the next start may not see: %s", error, damage)
 
     def _forget(self, name: PartitionName) -> None:
         for offsets in self._offsets.values():

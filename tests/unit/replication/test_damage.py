@@ -127,6 +127,13 @@ def test_a_clean_start_that_meets_damage_does_the_same(make_cluster: MakeCluster
     assert cluster.content(3, topic) == whole
 
 
+def refused(cluster: Cluster) -> None:
+    """What the node does when it was told of a failure."""
+    (failure,) = cluster.failures
+    cluster.failures.clear()
+    cluster.nodes[1].replicas.node_failed(failure)
+
+
 def test_a_missing_beginning_is_fetched_again(make_cluster: MakeCluster) -> None:
     cluster, topic = written(make_cluster)
     whole = cluster.content(1, topic)
@@ -144,10 +151,13 @@ def test_a_missing_beginning_that_nobody_else_has_is_refused(make_cluster: MakeC
     disk = cluster.shut_down(1)
     disk.remove(logs(disk)[0])
     before = disk.list(PATH)
-    cluster.start(1, disk)
-    with pytest.raises(AssertionError, match="the log began at offset 0"):
-        cluster.run(100)
-    assert disk.list(PATH) == [name for name in before if not name.startswith(f"{0:020}")]
+    for _ in range(2):
+        cluster.start(1, disk)
+        with pytest.raises(AssertionError, match="the log began at offset 0"):
+            cluster.run(100)
+        refused(cluster)
+        disk = cluster.kill(1)
+        assert disk.list(PATH) == [name for name in before if not name.startswith(f"{0:020}")]
 
 
 def test_a_missing_directory_is_fetched_again(make_cluster: MakeCluster) -> None:
@@ -168,10 +178,13 @@ def test_a_missing_directory_that_nobody_else_has_is_no_empty_log(
     cluster, _ = written(make_cluster, brokers=1)
     disk = cluster.shut_down(1)
     disk.remove_tree(PATH)
-    cluster.start(1, disk)
-    with pytest.raises(AssertionError, match="is gone, and was flushed up to offset 30"):
-        cluster.run(100)
-    assert not disk.exists(PATH)
+    for _ in range(2):  # a supervisor starts it again
+        cluster.start(1, disk)
+        with pytest.raises(AssertionError, match="is gone, and was flushed up to offset 30"):
+            cluster.run(100)
+        refused(cluster)
+        disk = cluster.kill(1)
+        assert not disk.exists(PATH)
 
 
 def test_a_missing_directory_of_what_was_deleted_meanwhile_is_not_missed(
