@@ -26,7 +26,7 @@ from quorate.quorum.raft.messages import (
     UpdateVoterResponse,
 )
 from quorate.quorum.raft.states import Fetching, Follower, Unattached
-from quorate.quorum.raft.transitions import learn
+from quorate.quorum.raft.transitions import heed, learn
 from quorate.quorum.raft.vote import campaign
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -117,9 +117,7 @@ def _follower_of(
         return None
     state.fetching.token = None
     if response is not None:
-        core.report_refusal(voter_id, response.error)
-        if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
-            learn(core, response.epoch, response.leader_id, response.leader)
+        heed(core, voter_id, response)
         if core.state is not state:
             return None
         if isinstance(state, Follower) and voter_id == state.leader_id:
@@ -138,6 +136,8 @@ def on_update_voter_response(
     response: UpdateVoterResponse | None,
 ) -> None:
     """The set will say whether it was done; until then it is asked again, seldom."""
+    if response is not None:
+        heed(core, voter_id, response)
 
 
 def _update_voter(core: Core, state: Follower) -> None:

@@ -29,6 +29,7 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.serving import answer_data, expire, release
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
+from quorate.quorum.raft.transitions import heed
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
@@ -147,7 +148,7 @@ def on_begin_quorum_epoch_response(
     state = core.state
     if not isinstance(state, Leader) or response is None:
         return
-    core.report_refusal(voter_id, response.error)
+    heed(core, voter_id, response)
     if response.error == ErrorCode.NONE and voter_id in state.voters:
         state.voters[voter_id].knows_leader = True
 

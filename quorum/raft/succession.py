@@ -5,8 +5,7 @@ from __future__ import annotations
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.raft.states import ResignedLeader
-from quorate.quorum.raft.transitions import become_unattached, learn
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.raft.transitions import become_unattached, heed
 
 
 def step_resigned(core: Core, state: ResignedLeader) -> None:
@@ -32,8 +31,8 @@ def on_end_quorum_epoch_response(
         state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
     state.unacked.discard(voter_id)
-    if response is not None and response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
-        learn(core, response.epoch, response.leader_id)
+    if response is not None:
+        heed(core, voter_id, response)
 
 
 def _ask(core: Core, state: ResignedLeader) -> None:

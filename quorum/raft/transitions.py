@@ -6,9 +6,10 @@ from quorate.quorum.ids import NO_NODE, ReplicaKey
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.raft.messages import LeaderAddress
+from quorate.quorum.raft.messages import LeaderAddress, Response
 from quorate.quorum.raft.serving import release
 from quorate.quorum.raft.states import Follower, Leader, Unattached
+from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 
 def become_unattached(core: Core, epoch: int) -> None:
@@ -40,6 +41,14 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
     address = core.addresses.get(leader_id)
     if address is not None and leader_id not in core.voters.ids:
         core.emit(effects.LeaderFound(leader_id, address.host, address.port))
+
+
+def heed(core: Core, voter_id: int, response: Response) -> None:
+    """What every answer says besides: the epoch, who leads it, and perhaps where."""
+    core.report_refusal(voter_id, response.error)
+    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+        address = getattr(response, "leader", None)
+        learn(core, response.epoch, response.leader_id, address)
 
 
 def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None) -> None:

@@ -23,7 +23,7 @@ from quorate.quorum.raft.transitions import (
     become_follower,
     become_unattached,
     become_voted,
-    learn,
+    heed,
 )
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
@@ -112,9 +112,7 @@ def on_vote_response(
         if not (isinstance(state, Candidate) and state.lost):
             state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
-    core.report_refusal(voter_id, response.error)
-    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
-        learn(core, response.epoch, response.leader_id)
+    heed(core, voter_id, response)
     if core.state is state and response.epoch <= core.epoch:
         granted = response.granted and response.error == ErrorCode.NONE
         (state.granted if granted else state.rejected).add(voter_id)

@@ -137,6 +137,28 @@ def test_begin_quorum_epoch_that_is_refused_changes_nothing(
     assert cluster.core(2).epoch == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "deposed"),
+    [(ErrorCode.FENCED_LEADER_EPOCH, True), (ErrorCode.INCONSISTENT_CLUSTER_ID, False)],
+)
+def test_a_leader_that_is_answered_from_a_higher_epoch_is_deposed(
+    error: ErrorCode, deposed: bool
+) -> None:
+    """It led on until nobody had fetched for 3 s (KIP-595: every answer tells the epoch)."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.core(1)._core.state.voters[3].knows_leader = False  # type: ignore[union-attr]
+    cluster.core(1)._core.state.begin_epoch_ms = cluster.now_ms  # type: ignore[union-attr]
+    cluster.letters.clear()
+    cluster.tick(1)
+    letter = cluster.pick(BeginQuorumEpochRequest, 1, 3)
+    answer = BeginQuorumEpochResponse(error=error, epoch=9, leader_id=3)
+    cluster.core(1).response(cluster.now_ms, letter.token, answer)
+    expected = (Role.FOLLOWER, 9, 3) if deposed else (Role.LEADER, 1, 1)
+    core = cluster.core(1)
+    assert (core.role, core.epoch, core.leader_id) == expected
+
+
 def test_two_leaders_in_one_epoch_stop_the_node_that_sees_it() -> None:
     cluster = Cluster()
     cluster.elect(1)
