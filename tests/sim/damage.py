@@ -208,6 +208,11 @@ class Damage:
 
         def undo() -> None:
             mend()
+            if not self._limits.may_lose_unsynced(machine):  # the disk gets it written after all
+                machine.lying = False
+                machine.disk.mend()
+                self._start(machine)
+                return
             backup = None if machine.is_broker else backup_of(machine)
             self.cut_power(machine)
             self._limits.lost_data(machine)
@@ -235,17 +240,14 @@ class Damage:
             if machine.process is None and Random(fault.seed).getrandbits(1):
                 self._cluster.note(f"{machine.name} goes on with what is in its page cache")
                 self._start(machine)
-                self._later(cut_power_if_allowed, fault.lasts_s)
+                self._later(cut_power, fault.lasts_s)
             else:
                 cut_power()
 
-        def cut_power_if_allowed() -> None:
-            if self._limits.may_lose_unsynced(machine):
-                cut_power()
-
         def cut_power() -> None:
-            self.cut_power(machine)
-            self._limits.lost_data(machine)
+            if self._limits.may_lose_unsynced(machine):
+                self.cut_power(machine)
+                self._limits.lost_data(machine)
             self._start(machine)
 
         return undo

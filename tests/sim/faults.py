@@ -209,7 +209,7 @@ class Faults:
 
     def _bad_disk(self, fault: Fault) -> Undo | None:
         """The node stops at once, or does without what failed. Then somebody mends the disk and
-        boots the machine: pages that a failed fsync left behind as clean are not to be trusted."""
+        boots the machine."""
         (machine,) = self._machines(fault)
         if machine.process is None or not self._limits.may_lose_unsynced(machine):
             return None
@@ -221,8 +221,10 @@ class Faults:
             self._cluster.note(f"disk of {machine.name} is good")
             mend()
             machine.may_fail = False
-            self.damage.cut_power(machine)
-            self._cluster.start(machine)
+            if self._limits.may_lose_unsynced(machine):
+                self.damage.cut_power(machine)
+            if machine.process is None:
+                self._cluster.start(machine)
 
         return undo
 

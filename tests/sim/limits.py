@@ -41,8 +41,8 @@ class Limits:
             self._fragile = machine
 
     def may_lose_unsynced(self, machine: Machine) -> bool:
-        if not machine.is_broker:
-            return True
+        if not machine.is_broker or (self._fragile is machine and machine.process is None):
+            return True  # no other fault has come since it lost data, and it is still down
         return (
             not self._under_way()
             and self._healthy()
