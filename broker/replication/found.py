@@ -92,5 +92,8 @@ def require_none_lost(directory: str, recovery_point: int) -> None:
     """There is no `directory`, this broker is the last one of the ISR, and it was shut down in
     order with that recovery point: what it had then was not deleted by the cluster."""
     if recovery_point > 0:
-        reason = f"it is gone, and was flushed up to offset {recovery_point}"
+        reason = (
+            f"it is gone, and was flushed up to offset {recovery_point} (to give that up, take its "
+            f"line out of {checkpoints.RECOVERY_POINTS_NAME})"
+        )
         raise CorruptLog(directory, 0, 0, reason)

@@ -288,7 +288,11 @@ class Loading:
         first = self.segments[0]
         started = beginning(self._saved_epochs, start_offset)
         if started is not None and started < first.base_offset:
-            raise CorruptLog(first.path, 0, started, f"the log began at offset {started}")
+            reason = (
+                f"the log began at offset {started} (to give up what is missing, have "
+                f"{checkpoints.START_OFFSETS_NAME} say {first.base_offset})"
+            )
+            raise CorruptLog(first.path, 0, started, reason)
 
     def _require_flushed(self) -> None:
         last = self.segments[-1]

@@ -62,6 +62,22 @@ def test_a_finished_swap_replaces_the_segments_it_covers() -> None:
     assert [each for each in disk.list(PATH) if each.endswith(".log")] == [name(0), name(2)]
 
 
+def test_two_finished_swaps_replace_all_that_either_covers() -> None:
+    _, log = opened(
+        {
+            name(0): batch(0, 0, [b"old 0"]),
+            name(1): batch(1, 0, [b"old 1", b"old 2"]),
+            name(3): batch(3, 0, [b"old 3"]),
+            name(4): batch(4, 0, [b"next"]),
+            name(0, ".log.swap"): batch(0, 0, [b"new 0", b"new 1"]),
+            name(2, ".log.swap"): batch(2, 0, [b"new 2", b"new 3"]),
+        }
+    )
+    assert [value for _, value in entries(log)] == [b"new %d" % each for each in range(4)] + [
+        b"next"
+    ]
+
+
 def test_a_swap_that_was_not_decided_goes_with_its_cleaned_files() -> None:
     """KAFKA-6264."""
     _, log = opened(

@@ -182,6 +182,13 @@ def test_old_metadata_is_ignored() -> None:
     assert a.leadership.isr.committed == (1, 2)
 
 
+def test_fetching_begins_anew_with_a_leader_epoch_and_not_with_an_isr() -> None:
+    _, b = pair()
+    assert b.make_follower(value(1, 5, (1, 2), partition_epoch=9))
+    assert not b.make_follower(value(1, 5, (1,), partition_epoch=10))
+    assert b.make_follower(value(3, 6, (1,), partition_epoch=11))
+
+
 def test_leader_epoch_of_requests() -> None:
     a, b = pair()
     lead(a, b, 1, 5)
