@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 
@@ -54,13 +55,14 @@ def run(seeds: Iterable[int], plan: Plan) -> int:
     tally = Tally()
     said_s = tally.started_s
     try:
-        for found in outcomes(seeds, plan):
-            tally.add(found)
-            if isinstance(found, Failure):
-                say(found.text)
-            if time.monotonic() > said_s + PROGRESS_S:
-                said_s = time.monotonic()
-                say(tally.line())
+        with closing(outcomes(seeds, plan)) as coming:
+            for found in coming:
+                tally.add(found)
+                if isinstance(found, Failure):
+                    say(found.text)
+                if time.monotonic() > said_s + PROGRESS_S:
+                    said_s = time.monotonic()
+                    say(tally.line())
     except KeyboardInterrupt:
         say("stopped")
     for line in tally.lines():
