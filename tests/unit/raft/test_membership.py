@@ -71,6 +71,12 @@ def test_the_formatted_voters_are_written_into_the_log_by_the_first_leader() -> 
     ]
     assert kinds == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
     assert voters_of(cluster, 101) == voters_of(cluster, 11) == [1, 2, 3]
+    cluster.crash(leader)
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    latest = cluster.nodes[cluster.leader()].log.batches[-1]
+    assert [type(record).__name__ for _, record in latest.control_records()] == [
+        "LeaderChangeMessage"
+    ], "once is enough"
 
 
 def test_a_controller_that_has_caught_up_becomes_a_voter_and_counts() -> None:
