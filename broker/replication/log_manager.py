@@ -6,9 +6,9 @@ file that tells the next start that no log must be read, and under which broker 
 Durability: a partition is acknowledged from the page caches of its ISR. What is flushed here, every
 flush.offset.checkpoint.interval and at the clean end, only shortens the recovery after a crash. So
 the recovery point never passes what was synced, and it is lowered, durably, before a truncation
-cuts below it: a log that ends below its recovery point was shortened by somebody else. What the
-checkpoints say of a deleted log is gone before another one gets its name. A failed sync is told
-once and nothing goes on after it (R45).
+cuts below it: a log that ends below its recovery point was shortened by somebody else. The high
+watermark is lowered likewise. What the checkpoints say of a deleted log is gone before another one
+gets its name. A failed sync is told once and nothing goes on after it (R45).
 
 What was synced and is damaged is never served. When the ISR, as committed when the log is opened,
 has others and not this broker, they have all that was acknowledged: the damaged rest is set aside
@@ -137,7 +137,7 @@ class LogManager:
             if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
                 log.reset_to(damage.offset)  # it is the beginning that is gone
         self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
-        log.before_truncation = partial(self._lower_recovery_point, name)
+        log.before_truncation = partial(self._before_truncation, name)
         if not existed:
             checkpoints.write_partition_metadata(self._disk, directory, topic_id)
         elif not self._clean:
@@ -197,6 +197,12 @@ class LogManager:
     def truncated(self, name: PartitionName, offset: int) -> None:
         """Called after a truncation, before the next append."""
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
+
+    def _before_truncation(self, name: PartitionName, offset: int) -> None:
+        self._lower_recovery_point(name, offset)
+        if self._high_watermarks.get(name, 0) > offset:  # what was committed goes: unclean election
+            self._high_watermarks[name] = offset
+            self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
 
     def _lower_recovery_point(self, name: PartitionName, offset: int) -> None:
         if self._recovery_points.get(name, 0) > offset:

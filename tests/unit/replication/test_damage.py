@@ -250,6 +250,29 @@ def test_the_recovery_point_is_lowered_before_a_truncation(make_cluster: MakeClu
         assert cluster.hosted(1, topic).log.end_offset >= points[T0]
 
 
+def test_the_high_watermark_is_lowered_before_a_truncation(make_cluster: MakeCluster) -> None:
+    """An unclean election took what was committed. After a crash the follower, whose log is as long
+    again, would show consumers records that nobody else may have."""
+    cluster = make_cluster(brokers=2)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    for _ in range(10):
+        cluster.produce(1, topic)
+    cluster.run(6000)
+    follower = cluster.hosted(2, topic)
+    assert follower.partition.high_watermark == 10
+    disk = cluster.nodes[2].disk
+    assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.HIGH_WATERMARKS_NAME) == {T0: 10}
+    follower.partition.truncate_to(3)
+    follower.log.append(batch(3, 7, [b"other"] * 7), wall_ms=0)
+    assert follower.partition.high_watermark == 3
+    cluster.change(topic, isr=(1,))
+    cluster.start(2, cluster.kill(2))
+    cluster.network.isolate("b2")
+    cluster.run(100)
+    assert cluster.offsets(topic)[2] == (10, 3)
+
+
 def test_a_new_topic_is_not_judged_by_the_offsets_of_the_one_before(
     make_cluster: MakeCluster,
 ) -> None:
