@@ -90,9 +90,10 @@ def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
         return (
             f"this broker has committed metadata up to offset {mine.end.offset} of epoch "
             f"{mine.end.epoch}, the quorum was rebuilt from what ends at offset {kept.offset} of "
-            f"epoch {kept.epoch} and lacks the rest. Stop everything and run force-voters again "
-            f"with this broker's directory too; or, to give those records up, stop this broker "
-            f"and remove {mine.directory}"
+            f"epoch {kept.epoch} and lacks the rest. To have it back, stop everything, remove the "
+            "metadata directory of every node of the rebuilt quorum, and with it what was done "
+            "there since, and run force-voters again with this broker's directory too; to give it "
+            f"up, stop this broker and remove {mine.directory}"
         )
     return ""
 

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 from quorate.quorum.force_voters import Plan
 from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.survivors import METADATA_DIRECTORY
 from tests.sim.admin import Admin
-from tests.sim.cluster import Machine
+from tests.sim.cluster import Machine, generation_of
 from tests.sim.quorum_scenarios import changed
 from tests.sim.rebuild import Operator, reconfigure
 from tests.sim.run import PLACES, Simulation
@@ -189,15 +191,10 @@ async def nobody_left_knows(stage: Simulation) -> None:
     """A change that only lost controllers had is gone, and all before it is there."""
     await settled(stage)
     cluster = stage.cluster
-    admin = Admin(cluster, stage.history, "direct", cluster.controller_addresses())
-    stage.clients.append(admin)
+    admin = at_controllers(stage)
     await create(stage, admin, "there")
     await stage.caught_up()
     cut_off(stage, cluster.brokers)
-    for client in (admin, *stage.admins):
-        for controller in cluster.controllers:
-            cluster.network.unblock(client.name, controller.name)
-            cluster.network.unblock(controller.name, client.name)
     await create(stage, admin, "gone")
     await all_die(stage, wiped=cluster.controllers)
     cluster.network.heal()
@@ -209,13 +206,64 @@ async def nobody_left_knows(stage: Simulation) -> None:
     await join_anew(stage, others)
 
 
+async def a_broker_that_runs_has_more(stage: Simulation) -> None:
+    """It was not given to the tool, and has committed records that the rebuilt quorum lacks: it
+    stays out. The operator does as it says: runs the tool again with its directory, and without
+    what nodes of that rebuilt quorum have. Everything is back."""
+    await settled(stage)
+    cluster, operator, admin = stage.cluster, Operator(stage), at_controllers(stage)
+    ahead, *behind = cluster.brokers
+    await stage.caught_up()
+    cut_off(stage, behind)
+    await create(stage, admin, "known_to_one")
+    await stage.until(lambda: bool(image_of(ahead).topic("known_to_one")), "it is known", 1)
+    for machine in (*cluster.controllers, *behind):
+        cluster.kill(machine)
+    for controller in cluster.controllers:
+        cluster.wipe(controller, formatted=False)
+    cluster.network.heal()
+    await asyncio.sleep(OUTSTANDING_S)
+    first, *others = cluster.controllers
+    operator.rebuild(behind, [first])
+    for machine in (first, *behind):
+        cluster.start(machine)
+    await asyncio.sleep(PATIENCE_S)
+    assert stage.active() is first and all(map(generation_of, behind))
+    assert generation_of(ahead) == 0, "it gave up what was committed"
+    for machine in (first, *cluster.brokers):
+        cluster.kill(machine)
+    for machine in (first, *behind):
+        machine.disk = machine.disk.restart()
+        machine.disk.remove_tree(f"{machine.config.log_dir}/{METADATA_DIRECTORY}")
+        machine.disk.sync_dir(machine.config.log_dir)
+    operator.rebuild([first, *cluster.brokers], [first])
+    await serve_again(stage, first, *cluster.brokers)
+    assert image_of(first).topic("known_to_one")
+    await join_anew(stage, others)
+
+
 # -- parts ---------------------------------------------------------------------------------------
+
+
+def at_controllers(stage: Simulation) -> Admin:
+    """Who asks controllers, not brokers."""
+    admin = Admin(stage.cluster, stage.history, "direct", stage.cluster.controller_addresses())
+    stage.clients.append(admin)
+    return admin
+
+
+def image_of(machine: Machine) -> MetadataImage:
+    assert machine.process is not None
+    return machine.process.core.image
 
 
 async def create(stage: Simulation, admin: Admin, name: str) -> None:
     """Until it is committed and answered."""
-    while stage.invariants.image.topic(name) is None:
+    for _ in range(100):
         await admin.spawn(admin.create_once(name, 1))
+        if stage.invariants.image.topic(name) is not None:
+            return
+    raise AssertionError(f"{name} cannot be created")
 
 
 def cut_off(stage: Simulation, machines: Sequence[Machine]) -> None:

@@ -57,7 +57,8 @@ class Operator:
             victim.disk = victim.disk.crash()
             return self.rebuild(list(machines.values()), controllers)
         victim.disk.die_at = None
-        rebuild = planned.quorum.rebuilds[stage.invariants.generation]
+        # An interrupted run counts; a rebuilt quorum that was thrown away does not.
+        *_, rebuild = planned.quorum.rebuilds[: stage.invariants.generation + 1]
         lost_from = given_up_from(stage, rebuild.end, stored)
         cluster.note(
             f"generation {planned.generation}, {[each.name for each in controllers]}, goes on from "
@@ -67,8 +68,7 @@ class Operator:
         voters = frozenset(key_of(each.voter) for each in planned.controllers)
         stage.voting.begin_anew(Voting(1, voters))
         if lost_from is not None:
-            kept = stage.invariants.image
-            stage.history.admin.given_up(known, kept, stage.loop.time())
+            stage.history.admin.given_up(known, planned.chosen.image, stage.loop.time())
         self._configure(planned)
         return planned
 

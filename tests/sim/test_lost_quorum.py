@@ -12,6 +12,7 @@ from tests.sim.scenarios import Scenario
 @pytest.mark.parametrize(
     "scenario",
     [
+        scenarios.a_broker_that_runs_has_more,
         scenarios.brokers_bring_the_quorum_back,
         scenarios.nobody_left_knows,
         scenarios.the_power_goes_while_the_tool_runs,
