@@ -2,8 +2,8 @@
 
 No cluster is needed, and nothing can be compared with a peer: reading and checking the same bytes
 is the limit. 1,000 partitions per topic. The snapshot is written by the generator that every node
-has, on the loop that nodes have, with a ticker of 1 ms beside it: how late a tick is at worst is
-the pause that a request would have met.
+has, and loaded by what every node has, on the loop that nodes have, with a ticker beside it
+(`pauses.py`); the same for the log that a node replays when it starts again.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import asyncio
 import gc
 import os
 import time
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
-from io import FileIO
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from benchmarks import run
 from benchmarks.figure import Figure
+from benchmarks.image_loading import Follower, received, replayed, write_log
+from benchmarks.pauses import Pauses, ticked
 from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.cli.node_process import loop_factory
 from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.garbage import keep_collections_short
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
@@ -52,16 +52,11 @@ PARTITIONS_PER_TOPIC = 1_000
 BROKERS = 6
 EPOCH = 1
 TIMESTAMP_MS = 1_700_000_000_000
-TICK_S = 0.001
-MAX_SCHEDSTAT_BYTES = 100
 POLL_S = 0.01
 CHUNK_BYTES = 1 << 20
 SETTINGS = SnapshotSettings(
     bytes_between=1, interval_ms=0, retention_bytes=1 << 30, retention_ms=1 << 40
 )
-
-
-T = TypeVar("T")
 
 
 def measure(system: str, options: Options) -> list[Figure]:
@@ -73,35 +68,52 @@ def measure(system: str, options: Options) -> list[Figure]:
     image = image_of(options.partitions)
     gc.collect()
     image_mb = rss_mb() - before_mb
+    keep_collections_short()
     with TemporaryDirectory(prefix="quorate-bench-") as root:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             _, idle = runner.run(ticked(asyncio.sleep(1.0)))
             begin_cpu_s = time.process_time()
             taken_s, pauses, path = runner.run(snapshot(root, image))
             taken_cpu_s = time.process_time() - begin_cpu_s
+            end = EpochOffset(EPOCH, image.last.offset + 1)
+            disk = OsDisk()
+            behind = Log.open(disk, f"{root}/behind", LogSettings(), wall_ms=0, clean=False)
+            clock = AsyncioClock(runner.get_loop())
+            standby = Follower.of(clock, behind, end, image_of(options.partitions))
+            got, received_pauses = runner.run(ticked(received(disk, standby, end, path)))
+            log = write_log(root, history(options.partitions))
+            again, replay_pauses = runner.run(ticked(replayed(log)))
+            if not got.topics == again.topics == image.topics:
+                raise RuntimeError("what a node came to is not the image")
+            log.close()
+            disk.close()
+            del got, again, standby
         size = path.stat().st_size
         raw_s = raw_pass(path)
         begin_s, begin_cpu_s = time.perf_counter(), time.process_time()
-        loaded = read_snapshot(EpochOffset(EPOCH, image.last.offset + 1), chunks(path))
+        read_snapshot(end, chunks(path))
         load_s, load_cpu_s = time.perf_counter() - begin_s, time.process_time() - begin_cpu_s
-        if loaded.image.topics != image.topics:
-            raise RuntimeError("the snapshot is not the image")
-    begin_cpu_s = time.process_time()
-    difference(MetadataImage(), image)
-    difference_cpu_s = time.process_time() - begin_cpu_s
     return [
         Figure(f"{name}, memory", image_mb, "MB"),
         Figure(f"{name}, memory for each", image_mb * 1e6 / options.partitions, "B"),
         Figure(f"{name}, snapshot", size / 1e6, "MB"),
         Figure(f"{name}, written in", taken_s, "s"),
-        Figure(f"{name}, longest pause", pauses.longest_ms, "ms"),
-        Figure(f"{name}, longest pause but for cores", pauses.own_ms, "ms"),
-        Figure("longest pause of the idle loop", idle.longest_ms, "ms"),
+        *of_pauses("a snapshot is written", pauses),
+        *of_pauses("the idle loop", idle),
         Figure(f"{name}, loaded in", load_s, "s"),
-        Figure("taken by a node that runs, one pause of CPU time", difference_cpu_s * 1000, "ms"),
+        *of_pauses("a running node takes a snapshot", received_pauses),
+        *of_pauses("a node replays its log", replay_pauses),
         Figure("the same bytes only read and checked, CPU time", raw_s, "s"),
         Figure("written / read and checked, CPU time", taken_cpu_s / raw_s, "x"),
         Figure("loaded / read and checked, CPU time", load_cpu_s / raw_s, "x"),
+    ]
+
+
+def of_pauses(what: str, pauses: Pauses) -> list[Figure]:
+    return [
+        Figure(f"{what}, longest pause", pauses.longest_ms, "ms"),
+        Figure(f"{what}, longest pause but for cores", pauses.own_ms, "ms"),
+        Figure(f"{what}, longest pause of CPU time", pauses.cpu_ms, "ms"),
     ]
 
 
@@ -184,40 +196,6 @@ async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path
         generator.close()
         storage.close()
         disk.close()
-
-
-@dataclass(slots=True)
-class Pauses:
-    """How late a tick was at worst; `own_ms` does not count waits for a core that others had."""
-
-    longest_ms: float = 0.0
-    own_ms: float = 0.0
-
-    async def tick(self) -> None:
-        with FileIO("/proc/thread-self/schedstat") as scheduler:
-            while True:
-                begin_s, begin_waited_s = time.perf_counter(), waited_s(scheduler)
-                await asyncio.sleep(TICK_S)
-                late_s = time.perf_counter() - begin_s - TICK_S
-                self.longest_ms = max(self.longest_ms, late_s * 1000)
-                own_s = late_s - (waited_s(scheduler) - begin_waited_s)
-                self.own_ms = max(self.own_ms, own_s * 1000)
-
-
-def waited_s(scheduler: FileIO) -> float:
-    """For how long this thread was ready and had no core."""
-    scheduler.seek(0)
-    return int(scheduler.read(MAX_SCHEDSTAT_BYTES).split()[1]) / 1e9
-
-
-async def ticked(work: Coroutine[None, None, T]) -> tuple[T, Pauses]:
-    """What `work` came to, and the pauses meanwhile."""
-    pauses = Pauses()
-    ticker = asyncio.get_running_loop().create_task(pauses.tick())
-    try:
-        return await work, pauses
-    finally:
-        ticker.cancel()
 
 
 def rss_mb() -> float:

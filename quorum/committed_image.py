@@ -24,7 +24,7 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.steps import Steps
+from quorate.quorum.metadata.steps import Steps, freed
 from quorate.quorum.seams import Clock, Timer
 
 SLICE_BYTES = 32 * 1024
@@ -32,6 +32,8 @@ SLICE_BYTES = 32 * 1024
 
 BEHIND_MS = 20
 """How far the image of who does not act on it may be behind what is committed."""
+
+DONE = object()
 
 Follow = Callable[[MetadataImage, ImageDelta], None]
 TakeOver = Callable[[], None]
@@ -121,6 +123,11 @@ class CommittedImage:
         """`image` is what replaying up to its `last` gives, replayed elsewhere on this node."""
         self._loader = Loader(image)
 
+    def let_go(self, steps: Steps[None]) -> None:
+        """What nobody needs any more is freed beside other work."""
+        if not self._closed and next(steps, DONE) is not DONE:
+            self._clock.call_soon(lambda: self.let_go(steps))
+
     def close(self) -> None:
         self._closed = True
         self._forget_timer()
@@ -167,9 +174,13 @@ class CommittedImage:
             self._schedule()
             return
         self._surveying = None
-        if surveying.loads is not None:
+        if surveying.loads is None:
+            take_over()
+        else:
+            old = freed(self._loader.image.topics)
             self._loader = Loader(surveying.loads)
-        take_over()
+            take_over()
+            self.let_go(old)
         if self._surveying is None and self._next:
             self._survey_next()
         elif self.position < self._high_watermark:

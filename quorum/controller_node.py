@@ -165,8 +165,10 @@ class ControllerNode:
         take_over = yield from self.rules.survey(image)
 
         def taken_over() -> None:
+            index = self.rules.index
             self._carry_out(take_over())
             self._activate_when_ready()
+            self.core.committed_image.let_go(index.emptied())
 
         return taken_over
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 from time import thread_time
 
-LONG_S = 0.01
+LONG_S = 0.005
 OLDEST = 2
 
 

@@ -1,14 +1,16 @@
 """Reverse indexes over the latest image, so that work grows with one broker's partitions and not
 with the cluster (design idea 10; Kafka's BrokersToIsrs).
 
-Derived, never authoritative: rebuilt from an image at activation, moved on by each delta. The inner
-dicts stand for insertion-ordered sets; whoever writes records from one sorts it first, so that the
-records depend on the image alone and not on how it came about.
+Derived, never authoritative: rebuilt from an image at activation, moved on by each delta. The
+order in the sets is no one's to rely on; whoever writes records from one sorts it first, so that
+the records depend on the image alone and not on how it came about.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.delta import ImageDelta
@@ -17,9 +19,54 @@ from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.metadata.steps import Pace, Steps, in_order
 
 PartitionKey = tuple[Uuid, int]
-Keys = dict[PartitionKey, None]
+PARTS = 64
 
-NO_KEYS: Keys = {}
+
+class _Part(dict[PartitionKey, None]):
+    """Not a plain dict: CPython's collector stops tracking one of such keys at each full collection
+    and takes it for a young one when the next key comes, so that young collections would look at
+    all of a million keys."""
+
+    __slots__ = ()
+
+
+class Keys:
+    """A set of partitions, in parts: one dict of half a million keys takes 20 ms to grow."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts = tuple(_Part() for _ in range(PARTS))
+
+    def add(self, key: PartitionKey) -> None:
+        self._part(key)[key] = None
+
+    def discard(self, key: PartitionKey) -> None:
+        self._part(key).pop(key, None)
+
+    def __contains__(self, key: PartitionKey) -> bool:
+        return key in self._part(key)
+
+    def __iter__(self) -> Iterator[PartitionKey]:
+        return chain.from_iterable(self._parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def emptied(self) -> Steps[None]:
+        pace = Pace()
+        for part in self._parts:
+            while part:
+                part.popitem()
+                if pace.is_time():
+                    yield
+
+    def _part(self, key: PartitionKey) -> _Part:
+        topic_id, partition_id = key
+        return self._parts[(topic_id[-1] + partition_id) % PARTS]
+
+
+NO_KEYS = Keys()
 
 
 def has_collision_characters(name: str) -> bool:
@@ -33,11 +80,11 @@ def unified_name(name: str) -> str:
 
 class PartitionIndex:
     def __init__(self) -> None:
-        self.in_isr: defaultdict[int, Keys] = defaultdict(dict)
-        self.led_by: defaultdict[int, Keys] = defaultdict(dict)
-        self.leaderless: Keys = {}
-        self.imbalanced: Keys = {}
-        self.reassigning: Keys = {}
+        self.in_isr: defaultdict[int, Keys] = defaultdict(Keys)
+        self.led_by: defaultdict[int, Keys] = defaultdict(Keys)
+        self.leaderless = Keys()
+        self.imbalanced = Keys()
+        self.reassigning = Keys()
         self.unclean_elections = 0
         """Seen since the beginning: leaders from outside of the ISR and the ELR before."""
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -54,6 +101,11 @@ class PartitionIndex:
                 if pace.is_time():
                     yield
         return index
+
+    def emptied(self) -> Steps[None]:
+        """Nobody needs it any more: what it holds is let go of in steps, too."""
+        for keys in (*self.in_isr.values(), *self.led_by.values(), self.leaderless):
+            yield from keys.emptied()
 
     def apply(self, delta: ImageDelta) -> None:
         for topic in delta.deleted.values():
@@ -90,22 +142,22 @@ class PartitionIndex:
     def _move(self, key: PartitionKey, old: Partition | None, new: Partition | None) -> None:
         if old is not None:
             for broker_id in old.isr:
-                self.in_isr[broker_id].pop(key, None)
-            self.led_by[old.leader].pop(key, None)
-            self.leaderless.pop(key, None)
-            self.imbalanced.pop(key, None)
-            self.reassigning.pop(key, None)
+                self.in_isr[broker_id].discard(key)
+            self.led_by[old.leader].discard(key)
+            self.leaderless.discard(key)
+            self.imbalanced.discard(key)
+            self.reassigning.discard(key)
         if new is None:
             return
         for broker_id in new.isr:
-            self.in_isr[broker_id][key] = None
+            self.in_isr[broker_id].add(key)
         if new.leader == NO_LEADER:
-            self.leaderless[key] = None
+            self.leaderless.add(key)
         else:
-            self.led_by[new.leader][key] = None
+            self.led_by[new.leader].add(key)
             if old is not None and new.leader != old.leader:
                 self.unclean_elections += new.leader not in (*old.isr, *old.elr)
         if new.leader != new.preferred_leader:
-            self.imbalanced[key] = None
+            self.imbalanced.add(key)
         if new.reassigning:
-            self.reassigning[key] = None
+            self.reassigning.add(key)

@@ -11,7 +11,11 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
-STEP_ENTRIES = 2000
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.image import Topic
+from quorate.quorum.metadata.persistent import PersistentMap
+
+STEP_ENTRIES = 1000
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -25,10 +29,10 @@ class Pace:
     def __init__(self) -> None:
         self._left = STEP_ENTRIES
 
-    def is_time(self) -> bool:
-        """One more entry was looked at."""
-        self._left -= 1
-        if self._left:
+    def is_time(self, entries: int = 1) -> bool:
+        """So many more were looked at."""
+        self._left -= entries
+        if self._left > 0:
             return False
         self._left = STEP_ENTRIES
         return True
@@ -43,6 +47,17 @@ def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
             yield
         runs.append(run)
     return iter(runs[0]) if len(runs) == 1 else merge(*runs)
+
+
+def freed(topics: PersistentMap[Uuid, Topic]) -> Steps[None]:
+    """Of an image that nobody has any more. Letting go of a million partitions at once takes half
+    a second; this holds the last reference and drops them topic by topic."""
+    pace = Pace()
+    for topic_id in list(topics):
+        weight = 1 + len(topics[topic_id].partitions)
+        topics = topics.discard(topic_id)
+        if pace.is_time(weight):
+            yield
 
 
 def finished(steps: Steps[T]) -> T:

@@ -7,10 +7,9 @@ import pytest
 
 from quorate.quorum import committed_image
 from quorate.quorum.metadata import steps
-from tests.sim.campaign import campaign
-from tests.sim.seeds import Plan
+from tests.sim.seeds import run_seed
 
-SEEDS = range(400, 408)
+SEEDS = range(400, 403)
 
 
 @pytest.mark.timeout(300)
@@ -26,6 +25,6 @@ def test_seeds_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         schedule(self)
 
     monkeypatch.setattr(committed_image.CommittedImage, "_schedule", counting)
-    tally = campaign(SEEDS, Plan())
-    assert not tally.failures, "\n\n".join(each.text for each in tally.failures)
+    for seed in SEEDS:
+        run_seed(seed)
     assert paused > 100

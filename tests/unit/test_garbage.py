@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from quorate.quorum import garbage
+from quorate.quorum.controller.index import Keys
+from quorate.quorum.ids import Uuid
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +57,13 @@ def test_young_collections_freeze_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     gc.collect(0)
     gc.collect(1)
     assert gc.get_freeze_count() == frozen and kept
+
+
+def test_an_index_is_no_young_container_again_and_again() -> None:
+    """A plain dict of such keys is not tracked after a full collection, and young with the next
+    key: then young collections look at all of it."""
+    keys = Keys()
+    for number in range(1000):
+        keys.add((Uuid(number.to_bytes(16, "big")), 0))
+    gc.collect()
+    assert all(gc.is_tracked(part) for part in keys._parts)

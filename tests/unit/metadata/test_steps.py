@@ -22,7 +22,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.metadata.steps import Steps, T, finished, in_order
+from quorate.quorum.metadata.steps import Steps, T, finished, freed, in_order
 
 ME = 3
 
@@ -138,7 +138,7 @@ def test_a_standby_has_the_old_image_until_it_takes_the_new_one_over() -> None:
     other = Controller(ControllerSettings(cluster_id="c", node_id=1), random.Random(0))
     other.loaded(old)
     other.replayed(new, difference(old, new))
-    assert controller.index.leaderless.keys() == other.index.leaderless.keys()
+    assert sorted(controller.index.leaderless) == sorted(other.index.leaderless) != []
     for broker_id in range(1, 6):
         in_isr = controller.index.partitions_in_isr(broker_id)
         assert in_isr == other.index.partitions_in_isr(broker_id) != []
@@ -149,3 +149,19 @@ def test_what_is_the_same_object_is_skipped() -> None:
     found, pauses = counted(differing(image, replace(image)))
     assert not found
     assert pauses <= 3 * (2 * len(image.topics) // 4 + 1)
+
+
+def test_what_nobody_has_any_more_is_let_go_of_in_steps() -> None:
+    old, new = images()
+    controller = Controller(ControllerSettings(cluster_id="c", node_id=1), random.Random(0))
+    controller.loaded(old)
+    index = controller.index
+    controller.loaded(new)
+    entries = sum(len(each) for each in (*index.in_isr.values(), *index.led_by.values()))
+    _, pauses = counted(index.emptied())
+    assert not any(index.in_isr.values()) and not any(index.led_by.values())
+    assert pauses > entries // 8
+    assert controller.index.partitions_in_isr(ME) != []
+    _, pauses = counted(freed(old.topics))
+    assert pauses == len(old.topics)
+    assert len(old.topics) == 6, "who still has it keeps it"
