@@ -442,6 +442,9 @@ def test_a_removed_voter_finds_a_leader_of_which_it_does_not_know_where_it_is() 
     cluster.until(lambda: found in seen)
     cluster.heal()
     cluster.until(lambda: voters_of(cluster, away) == sorted((leader, other, 11)))
+    told = seen.count(found)
+    cluster.run(2000)
+    assert seen.count(found) == told, "who fetches knows it by now"
 
 
 def end_of_epoch(cluster: Cluster, leader: int, *preferred: int) -> EndQuorumEpochRequest:
