@@ -105,3 +105,13 @@ def test_against_a_list_of_entries(assigned: list[tuple[int, int]], data: st.Dat
     elif asked in model:
         expected = EpochOffset(asked, END)
     assert epochs.end_offset_for(asked) == expected
+
+
+def test_the_epoch_that_holds_at_the_new_start_begins_there() -> None:
+    """A log that was closed in order is judged by it: see test_verify.py."""
+    cache = EpochCache(lambda: 20, [EpochOffset(1, 0)])
+    cache.advance_start(0)
+    assert not cache.changed
+    cache.advance_start(5)
+    assert cache.changed
+    assert cache.entries == [EpochOffset(1, 5)]

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.retention import expired_segments
+from quorate.quorum.log.retention import expired_segments, expired_snapshots
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch, entries
@@ -124,6 +125,38 @@ def test_retention_takes_the_oldest_below_the_high_watermark(
             settings,
             start_offset=start,
             high_watermark=high_watermark,
+            wall_ms=wall_ms,
+        )
+        == count
+    )
+
+
+SNAPSHOTS = [(EpochOffset(1, offset), 100, offset) for offset in (1_000, 2_000, 3_000)]
+
+
+@pytest.mark.parametrize(
+    ("retention_bytes", "retention_ms", "wall_ms", "count"),
+    [
+        (-1, -1, 9_000, 0),
+        (800, -1, 0, 0),  # 500 of the log, 300 of snapshots
+        (799, -1, 0, 1),
+        (700, -1, 0, 1),
+        (699, -1, 0, 2),
+        (0, -1, 0, 2),
+        (-1, 500, 1_500, 0),
+        (-1, 500, 1_501, 1),
+        (-1, 500, 9_000, 2),
+    ],
+)
+def test_one_snapshot_always_stays(
+    retention_bytes: int, retention_ms: int, wall_ms: int, count: int
+) -> None:
+    assert (
+        expired_snapshots(
+            SNAPSHOTS,
+            500,
+            retention_bytes=retention_bytes,
+            retention_ms=retention_ms,
             wall_ms=wall_ms,
         )
         == count

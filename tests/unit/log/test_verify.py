@@ -13,7 +13,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.verify import Expected, LogCheck
 from tests.sim.disk import SimDisk
-from tests.unit.log.batches import append, batch
+from tests.unit.log.batches import append, batch, delete_expired
 
 PATH = "/data/topic-0"
 METADATA = LogSettings(segment_bytes=1_500, index_interval_bytes=100, flushed_is_acknowledged=True)
@@ -166,6 +166,21 @@ def test_a_log_closed_in_order_misses_its_first_segment() -> None:
         disk = disk.restart()
         log = Log.open(disk, PATH, PARTITION, wall_ms=0, clean=clean, start_offset=start_offset)
         assert (log.start_offset, log.end_offset) == (8, 24)
+
+
+def test_a_log_closed_in_order_does_not_miss_what_retention_took() -> None:
+    """Whatever the checkpoint of log starts, written once a minute, had said."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = opened(disk, PARTITION)
+    for offset in range(24):
+        append(log, 0, b"%d " % offset + b"x" * 100)
+    log.advance_start(9)
+    assert delete_expired(log, high_watermark=24, wall_ms=0) == 1
+    log.close()
+    assert not checked(disk, Expected(metadata=False, clean=True, trusted_offset=24)).findings
+    again = Log.open(disk.restart(), PATH, PARTITION, wall_ms=0, clean=True)
+    assert (again.start_offset, again.end_offset) == (8, 24)
 
 
 def test_a_misdirected_write_is_damage() -> None:
