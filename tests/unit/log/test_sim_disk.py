@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from tests.sim.disk import SECTOR_BYTES, PowerCut, SimDisk
+from tests.sim.disk import SECTOR_BYTES, PowerCut, SimDisk, honestly
+from tests.sim.disk_faults import DISK_LIES
 
 
 def disk_with_a_synced_file(seed: int) -> SimDisk:
@@ -135,3 +136,54 @@ def test_what_follows_a_lost_truncation_is_lost_with_it() -> None:
             assert not after.exists("/d/later")
         found.add(len(content))
     assert found == {10, 20, 2 * SECTOR_BYTES}
+
+
+def new_disk(seed: int = 0) -> SimDisk:
+    disk = SimDisk(random.Random(seed))
+    disk.make_dirs("/d")
+    return disk
+
+
+def write(disk: SimDisk, path: str, content: bytes) -> None:
+    file = disk.open(path, create=True)
+    file.pwrite(content, 0)
+    file.sync()
+    disk.sync_dir("/d")
+
+
+@pytest.mark.parametrize("kind", DISK_LIES)
+def test_a_lie_shows_when_the_page_cache_is_gone_and_is_mended(kind: str) -> None:
+    """Whatever was told as durable is read until then, by later processes, too."""
+    shown = elsewhere = 0
+    for seed in range(40):
+        disk = new_disk(seed)
+        write(disk, "/d/a", b"a" * 2000)
+        write(disk, "/d/b", b"b" * 2000)
+        stop = DISK_LIES[kind](disk, random.Random(seed))
+        write(disk, "/d/a", b"c" * 2000)
+        stop()
+        disk = disk.restart()
+        wanted = {"/d/a": b"c" * 2000, "/d/b": b"b" * 2000}
+        assert {path: disk.content(path) for path in wanted} == wanted
+        disk = disk.crash()
+        found = {path: disk.content(path) for path in wanted}
+        assert sorted(path for path in wanted if found[path] != wanted[path]) == disk.scars()
+        shown += found["/d/a"] != wanted["/d/a"]
+        elsewhere += found["/d/b"] != wanted["/d/b"]
+        disk.mend()
+        assert {path: disk.content(path) for path in wanted} == wanted
+        assert disk.crash().content("/d/a") == wanted["/d/a"]
+    assert shown > 3
+    assert (elsewhere > 0) == (kind == "misdirected_writes")
+
+
+def test_what_is_written_over_a_lie_is_the_truth_again() -> None:
+    disk = new_disk()
+    write(disk, "/d/a", b"a" * 2000)
+    disk.landed = lambda write: []
+    write(disk, "/d/a", b"b" * 2000)
+    assert disk.scars() == ["/d/a"]
+    disk.landed = honestly
+    write(disk, "/d/a", b"c" * 2000)
+    assert not disk.scars()
+    assert disk.crash().content("/d/a") == b"c" * 2000
