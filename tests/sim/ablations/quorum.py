@@ -33,7 +33,6 @@ from tests.sim.ablations.stories import RaftWalk, Scene, Script
 NOT_DURABLE = "is called committed but durable only on"
 CHANGED = "committed record"
 TWO_LEADERS = "has leaders"
-NO_REST = "wants to be woken all the time"
 
 # What production does, for replacements that do more or less than it.
 _fetch = follower._fetch
@@ -323,8 +322,8 @@ ABLATIONS = (
         Core,
         "become",
         keep_requests,
-        RaftWalk(30, 116),
-        NO_REST,
+        RaftWalk(17, 80),
+        "does not come to rest",
     ),
     Ablation(
         "own-epoch-gate",
