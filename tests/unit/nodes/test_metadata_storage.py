@@ -245,6 +245,16 @@ def with_snapshots() -> MetadataDisk:
     return node
 
 
+def test_two_snapshots_are_read_by_turns() -> None:
+    """One file stays open: two nodes that are behind fetch different ones."""
+    files = reopened(with_snapshots()).storage.snapshots
+    whole = {each: b"".join(files.chunks(each)) for each in files}
+    assert len(whole) == 2
+    for position in range(0, 300, 100):
+        for snapshot, content in whole.items():
+            assert files.read(snapshot, position, 100) == content[position : position + 100]
+
+
 def reopened(node: MetadataDisk) -> MetadataDisk:
     again = MetadataDisk(node.disk, epochs=node.epochs, flushed=node.flushed)
     again.open()
