@@ -6,9 +6,12 @@ holds: every member of the ISR, any of whom may be elected, has all that was ack
 
 from __future__ import annotations
 
-from quorate.broker.partition.partition import Partition
+import contextlib
+
+from quorate.broker.partition.partition import FollowerFetch, Partition
 from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.controller.harness import SESSION_MS, Driver
 from tests.unit.partition.harness import append, fetch, partition, take_proposal
 
@@ -49,8 +52,35 @@ class Stage:
         else:
             self.replicas[broker_id].make_follower(value)
 
-    def replicate(self, source: int, target: int) -> None:
-        """Twice: the second fetch says that the first one's records have arrived."""
+    def sent_by(self, follower: int, offset: int) -> FollowerFetch:
+        """A fetch from there, which is now under way."""
+        leader_epoch = self.driver.partition(TOPIC).leader_epoch
+        broker_epoch = self.driver.broker(follower).epoch
+        return FollowerFetch(follower, broker_epoch, leader_epoch, offset, leader_epoch, 0)
+
+    def deliver(self, fetch: FollowerFetch, leader: int) -> None:
+        """As the leader's broker takes it."""
+        replica = self.replicas[leader]
+        if replica.leader_error(fetch.leader_epoch) is ErrorCode.NONE:
+            with contextlib.suppress(KafkaError):
+                replica.follower_fetched(fetch, self.driver.now_ms)
+
+    def restart(self, broker_id: int, incarnation: int) -> None:
+        """Once its session is over; with nothing of what it had."""
+        ends_ms = self.driver.now_ms + SESSION_MS
+        self.driver.run_until(ends_ms - 1)
+        for each in self.replicas:
+            if each != broker_id:
+                self.driver.heartbeat(each)
+        self.driver.run_until(ends_ms)
+        self.driver.start(broker_id, incarnation=incarnation)
+        self.replicas[broker_id] = self._replica(broker_id)
+        for each in self.replicas:
+            self.hear(each)
+
+    def replicate(self, source: int, target: int, *, batches: int = 0) -> None:
+        """Twice: the second fetch says that the first one's records have arrived. So many batches,
+        or all."""
         leader, follower = self.replicas[source], self.replicas[target]
         epoch = self.driver.broker(target).epoch
         for _ in range(2):
@@ -66,8 +96,9 @@ class Stage:
             )
             if diverging is not None:
                 follower.truncate(diverging)
-            elif leader.log.end_offset > end:
-                follower.append_as_follower(leader.log.read(end, 1 << 20), wall_ms=0)
+            elif (batches or leader.log.end_offset) > end:
+                data = leader.log.read(end, 1 if batches else 1 << 20)
+                follower.append_as_follower(data, wall_ms=0)
             follower.leader_high_watermark(leader.high_watermark)
 
     def produce(self, leader: int) -> None:
@@ -112,6 +143,52 @@ def proposal_from_before_a_fence() -> None:
     stage.replicate(1, 2)
     stage.producers_are_told(1)
     stage.rule(1, late)
+
+
+def fetch_of_an_earlier_incarnation() -> None:
+    """What 2 says of its log is held back by the network. It loses its disk, and is in the ISR
+    again, with less, when that arrives: what the others have must not count as its own."""
+    stage = Stage()
+    for _ in range(3):
+        stage.produce(1)
+    late = stage.sent_by(2, offset=3)
+    stage.restart(2, incarnation=2)
+    stage.replicate(1, 2, batches=1)
+    stage.replicate(1, 3, batches=1)
+    stage.rule(1, take_proposal(stage.replicas[1]))
+    stage.hear(1)
+    assert 2 in stage.driver.partition(TOPIC).isr
+    stage.deliver(late, 1)
+    stage.replicate(1, 3)
+    stage.producers_are_told(1)
+    stage.check()
+
+
+def fetch_of_an_older_epoch() -> None:
+    """What 2 says of its log is held back by the network. Another leader has less, so 2 cuts that
+    off; then 1, which was away, leads again, with all of it, and hears what 2 had said."""
+    stage = Stage()
+    stage.produce(1)
+    for follower in (2, 3):
+        stage.replicate(1, follower)
+    for _ in range(2):
+        stage.produce(1)
+    stage.replicate(1, 2)
+    late = stage.sent_by(2, offset=3)
+    for leader, isr in ((3, (1, 2, 3)), (1, (1, 2))):
+        change = PartitionChangeRecord(
+            topic_id=stage.topic_id, partition_id=0, leader=leader, isr=isr
+        )
+        stage.driver.append([change])
+        if leader == 3:  # 1 hears of it too late
+            for each in (2, 3):
+                stage.hear(each)
+            stage.replicate(3, 2)
+    stage.hear(1)
+    stage.hear(2)
+    stage.deliver(late, 1)
+    stage.producers_are_told(1)
+    stage.check()
 
 
 def elected_while_fenced() -> None:

@@ -92,6 +92,10 @@ def activate_at_once(self: ControllerNode) -> None:
         self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
 
+def any_leader_epoch(self: partition.Partition, current_leader_epoch: int = -1) -> ErrorCode:
+    return ErrorCode.NONE if self.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 ABLATIONS = (
     Ablation(
         "maximal-isr-shrink",
@@ -164,6 +168,24 @@ ABLATIONS = (
         any_epoch,
         Scene(scenarios.divergent_tail, 2),
         TWICE,
+    ),
+    Ablation(
+        "fetch-incarnation",
+        "a leader refuses what an earlier incarnation of a follower said of its log (KIP-903)",
+        leadership.Leadership,
+        "stale_fetch",
+        lambda self, replica_id, broker_epoch: False,
+        Script(scripts.fetch_of_an_earlier_incarnation),
+        LOST,
+    ),
+    Ablation(
+        "fetch-epoch",
+        "a follower's fetch names its leader epoch, and another epoch's is refused",
+        partition.Partition,
+        "leader_error",
+        any_leader_epoch,
+        Script(scripts.fetch_of_an_older_epoch),
+        LOST,
     ),
     Ablation(
         "epoch-truncation",
