@@ -56,26 +56,37 @@ class Generations:
             if standing.is_controller and is_later(hello.rebuilds, self.rebuilds):
                 self._superseded()
             return
+        self._save(hello.rebuilds, lambda: self._follow(hello))
+
+    def _save(self, rebuilds: Rebuilds, then: Callable[[], None]) -> None:
         self._saving = True
 
         def saved(_: None, error: BaseException | None) -> None:
             self._saving = False
             if error is not None:
                 self._on_failed(error)
-                return
-            self.rebuilds = hello.rebuilds
-            kept = self.rebuilds[-1]
-            logger.warning(
-                "following node %d into quorum generation %d, rebuilt from what ended at offset %d "
-                "of epoch %d",
-                hello.node_id,
-                len(self.rebuilds),
-                kept.offset,
-                kept.epoch,
-            )
-            self._followed()
+            else:
+                then()
 
-        self._disk.submit(lambda: self._file.save(hello.rebuilds), saved)
+        self._disk.submit(lambda: self._file.save(rebuilds), saved)
+
+    def _follow(self, hello: Hello) -> None:
+        """Unless this node has gone on in its own generation while the disk was slow."""
+        reason = why_not_follow(self._standing(self.rebuilds), hello.rebuilds)
+        if reason:
+            self._save(self.rebuilds, lambda: self._say(hello, reason))
+            return
+        self.rebuilds = hello.rebuilds
+        kept = self.rebuilds[-1]
+        logger.warning(
+            "following node %d into quorum generation %d, rebuilt from what ended at offset %d of "
+            "epoch %d",
+            hello.node_id,
+            len(self.rebuilds),
+            kept.offset,
+            kept.epoch,
+        )
+        self._followed()
 
     def _say(self, hello: Hello, reason: str) -> None:
         line = f"not following node {hello.node_id} into generation {hello.generation}: {reason}"

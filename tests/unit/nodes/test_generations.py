@@ -84,6 +84,16 @@ def test_it_is_durable_before_anybody_is_told() -> None:
     assert GenerationFile(node.disk.crash(), "/d").load() == (REBUILD,)
 
 
+def test_a_broker_that_went_on_while_it_was_saved_does_not_follow() -> None:
+    """Its old leader was reached again, and gave it more than the rebuilt quorum has."""
+    node = Node()
+    node.generations.met(hello(REBUILD))
+    node.offset = 101
+    node.pass_time()
+    assert node.generations.rebuilds == () and not node.followed
+    assert GenerationFile(node.disk.crash(), "/d").load() == ()
+
+
 def test_a_disk_that_fails_stops_the_node() -> None:
     node = Node()
 
