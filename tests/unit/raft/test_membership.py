@@ -142,6 +142,38 @@ def test_gates_in_kafkas_order() -> None:
     assert answer(cluster, leader, first)[0] is ErrorCode.NONE
 
 
+def test_while_a_voter_is_met_nothing_else_is_changed() -> None:
+    cluster, leader = dynamic(spares=2)
+    node = cluster.nodes[leader]
+    node.core.add_voter(cluster.now_ms, 77, voter(11))
+    node.core.add_voter(cluster.now_ms, 78, voter(12))
+    node.core.remove_voter(cluster.now_ms, 79, node.me)
+    cluster.collect(node)
+    for token in (78, 79):
+        error, message = answer(cluster, leader, token)
+        assert error is ErrorCode.REQUEST_TIMED_OUT and "another change" in message
+    catch_up(cluster)
+    assert answer(cluster, leader, 77)[0] is ErrorCode.NONE
+    assert voters_of(cluster, leader) == [1, 2, 3, 11]
+
+
+def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
+    """R24. The change was answered when that leadership ended."""
+    cluster, leader = dynamic()
+    node = cluster.nodes[leader]
+    node.core.add_voter(cluster.now_ms, 77, voter(11))
+    node.core.take_effects()
+    cluster.isolate(leader)
+    cluster.run(3500)
+    assert answer(cluster, leader, 77)[0] is ErrorCode.REQUEST_TIMED_OUT
+    cluster.heal()
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    catch_up(cluster)
+    node.core.voter_met(cluster.now_ms, 77, True)
+    cluster.run(1000)
+    assert voters_of(cluster, leader) == [1, 2, 3]
+
+
 def test_a_replica_that_has_not_caught_up_is_not_added() -> None:
     cluster, leader = dynamic(spares=2)
     cluster.crash(12)
