@@ -155,7 +155,7 @@ class LogManager:
             settings,
             wall_ms=self._clock.wall_ms(),
             clean=not existed or (self._clean and trusted),
-            recovery_point=self._recovery_points.get(name, 0) if trusted else 0,
+            recovery_point=self._recovery_points.get(name, 0) if existed else 0,
             start_offset=self._start_offsets.get(name, 0) if existed else 0,
             set_aside=set_aside,
         )

@@ -90,7 +90,8 @@ def load(
         marker = checkpoints.FlushedMarker(disk, directory)
     flushed = marker.offset if marker else 0
     saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
-    loading = Loading(segments, settings, max(recovery_point, flushed), flushed, saved)
+    vouched = max(recovery_point, flushed)
+    loading = Loading(segments, settings, 0 if set_aside else vouched, vouched, saved)
     loading.set_aside = disk if set_aside else None
     if clean:
         loading.trust(start_offset)
@@ -146,7 +147,7 @@ class Loading:
         segments: list[Segment],
         settings: LogSettings,
         trusted_offset: int,
-        flushed_offset: int,
+        vouched_offset: int,
         saved_epochs: list[EpochOffset] | None,
     ) -> None:
         self.segments = segments
@@ -157,7 +158,7 @@ class Loading:
         self.unsynced: list[Segment] = []
         self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
         self._settings = settings
-        self._flushed_offset = flushed_offset
+        self._vouched_offset = vouched_offset
         self._saved_epochs = saved_epochs
         self._stored = not segments[-1].is_active
         """A new segment is active at once; one that is found is not, until its end is known."""
@@ -245,7 +246,7 @@ class Loading:
                 reason = f"the batch says offset {header.base_offset}"
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
-            elif header.base_offset < self._flushed_offset and not self._epoch_was_saved(header):
+            elif header.base_offset < self._vouched_offset and not self._epoch_was_saved(header):
                 reason = (
                     f"leader epoch {header.leader_epoch} differs from {checkpoints.EPOCHS_NAME}"
                 )
@@ -258,8 +259,8 @@ class Loading:
         return None
 
     def _epoch_was_saved(self, header: BatchHeader) -> bool:
-        """The epoch stands outside of the batch's CRC; below the marker the saved epochs vouch
-        for it."""
+        """The epoch stands outside of the batch's CRC; the saved epochs vouch for it where it was
+        synced."""
         return self._saved.epoch_at(header.base_offset) in (header.leader_epoch, NO_EPOCH)
 
     def _judge(self, segment: Segment, damage: Damage, *, torn: bool) -> None:

@@ -47,6 +47,7 @@ Damage = Callable[[SimDisk], None]
 DAMAGES: dict[str, Damage] = {
     "flipped": lambda disk: disk.flip(logs(disk)[-1], 70),
     "header": lambda disk: disk.flip(logs(disk)[-1], 16),
+    "epoch": lambda disk: disk.flip(logs(disk)[-1], 15),
     "missing": lambda disk: disk.remove(logs(disk)[-1]),
     "cut": lambda disk: disk.open(logs(disk)[-1]).truncate(30),
     "misdirected": lambda disk: disk.open(logs(disk)[-1]).pwrite(disk.content(logs(disk)[0]), 0),
