@@ -30,7 +30,7 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
 NOBODY = -1
-"""The token of a change that no administrator waits for."""
+"""The token of a change that no administrator waits for; smaller ones are nobody's, too."""
 KRAFT_VERSION = "kraft.version"
 KRAFT_VERSIONS = (SUPPORTED.min_supported_version, SUPPORTED.max_supported_version)
 
@@ -126,7 +126,7 @@ def _join(core: Core, voter: Voter) -> None:
         (each for each in core.history.latest.voters if each.voter_id == voter.voter_id), None
     )
     if old is None:
-        add(core, NOBODY, voter)
+        add(core, NOBODY - core.epoch, voter)  # a meeting ends in the leadership that began it
     elif key_of(old) != key_of(voter):
         remove(core, NOBODY, key_of(old))
 

@@ -174,6 +174,40 @@ def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3]
 
 
+def test_who_joins_by_itself_is_met_itself() -> None:
+    """Nobody waits for these changes: the meeting of one that an earlier leadership began was taken
+    for that of the next."""
+    cluster, leader = dynamic(spares=2)
+    first = begin_to_join(cluster, leader, 11)
+    cluster.isolate(leader)
+    cluster.run(3500)
+    cluster.heal()
+    cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
+    catch_up(cluster)
+    second = cluster.leader()
+    other = next(each for each in (1, 2, 3) if each not in (leader, second))
+    hand_over(cluster, second, leader, other)
+    catch_up(cluster)
+    begin_to_join(cluster, leader, 12)
+    cluster.core(leader).voter_met(cluster.now_ms, first, True)
+    assert voters_of(cluster, leader) == [1, 2, 3]
+
+
+def begin_to_join(cluster: Cluster, leader: int, node_id: int) -> int:
+    """The token of its meeting, which goes on."""
+    core = cluster.core(leader)
+    request = UpdateVoterRequest(
+        cluster_id=CLUSTER_ID,
+        replica=key(node_id),
+        epoch=core.epoch,
+        voter=voter(node_id),
+        join=True,
+    )
+    core.request(cluster.now_ms, 99, request)
+    (meeting,) = (each for each in core.take_effects() if isinstance(each, effects.MeetVoter))
+    return meeting.token
+
+
 def test_a_replica_that_has_not_caught_up_is_not_added() -> None:
     cluster, leader = dynamic(spares=2)
     cluster.crash(12)
