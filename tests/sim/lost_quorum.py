@@ -15,6 +15,7 @@ from random import Random
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.survivors import read_survivor
 from tests.sim.cluster import Machine
+from tests.sim.damage import CHECK_UP_S
 from tests.sim.lost_quorum_scenarios import (
     OUTSTANDING_S,
     formatted_anew,
@@ -38,18 +39,11 @@ async def lose_quorum(stage: Simulation, random: Random) -> None:
     """And bring it back; afterwards everything runs."""
     cluster = stage.cluster
     stage.coverage["quorum lost for good"] += 1
-    stage.faults.heal()
-    # A broker that lost what it had not synced has to leave the ISRs first.
-    await stage.until(
-        lambda: all(map(cluster.is_registered, cluster.brokers)), "all register", LIVENESS_S
-    )
-    for machine in cluster.controllers:
-        cluster.kill(machine)
+    await mended(stage)
     dead = list(cluster.controllers)
-    for broker in cluster.brokers:
-        if random.randrange(0, 3):
-            cluster.kill(broker)
-            dead.append(broker)
+    dead += [each for each in cluster.brokers if random.randrange(0, 3)]
+    for machine in dead:
+        cluster.kill(machine)
     for machine in cluster.controllers:
         if random.getrandbits(1):
             cluster.lose_power(machine)
@@ -72,6 +66,22 @@ async def lose_quorum(stage: Simulation, random: Random) -> None:
     formatted_anew(stage, *rest)
     for machine in rest:
         cluster.start(machine)
+
+
+async def mended(stage: Simulation) -> None:
+    """No disk fails any more, what is damaged is repaired, and a broker that lost what it had not
+    synced has left the ISRs."""
+    stage.faults.heal()
+    stage.faults.heal()  # also what followed from the end of a fault
+    machines = stage.cluster.machines.values()
+
+    def all_run() -> bool:
+        running = all(each.process is not None for each in machines)
+        return running and all(map(stage.cluster.is_registered, stage.cluster.brokers))
+
+    await stage.until(all_run, "all run, brokers are registered", LIVENESS_S)
+    await asyncio.sleep(2 * CHECK_UP_S)
+    await stage.until(all_run, "all run, brokers are registered", LIVENESS_S)
 
 
 def survivors(stage: Simulation, random: Random, dead: Sequence[Machine]) -> list[Machine]:
