@@ -43,7 +43,7 @@ ABLATIONS = (
         "_generation_refusal",
         lambda mine, other: "",
         Scene(scenarios.old_majority_comes_back),
-        "of the old quorum was let in",
+        "does not have the committed records",
     ),
     Ablation(
         "superseded",
