@@ -40,6 +40,8 @@ def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
     assert set(tally.profiles) == kinds
     assert set(tally.faults) == {*EVERYTHING, *DAMAGE}
+    assert tally.coverage["quorum lost for good"] > 5
+    assert tally.coverage["the order of changes of the voters"] > len(FIXED_SEEDS) // 2
 
 
 @pytest.mark.timeout(1200)
