@@ -178,3 +178,10 @@ def test_names() -> None:
     assert long.endswith("t-3." + "f" * 32 + "-delete")
     assert is_deleted_directory(long)
     assert not is_deleted_directory("to-delete")
+
+
+def test_what_a_crash_left_beside_a_file_is_not_mixed_into_it() -> None:
+    disk = new_disk()
+    put(disk, "/d/file.tmp", b"longer than what follows")
+    checkpoints.replace(disk, "/d/file", b"new")
+    assert disk.content("/d/file") == b"new"
