@@ -97,9 +97,12 @@ class Damage:
         lied, machine.lying = machine.lying, False
         if lied and not self._limits.may_lose_synced(machine):
             machine.disk.mend()
+        backup = backup_of(machine) if lied and not machine.is_broker else None
         self._cluster.lose_power(machine)
         if lied or machine.is_broker:  # else all that was promised is still there
             self._note_scars(machine)
+        if backup is not None:
+            self._at(CHECK_UP_S, self.check_up, machine, backup)
 
     def _note_scars(self, machine: Machine) -> None:
         machine.scarred = True
@@ -227,12 +230,9 @@ class Damage:
                 machine.disk.mend()
                 self._start(machine)
                 return
-            backup = None if machine.is_broker else backup_of(machine)
             self.cut_power(machine)
             self._limits.lost_data(machine)
             self._start(machine)
-            if backup is not None:
-                self._at(CHECK_UP_S, self.check_up, machine, backup)
 
         return undo
 
