@@ -1,4 +1,5 @@
-"""What must hold at every moment, whatever fails; checked as it happens or every few virtual ms.
+"""What must hold at every moment, whatever fails; checked as it happens, or in a sweep every few
+virtual ms.
 
 | what | when |
 |---|---|
@@ -7,12 +8,13 @@
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a partition's epochs only grow, by one; its leader is in its ISR | a delta is replayed |
-| one leader per (partition, leader epoch), the one that the metadata log names | sweep, delta |
-| a leader's ISR is one that the metadata log holds (no change but through the log) | sweep, delta |
-| a replica's high watermark only grows within a life | sweep |
-| what is below a high watermark, and what consumers read, is the same for ever | sweep, fetch |
+| one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
+| a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
+| a replica's high watermark only grows within a life | touched |
+| what is below a high watermark, and what consumers read, is the same for ever | touched, fetch |
 
-Everything is incremental: a sweep costs what is new.
+Touched: its high watermark moved, or its role, epoch or ISR changed. A sweep finds the replicas
+that are new. Everything is incremental: it costs what is new.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.seams import Buffer
 from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.touched import Touched
 
 READ_BYTES = 1 << 20
 SNAPSHOT_SWEEPS = 10
@@ -100,6 +103,7 @@ class Election:
 class Seen:
     """What was seen of a process so far."""
 
+    touched: Touched
     raft_epoch: int = 0
     raft_high_watermark: int = 0
     metadata_offset: int = 0
@@ -189,8 +193,11 @@ class Invariants:
     # -- the metadata log ------------------------------------------------------------------------
 
     def _watch(self, machine: Machine, process: Process) -> None:
-        seen = self._seen[machine.name] = Seen()
+        def look(hosted: Hosted) -> None:
+            if machine.process is process and not hosted.gone and not self._is_past(process):
+                self._look_at(machine, seen, hosted)
 
+        seen = self._seen[machine.name] = Seen(Touched(self._cluster.loop, look))
         roles = ["start"]
 
         def role(effect: RoleChanged) -> None:
@@ -290,6 +297,12 @@ class Invariants:
         if known is not None and image != replace(known, last_timestamp_ms=image.last_timestamp_ms):
             raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
+    def _look_at(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
+        try:
+            self._sweep_partition(machine, seen, hosted)
+        except Violation as violation:
+            self._cluster.fail(violation)
+
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
         partition, key = hosted.partition, hosted.key
         looks = looks_of(partition)
@@ -301,6 +314,7 @@ class Invariants:
         if seen.hosted.get(key) is not hosted:  # moved away and back: it begins anew
             seen.hosted[key] = hosted
             seen.high_watermarks[key] = seen.checked[key] = 0
+            seen.touched.watch(hosted)
         high_watermark = partition.high_watermark
         before = seen.high_watermarks[key]
         if high_watermark < before:

@@ -1,0 +1,40 @@
+"""The replicas of one process that something happened to; they are looked at when the events of
+that moment are over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from quorate.broker.replication.hosted import Hosted
+
+
+class Touched:
+    """A watcher, as waiting fetches are."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, look: Callable[[Hosted], None]) -> None:
+        self._loop = loop
+        self._look = look
+        self._touched: dict[Hosted, None] = {}
+
+    def watch(self, hosted: Hosted) -> None:
+        hosted.watchers[self] = None
+
+    def appended(self, hosted: Hosted, size_bytes: int) -> None:
+        """What is not committed is compared with nothing."""
+
+    def moved(self, hosted: Hosted, size_bytes: int) -> None:
+        self._touch(hosted)
+
+    def changed(self, hosted: Hosted) -> None:
+        self._touch(hosted)
+
+    def _touch(self, hosted: Hosted) -> None:
+        if not self._touched:
+            self._loop.call_soon(self._look_at_all)
+        self._touched[hosted] = None
+
+    def _look_at_all(self) -> None:
+        touched, self._touched = self._touched, {}
+        for hosted in touched:
+            self._look(hosted)
