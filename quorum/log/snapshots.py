@@ -184,10 +184,10 @@ class SnapshotFiles:
             self.carry_out_removal(remove)
 
     def set_aside(self, snapshot: EpochOffset, suffix: str) -> None:
-        """It does not count any more, but its bytes stay to be looked at. Blocks."""
+        """It does not count any more, but its bytes stay to be looked at. Blocks. Not durable: the
+        next start would find it, and do the same."""
         del self._sizes[snapshot]
         self.disk.rename(self.path(snapshot), self.path(snapshot) + suffix)
-        self.disk.sync_dir(self.directory)
 
     def close(self) -> None:
         self._stop_reading()

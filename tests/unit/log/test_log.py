@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
+from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch, OffsetOutOfRange
 from quorate.quorum.log.leaving import rename_for_deletion
 from quorate.quorum.log.log import Log, TimestampOffset
@@ -292,6 +293,20 @@ def test_retention_deletes_only_below_the_high_watermark(disk: SimDisk) -> None:
     append(open_log(disk.restart()), 0, b"on")
 
 
+def test_a_flush_behind_retention_proves_what_is_left(disk: SimDisk) -> None:
+    """The expired bytes were never synced, and without epochs no other file says where the log
+    begins: if they came back, they would end below the recovery point."""
+    log = open_log(disk)
+    append(log, NO_EPOCH, b"synced")
+    log.flush()
+    append(log, NO_EPOCH, b"not synced")
+    assert delete_expired(log, high_watermark=2, wall_ms=10**9) == 1
+    log.flush()
+    disk = disk.crash(forgetful=True)
+    log = Log.open(disk, PATH, SMALL, wall_ms=0, clean=False, recovery_point=log.flushed_offset)
+    assert (log.start_offset, log.end_offset) == (2, 2)
+
+
 def test_retention_by_size_keeps_at_least_what_is_allowed(disk: SimDisk) -> None:
     log = open_log(disk, LogSettings(segment_bytes=200, retention_bytes=500, retention_ms=-1))
     filled(log, 20)
@@ -307,7 +322,7 @@ def test_deletion_renames_as_kafka_does(disk: SimDisk, log: Log) -> None:
     target = rename_for_deletion(disk, log.directory, "0123456789abcdef0123456789abcdef")
     assert target == "/data/topic-0.0123456789abcdef0123456789abcdef-delete"
     flush.run()
-    after = disk.crash()
+    after = disk.crash(forgetful=True)
     assert after.list("/data") == [target.rpartition("/")[2]]
     after.remove_tree(target)
     assert after.list("/data") == []

@@ -371,6 +371,7 @@ def test_a_voter_at_another_address_says_so() -> None:
 
 
 BAD_RANGE = KRaftVersionFeature(min_supported_version=2, max_supported_version=3)
+JUST_IN_RANGE = KRaftVersionFeature(min_supported_version=1, max_supported_version=1)
 OTHER_LISTENER = (VoterEndpoint(name="OTHER", host="h", port=1),)
 
 
@@ -387,6 +388,7 @@ OTHER_LISTENER = (VoterEndpoint(name="OTHER", host="h", port=1),)
         ({"replica": key(11), "voter": voter(11)}, ErrorCode.VOTER_NOT_FOUND),
         ({"replica": key(2, 7), "voter": replace(voter(2), voter_directory_id=directory(2, 7))},
          ErrorCode.VOTER_NOT_FOUND),
+        ({"voter": replace(voter(2), k_raft_version_feature=JUST_IN_RANGE)}, ErrorCode.NONE),
         ({}, ErrorCode.NONE),
     ],
     ids=str,

@@ -195,6 +195,23 @@ def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() 
     assert not [each for each in cluster.letters if each.source == 2]
 
 
+def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
+    """Only an observer asks around; a voter learns of another leader from that leader itself, or
+    by an election."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.isolate(2)
+    node, asked = cluster.nodes[2], []
+    for _ in range(10):
+        ((token, (_, voter_id)),) = node.waiting.items()
+        asked.append(voter_id)
+        del node.waiting[token]
+        node.core.response(cluster.now_ms, token, None)
+        cluster.now_ms += cluster.settings.retry_backoff_ms
+        cluster.tick(2)
+    assert asked == [1] * 10
+
+
 def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
     """ABA: offset 4 was asked for, cut away, and is another record now. etcd
     async_storage_writes_append_aba_race.txt."""
@@ -609,3 +626,14 @@ def test_descriptions_tell_who_has_what() -> None:
     stepped = cluster.core(1).describe()
     assert stepped is not None and stepped.voters[0].last_fetch_ms == stepped_ms
     assert cluster.core(2).describe() is None
+
+
+def test_a_fetch_counts_from_when_it_came() -> None:
+    """Not from when the leader last had something to do: it would resign too early."""
+    cluster = Cluster(voters=3)
+    cluster.elect(1)
+    cluster.now_ms += 300
+    fetch(cluster, 1, fetch_request(2, 1, 1))
+    description = cluster.core(1).describe()
+    assert description is not None
+    assert description.voters[1].last_fetch_ms == cluster.now_ms + WALL_OFFSET_MS
