@@ -23,6 +23,7 @@ from benchmarks.image_loading import Follower, received, replayed, write_log
 from benchmarks.pauses import Pauses, ticked
 from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.cli.node_process import loop_factory
+from quorate.quorum.allocator import merge_freed_at_once
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.garbage import keep_collections_short
 from quorate.quorum.ids import EpochOffset, Uuid
@@ -69,6 +70,7 @@ def measure(system: str, options: Options) -> list[Figure]:
     gc.collect()
     image_mb = rss_mb() - before_mb
     keep_collections_short()
+    merge_freed_at_once()
     with TemporaryDirectory(prefix="quorate-bench-") as root:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             _, idle = runner.run(ticked(asyncio.sleep(1.0)))

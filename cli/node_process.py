@@ -21,6 +21,7 @@ from typing import Protocol, cast
 from quorate.cli.cluster_dir import listed
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.allocator import merge_freed_at_once
 from quorate.quorum.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
 
@@ -84,6 +85,7 @@ def run_node(config: NodeConfig, faults: Path | None = None) -> int:
     through a socket there."""
     raise_open_files()
     keep_collections_short()
+    merge_freed_at_once()
     cluster_file = config["quorate.cluster.file"]
     if cluster_file is None or not Path(cluster_file).exists():
         return run_to_end(config, faults)

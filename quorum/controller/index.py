@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
+from typing import NewType
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.delta import ImageDelta
@@ -19,36 +20,47 @@ from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.metadata.steps import Pace, Steps, in_order
 
 PartitionKey = tuple[Uuid, int]
+Packed = NewType("Packed", bytes)
+"""A key as bytes, in the same order: topic id and partition, 20 bytes."""
+
 PARTS = 64
+TOPIC_LOW, PARTITION_MID = 15, 18
+MIDS_OF_BLOCK = 4
+"""The byte in the middle changes every 256 partitions: neighbours are 1,024 of a topic."""
 
 
-class _Part(dict[PartitionKey, None]):
-    """Not a plain dict: CPython's collector stops tracking one of such keys at each full collection
-    and takes it for a young one when the next key comes, so that young collections would look at
-    all of a million keys."""
-
-    __slots__ = ()
+def packed(key: PartitionKey) -> Packed:
+    topic_id, partition_id = key
+    return Packed(topic_id + partition_id.to_bytes(4, "big"))
 
 
 class Keys:
-    """A set of partitions, in parts: one dict of half a million keys takes 20 ms to grow."""
+    """A set of partitions that stops nobody when there are a million.
+
+    Of bytes: no container holds another, so CPython's collector of cycles looks at none of these
+    dicts (a set, or a dict of tuples, it does: 0.25 s for the index of a million partitions).
+
+    In parts: one dict of half a million keys takes 20 ms to grow. Neighbours are in the same part,
+    so that it is the turn of one part after the other and not of all of them at once.
+    """
 
     __slots__ = ("_parts",)
 
     def __init__(self) -> None:
-        self._parts = tuple(_Part() for _ in range(PARTS))
+        self._parts: tuple[dict[Packed, None], ...] = tuple({} for _ in range(PARTS))
 
-    def add(self, key: PartitionKey) -> None:
+    def add(self, key: Packed) -> None:
         self._part(key)[key] = None
 
-    def discard(self, key: PartitionKey) -> None:
+    def discard(self, key: Packed) -> None:
         self._part(key).pop(key, None)
 
-    def __contains__(self, key: PartitionKey) -> bool:
+    def __contains__(self, key: Packed) -> bool:
         return key in self._part(key)
 
     def __iter__(self) -> Iterator[PartitionKey]:
-        return chain.from_iterable(self._parts)
+        for key in chain.from_iterable(self._parts):
+            yield Uuid(key[:16]), int.from_bytes(key[16:], "big")
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
@@ -60,10 +72,10 @@ class Keys:
                 part.popitem()
                 if pace.is_time():
                     yield
+            part.clear()  # its table, which is as large as ever
 
-    def _part(self, key: PartitionKey) -> _Part:
-        topic_id, partition_id = key
-        return self._parts[(topic_id[-1] + partition_id) % PARTS]
+    def _part(self, key: Packed) -> dict[Packed, None]:
+        return self._parts[(key[TOPIC_LOW] + key[PARTITION_MID] // MIDS_OF_BLOCK) % PARTS]
 
 
 NO_KEYS = Keys()
@@ -104,7 +116,8 @@ class PartitionIndex:
 
     def emptied(self) -> Steps[None]:
         """Nobody needs it any more: what it holds is let go of in steps, too."""
-        for keys in (*self.in_isr.values(), *self.led_by.values(), self.leaderless):
+        of_brokers = (*self.in_isr.values(), *self.led_by.values())
+        for keys in (*of_brokers, self.leaderless, self.imbalanced, self.reassigning):
             yield from keys.emptied()
 
     def apply(self, delta: ImageDelta) -> None:
@@ -139,7 +152,8 @@ class PartitionIndex:
         if same is not None:
             same.pop(topic.name, None)
 
-    def _move(self, key: PartitionKey, old: Partition | None, new: Partition | None) -> None:
+    def _move(self, moved: PartitionKey, old: Partition | None, new: Partition | None) -> None:
+        key = packed(moved)
         if old is not None:
             for broker_id in old.isr:
                 self.in_isr[broker_id].discard(key)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.index import PartitionKey, packed
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import MetadataRecord
@@ -54,4 +54,4 @@ def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[Meta
 
 def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:
     leaderless = context.index.leaderless
-    return [key for key in context.index.partitions_in_isr(broker_id) if key in leaderless]
+    return [key for key in context.index.partitions_in_isr(broker_id) if packed(key) in leaderless]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -161,6 +162,8 @@ def test_what_nobody_has_any_more_is_let_go_of_in_steps() -> None:
     _, pauses = counted(index.emptied())
     assert not any(index.in_isr.values()) and not any(index.led_by.values())
     assert pauses > entries // 8
+    tables = [sys.getsizeof(part) for part in index.in_isr[ME]._parts]
+    assert max(tables) == sys.getsizeof({}), "its tables are not left for the end"
     assert controller.index.partitions_in_isr(ME) != []
     _, pauses = counted(freed(old.topics))
     assert pauses == len(old.topics)

@@ -1,0 +1,41 @@
+"""What is freed in steps is not merged in one go later."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# mallinfo() counts what was freed and is not merged yet as `smblks`, its third number.
+FREED = """
+import ctypes
+from quorate.quorum.allocator import merge_freed_at_once
+from quorate.quorum.metadata.persistent import PersistentMap
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(f"number_{index}", ctypes.c_int) for index in range(10)]
+
+mallinfo = ctypes.CDLL(None).mallinfo
+mallinfo.restype = Mallinfo
+PREPARED
+maps = dict.fromkeys(range(1000))
+for number in maps:
+    maps[number] = PersistentMap({number: None})
+for number in maps:
+    maps[number] = None
+print(mallinfo().number_2)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc sets pieces aside")
+def test_nothing_that_was_freed_is_set_aside() -> None:
+    assert set_aside("") > 500
+    assert set_aside("merge_freed_at_once()") == 0
+
+
+def set_aside(prepared: str) -> int:
+    """How many pieces, in a process of its own: it is a setting of the process."""
+    program = [sys.executable, "-c", FREED.replace("PREPARED", prepared)]
+    return int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
