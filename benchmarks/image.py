@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import run
 from benchmarks.figure import Figure
-from benchmarks.image_loading import Follower, received, replayed, write_log
+from benchmarks.image_loading import Follower, WatchedClock, received, replayed, write_log
 from benchmarks.pauses import Pauses, ticked
 from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.cli.node_process import loop_factory
@@ -80,7 +80,7 @@ def measure(system: str, options: Options) -> list[Figure]:
             end = EpochOffset(EPOCH, image.last.offset + 1)
             disk = OsDisk()
             behind = Log.open(disk, f"{root}/behind", LogSettings(), wall_ms=0, clean=False)
-            clock = AsyncioClock(runner.get_loop())
+            clock = WatchedClock(runner.get_loop())
             standby = Follower.of(clock, behind, end, image_of(options.partitions))
             got, received_pauses = runner.run(ticked(received(disk, standby, end, path)))
             log = write_log(root, history(options.partitions))

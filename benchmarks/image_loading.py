@@ -27,7 +27,7 @@ from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.metadata.steps import Steps, finished
-from quorate.quorum.seams import Clock, File
+from quorate.quorum.seams import File
 
 BROKER_ID = 1
 BATCH_RECORDS = 100
@@ -35,10 +35,27 @@ CHUNK_BYTES = 1 << 20
 POLL_S = 0.01
 
 
+class WatchedClock(AsyncioClock):
+    """Knows whether anything goes on in steps: old images are let go of after all else."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        super().__init__(loop)
+        self.pending = 0
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        def called() -> None:
+            self.pending -= 1
+            callback()
+
+        self.pending += 1
+        super().call_soon(called)
+
+
 class Follower:
     """A standby controller's rules and what a broker makes of an image."""
 
-    def __init__(self, clock: Clock, log: Log) -> None:
+    def __init__(self, clock: WatchedClock, log: Log) -> None:
+        self.clock = clock
         self.rules = Controller(ControllerSettings(cluster_id="bench", node_id=1), Random())
         self.failures: list[BaseException] = []
         self.committed = CommittedImage(clock, log, self.follow, self.survey, self.failures.append)
@@ -58,7 +75,9 @@ class Follower:
         return taken_over
 
     @classmethod
-    def of(cls, clock: Clock, log: Log, snapshot: EpochOffset, image: MetadataImage) -> Follower:
+    def of(
+        cls, clock: WatchedClock, log: Log, snapshot: EpochOffset, image: MetadataImage
+    ) -> Follower:
         """It has `image`; its log goes on behind a snapshot that it does not have yet."""
         log.reset_to(snapshot.offset, snapshot.epoch)
         follower = cls(clock, log)
@@ -67,11 +86,14 @@ class Follower:
         return follower
 
     async def until(self, end_offset: int) -> MetadataImage:
-        while not (self.committed.caught_up_with(end_offset) or self.failures):  # noqa: ASYNC110
+        while not (self._there(end_offset) or self.failures):  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
         if self.failures:
             raise self.failures[0]
         return self.committed.image
+
+    def _there(self, end_offset: int) -> bool:
+        return self.committed.caught_up_with(end_offset) and not self.clock.pending
 
 
 def concerns_broker(partition: Partition) -> bool:
@@ -121,6 +143,6 @@ def write_log(root: str, batches: Iterable[list[MetadataRecord]]) -> Log:
 
 
 async def replayed(log: Log) -> MetadataImage:
-    follower = Follower(AsyncioClock(), log)
+    follower = Follower(WatchedClock(), log)
     follower.committed.committed(log.end_offset)
     return await follower.until(log.end_offset)
