@@ -18,6 +18,7 @@ from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import archive_path
 from quorate.quorum.log.batch import HEADER_BYTES, read_header
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.names import PART_SUFFIX, SNAPSHOT_DELETED_SUFFIX, SNAPSHOT_SUFFIX
 from quorate.quorum.seams import Buffer, Disk, File
 
@@ -154,8 +155,12 @@ class SnapshotFiles:
         self._sizes[snapshot] = size_bytes
 
     def timestamp_of(self, snapshot: EpochOffset) -> int:
-        """Of the last record contained."""
-        return read_header(self.read(snapshot, 0, HEADER_BYTES)).max_timestamp_ms
+        """Of the last record contained; long ago when that is damaged, and of no use to anybody:
+        so retention lets go of it first."""
+        try:
+            return read_header(self.read(snapshot, 0, HEADER_BYTES)).max_timestamp_ms
+        except CorruptBatch:
+            return 0
 
     def forget(self, snapshot: EpochOffset) -> None:
         """It does not count any more; its file is there until it is `remove`d."""

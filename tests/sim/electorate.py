@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from random import Random
 
-from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
 from quorate.quorum.raft.voter_history import QuorumVoters, key_of
 from tests.sim.cluster import Cluster, Machine, Process
 from tests.sim.quorum_history import Voting
@@ -40,11 +40,16 @@ class Electorate:
         return all(_has_majority(voters, voters - lost) for voters in self._sets())
 
     def others_have(self, machine: Machine) -> bool:
-        """All other controllers run, and have flushed whatever this one may have acknowledged."""
+        """All other controllers run, and have flushed whatever this one may have acknowledged; they
+        know the leader of its epoch, so nobody asks for the vote that it may have given. And it
+        does not vote alone, nor did where its log may end then: nobody else would be asked."""
         own = machine.process
+        if own is None or frozenset((machine.key,)) in (*self._sets(), *self._sets_before(own)):
+            return False
         others = [each.process for each in self._cluster.controllers if each is not machine]
-        return own is not None and all(
-            each is not None and _flushed(each) >= _flushed(own) for each in others
+        return all(
+            each is not None and _flushed(each) >= _flushed(own) and _knows_leader(each, own)
+            for each in others
         )
 
     def wiped(self, key: ReplicaKey) -> None:
@@ -89,6 +94,11 @@ class Electorate:
         ends = core.replica.raft.high_watermark, core.end_offset
         return tuple(self._voters(core.replica.raft.voters_at(each)) for each in ends)
 
+    def _sets_before(self, process: Process) -> tuple[Voters, ...]:
+        core = process.core
+        offsets = range(core.log.start_offset, core.end_offset)
+        return tuple(self._voters(core.replica.raft.voters_at(each)) for each in offsets)
+
     def _voters(self, quorum: QuorumVoters) -> Voters:
         if quorum.kraft_version:
             return frozenset(key_of(each) for each in quorum.voters)
@@ -114,6 +124,11 @@ class Electorate:
 def _flushed(process: Process) -> EpochOffset:
     log = process.core.log
     return EpochOffset(log.last_epoch, log.flushed_offset)
+
+
+def _knows_leader(process: Process, own: Process) -> bool:
+    raft = process.core.replica.raft
+    return raft.epoch >= own.core.replica.raft.epoch and raft.leader_id != NO_NODE
 
 
 def _has_majority(voters: Voters, living: Voters) -> bool:

@@ -38,3 +38,11 @@ def test_a_dropped_part_is_received_from_its_start(disk: SimDisk) -> None:
     files.drop_part(SNAPSHOT)
     assert disk.list(PATH) == []
     assert files.part_bytes(SNAPSHOT) == 0
+
+
+def test_a_damaged_head_is_long_ago(disk: SimDisk) -> None:
+    """Controllers-only seed 300380: at each look of retention the node stopped."""
+    files = SnapshotFiles.open(disk, PATH)
+    files.write_part(SNAPSHOT, 0, b"misdirected" * 20)
+    files.added(SNAPSHOT, files.freeze(SNAPSHOT))
+    assert files.timestamp_of(SNAPSHOT) == 0
