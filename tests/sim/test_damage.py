@@ -105,6 +105,7 @@ async def a_voter_lost_what_it_acknowledged(stage: Simulation) -> None:
     assert voter.process is not None and voter.process.core.log.end_offset < flushed
     await stage.admin.spawn(stage.admin.create_surely("later", 1))
     assert voter.process.core.log.end_offset < flushed, "it is refused"
+    assert backup is not None
     stage.faults.damage.check_up(voter, backup)
     await stage.until(
         lambda: voter.process is not None and voter.process.core.log.end_offset > flushed,

@@ -17,7 +17,8 @@ from tests.sim.ablations.stories import Scene, Story
 from tests.sim.ablations.trace import Event, Kind, Trace, describe
 from tests.sim.cluster import Cluster as SimCluster
 from tests.sim.cluster import name_of
-from tests.sim.disk import SimDisk, SimFile
+from tests.sim.disk import SimDisk
+from tests.sim.disk_file import SimFile
 from tests.sim.host import current_host
 from tests.unit.controller.harness import Driver
 from tests.unit.raft.harness import Cluster, Letter, Node
