@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -100,6 +101,17 @@ class Tally:
             yield failure.text
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, in the threads that are started here for good: a pool that is interrupted while
+    it starts its processes never ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def outcomes(
     seeds: Iterable[int], plan: Plan = PLAN, processes: int | None = None
 ) -> Generator[Outcome, None, None]:
@@ -109,14 +121,17 @@ def outcomes(
     coming = iter(seeds)
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=begin) as pool:
         run = partial(outcome, plan)
+
+        def submitted(count: int) -> set[Future[Outcome]]:
+            with uninterrupted():
+                return {pool.submit(run, seed) for seed in islice(coming, count)}
+
         try:
-            waiting: set[Future[Outcome]] = {
-                pool.submit(run, seed) for seed in islice(coming, processes * PER_WORKER)
-            }
+            waiting = submitted(processes * PER_WORKER)
             while waiting:
                 done = next(as_completed(waiting))
                 waiting.remove(done)
-                waiting |= {pool.submit(run, seed) for seed in islice(coming, 1)}
+                waiting |= submitted(1)
                 yield done.result()
         except BaseException:
             for worker in active_children():
