@@ -114,6 +114,7 @@ async def test_a_crash_closes_files_frees_the_directory_and_drops_what_waits(
 
     disk.submit(write, lambda result, error: pytest.fail("the node is dead"))
     disk.submit(lambda: file.pwrite(b"never", 0), lambda *_: pytest.fail("the node is dead"))
+    await asyncio.sleep(0)  # the thread gets it when the loop has turned
     under_way.wait()
     threading.Timer(0.01, go_on.set).start()
     faults.crash()
