@@ -41,8 +41,11 @@ class Limits:
             self._fragile = machine
 
     def may_lose_unsynced(self, machine: Machine) -> bool:
-        if not machine.is_broker or (self._fragile is machine and machine.process is None):
-            return True  # no other fault has come since it lost data, and it is still down
+        if not machine.is_broker:
+            return True
+        if self._fragile is machine and machine.process is None:
+            # No other fault has come since it lost data, but sessions may have ended of one before.
+            return not is_last_of_an_isr(self._cluster, machine)
         return (
             not self._under_way()
             and self._healthy()
@@ -63,6 +66,11 @@ class Limits:
         if machine.is_broker:
             return self.may_lose_unsynced(machine)
         return self._electorate.others_have(machine)
+
+
+def is_last_of_an_isr(cluster: Cluster, broker: Machine) -> bool:
+    partitions = cluster.newest_image().all_partitions()
+    return any(partition.isr == (broker.id,) for _, _, partition in partitions)
 
 
 def isr_changes_under_way(cluster: Cluster) -> bool:
