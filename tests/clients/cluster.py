@@ -6,6 +6,7 @@ and our own children gave us, never by name.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -108,6 +109,14 @@ class ProcessCluster:
             lambda: (pid := self.node(node_id)["pid"]) and pid != before and alive(pid),
             f"node {node_id} runs again",
         )
+
+    def is_whole(self) -> bool:
+        """Every replica is in its ISR; one that was killed a moment ago may still be."""
+        done = run_quorate(
+            *("topics", "--bootstrap-server", self.bootstrap, "--describe"),
+            *("--under-replicated-partitions", "--format", "json"),
+        )
+        return done.returncode == 0 and json.loads(done.stdout) == []
 
     def node_log(self, node_id: int) -> str:
         return self.directory.node_log(node_id).read_text()

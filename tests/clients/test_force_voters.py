@@ -50,14 +50,6 @@ def topics(cluster: ProcessCluster) -> dict[str, Any]:
     }
 
 
-def is_whole(cluster: ProcessCluster) -> bool:
-    done = run_quorate(
-        *("topics", "--bootstrap-server", cluster.bootstrap, "--describe"),
-        *("--under-replicated-partitions", "--format", "json"),
-    )
-    return done.returncode == 0 and json.loads(done.stdout) == []
-
-
 def write(cluster: ProcessCluster, first: int, count: int) -> None:
     writer = producer(cluster.bootstrap, enable_idempotence=True, acks="all")
     for number in range(first, first + count):
@@ -119,7 +111,7 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
         name_servers(cluster, node_id, done["bootstrapServers"])
     for node_id in (1, *BROKERS):
         cluster.restart(node_id)
-    wait_for(lambda: is_whole(cluster), "everything is in sync again")
+    wait_for(cluster.is_whole, "everything is in sync again")
     assert cluster.node(LIVE)["pid"] == live
     assert "following node 1 into quorum generation 1" in cluster.node_log(LIVE)
     assert topics(cluster) == before

@@ -13,7 +13,7 @@ import pytest
 from crc32c import crc32c
 
 from quorate.cli.cluster_dir import NodeEntry
-from tests.clients.cluster import ProcessCluster, quorate, run_quorate, running
+from tests.clients.cluster import ProcessCluster, quorate, run_quorate, running, wait_for
 from tests.golden.nodes import KAFKA
 from tests.kafka.tools import ended, missing
 
@@ -54,8 +54,11 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Damaged]:
             assert ended(sent, line).code == 0
         before = verify(cluster, "--once")
         cluster.kill(follower["id"])
+        wait_for(lambda: not cluster.is_whole(), "the follower is missed")
         offset = with_another_value(follower)
         cluster.restart(follower["id"])
+        # Kafka's tool ends with a NullPointerException when a replica's broker is fenced.
+        wait_for(cluster.is_whole, "the follower is back")
         yield Damaged(cluster, before, offset)
 
 
