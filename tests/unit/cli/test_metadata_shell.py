@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import shutil
 import sys
 from itertools import zip_longest
@@ -287,6 +288,9 @@ def at_terminal(*typed: bytes) -> str:
     keys = iter(typed)
     try:
         while True:
+            if screen.endswith(b"^C") and not select.select([terminal], [], [], 1.0)[0]:
+                # A signal between the prompt and Python's select() is not seen until another.
+                os.write(terminal, b"\x03")
             screen += os.read(terminal, 4096)
             if screen.endswith(b">> "):
                 os.write(terminal, next(keys))
