@@ -85,11 +85,12 @@ def shared_out(alive: list[MemberProcess]) -> bool:
 
 
 def settled(alive: list[MemberProcess]) -> None:
-    wait_for(
-        lambda: shared_out(alive),
-        f"{[each.assigned() for each in alive]} {[each.error() for each in alive]}",
-        SETTLE_TIMEOUT_S,
-    )
+    try:
+        wait_for(lambda: shared_out(alive), "every partition has a member", SETTLE_TIMEOUT_S)
+    except AssertionError as late:
+        for each in alive:
+            late.add_note(f"assigned {sorted(each.assigned())}; {each.error()}")
+        raise
 
 
 def create(bootstrap: str, topic: str) -> None:
