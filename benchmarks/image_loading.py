@@ -26,8 +26,8 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
-from quorate.quorum.metadata.steps import Steps, finished
 from quorate.quorum.seams import File
+from quorate.quorum.steps import Steps, finished
 
 BROKER_ID = 1
 BATCH_RECORDS = 100

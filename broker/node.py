@@ -36,12 +36,12 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
-from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
+from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

@@ -24,8 +24,9 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.steps import Steps, freed
+from quorate.quorum.metadata.steps import freed
 from quorate.quorum.seams import Clock, Timer
+from quorate.quorum.steps import Steps
 
 SLICE_BYTES = 32 * 1024
 """Replayed in one loop iteration at most; a longer backlog leaves the loop in between."""

@@ -34,7 +34,6 @@ from quorate.quorum.controller_port import ControllerPort
 from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
@@ -44,6 +43,7 @@ from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
+from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

@@ -29,7 +29,6 @@ from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
-from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.metadata_replica import MetadataReplica
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.node_membership import (
@@ -62,6 +61,7 @@ from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
+from quorate.quorum.steps import Steps
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 from quorate.quorum.watch.watch import Watch
 

@@ -32,6 +32,7 @@ KAFKA_MESSAGES = (
 PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
+    "quorum/steps.py",
     "quorum/raft",
     "quorum/metadata",
     "quorum/controller",
@@ -59,7 +60,7 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "ids"),
+    ("seams", "ids", "steps"),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),

@@ -47,7 +47,6 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.metadata.steps import Steps, finished
 from quorate.quorum.rpc.kafka.schemas.configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -65,6 +64,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
 from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.rpc.kafka.schemas.update_features import UpdateFeaturesRequest
 from quorate.quorum.seams import Random
+from quorate.quorum.steps import Steps, finished
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
     BrokerRegistrationRequest: register_broker,

@@ -17,7 +17,8 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.records import NO_LEADER
-from quorate.quorum.metadata.steps import Pace, Steps, in_order
+from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.steps import Steps
 
 PartitionKey = tuple[Uuid, int]
 Packed = NewType("Packed", bytes)

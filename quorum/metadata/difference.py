@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent import PersistentMap
-from quorate.quorum.metadata.steps import Pace, Steps, finished, in_order
+from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.steps import Steps, finished
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -1,24 +1,21 @@
-"""Work over a whole image in short steps: a generator pauses, and whoever drives it does other work
-in between. It returns what it found.
+"""Work over a whole image in short steps.
 
 A million partitions take seconds; a step takes a few milliseconds. Small images need no pause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.steps import Steps
 
 STEP_ENTRIES = 1000
-
-T = TypeVar("T")
-Steps = Generator[None, None, T]
 
 
 class Pace:
@@ -58,13 +55,3 @@ def freed(topics: PersistentMap[Uuid, Topic]) -> Steps[None]:
         topics = topics.discard(topic_id)
         if pace.is_time(weight):
             yield
-
-
-def finished(steps: Steps[T]) -> T:
-    """All of it at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: T = end.value
-            return found

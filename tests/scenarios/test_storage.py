@@ -16,9 +16,9 @@ from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.snapshot_file import read_snapshot
-from quorate.quorum.metadata.steps import Steps
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
+from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at
 from tests.unit.nodes.test_metadata_storage import (

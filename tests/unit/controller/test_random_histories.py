@@ -24,7 +24,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.metadata.steps import finished
+from quorate.quorum.steps import finished
 from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration
 
 BROKERS = (1, 2, 3, 4)

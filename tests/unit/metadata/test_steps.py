@@ -23,7 +23,8 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.metadata.steps import Steps, T, finished, freed, in_order
+from quorate.quorum.metadata.steps import freed, in_order
+from quorate.quorum.steps import Steps, T, finished
 
 ME = 3
 

@@ -11,7 +11,7 @@ from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.steps import Steps
+from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk, image_at
 from tests.unit.nodes.test_metadata_storage import opened, received, reopened
