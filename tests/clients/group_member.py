@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterable
 
 SESSION_TIMEOUT_MS = 6000
@@ -62,6 +63,11 @@ def kafka_python(bootstrap: str, group: str, topic: str) -> None:
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
         auto_commit_interval_ms=100,
     )
+    # A leader that learns of the topic only when it has joined joins once more. In 3.0.12, should
+    # that last longer than one poll, it forgets to ask how it ended: it owns nothing, sends no
+    # heartbeat and does not come back (need_rejoin() is false as soon as it has assigned).
+    while not consumer.partitions_for_topic(topic):
+        time.sleep(POLL_MS / 1000)
     before = None
     while True:
         polled = consumer.poll(timeout_ms=POLL_MS)
