@@ -2,7 +2,9 @@
 around `raft/generation.py`.
 
 A later generation is durable here before anybody is told of it; then all links are made anew, for
-those that are up lead into the old one.
+those that are up lead into the old one. It is written while the loop waits: whoever follows has no
+record that the rebuilt quorum lacks, and in another thread's time the old leader could be reached
+again and send some.
 """
 
 from __future__ import annotations
@@ -35,20 +37,16 @@ class Generations:
         superseded: Callable[[], None],
         on_failed: Callable[[BaseException], None],
     ) -> None:
-        self._disk = disk
         self._file = GenerationFile(disk, directory)
         self._standing = standing
         self._followed = followed
         self._superseded = superseded
         self._on_failed = on_failed
-        self._saving = False
         self._said = ""
         self.rebuilds = self._file.load()
 
     def met(self, hello: Hello) -> None:
-        """A node of a later generation."""
-        if self._saving:
-            return
+        """A node of a later generation. Blocks, for one small file, once in a generation."""
         standing = self._standing(self.rebuilds)
         reason = why_not_follow(standing, hello.rebuilds)
         if reason:
@@ -56,25 +54,10 @@ class Generations:
             if standing.is_controller and is_later(hello.rebuilds, self.rebuilds):
                 self._superseded()
             return
-        self._save(hello.rebuilds, lambda: self._follow(hello))
-
-    def _save(self, rebuilds: Rebuilds, then: Callable[[], None]) -> None:
-        self._saving = True
-
-        def saved(_: None, error: BaseException | None) -> None:
-            self._saving = False
-            if error is not None:
-                self._on_failed(error)
-            else:
-                then()
-
-        self._disk.submit(lambda: self._file.save(rebuilds), saved)
-
-    def _follow(self, hello: Hello) -> None:
-        """Unless this node has gone on in its own generation while the disk was slow."""
-        reason = why_not_follow(self._standing(self.rebuilds), hello.rebuilds)
-        if reason:
-            self._save(self.rebuilds, lambda: self._say(hello, reason))
+        try:
+            self._file.save(hello.rebuilds)
+        except OSError as error:
+            self._on_failed(error)
             return
         self.rebuilds = hello.rebuilds
         kept = self.rebuilds[-1]

@@ -14,7 +14,7 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.raft.generation import GenerationFile, Rebuild, Rebuilds, Standing
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.rpc.messages import VERSIONS
-from tests.sim.disk import SimDisk
+from tests.sim.disk import PowerCut, SimDisk
 
 REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 
@@ -22,10 +22,10 @@ REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 class Node:
     """Its log ends at `offset` of epoch 5; `steps` is what the disk has yet to do."""
 
-    def __init__(self, offset: int = 90, *, is_controller: bool = False) -> None:
+    def __init__(self, offset: int = 90, *, is_controller: bool = False, seed: int = 0) -> None:
         self.is_controller = is_controller
         self.steps: list[Callable[[], None]] = []
-        self.disk = SimDisk(random.Random(0), self.steps.append)
+        self.disk = SimDisk(random.Random(seed), self.steps.append)
         self.disk.make_dirs("/d")
         self.offset = offset
         self.followed: list[Rebuilds] = []
@@ -76,22 +76,31 @@ def hello(*rebuilds: Rebuild) -> Hello:
 
 def test_it_is_durable_before_anybody_is_told() -> None:
     node = Node()
+    told: list[Rebuilds] = []
+    node.note = lambda: told.append(GenerationFile(node.disk.crash(), "/d").load())  # type: ignore[method-assign]
     node.generations.met(hello(REBUILD))
-    assert node.generations.rebuilds == () and not node.followed
-    node.generations.met(hello(REBUILD))  # another link
-    node.pass_time()
-    assert node.followed == [(REBUILD,)]
-    assert GenerationFile(node.disk.crash(), "/d").load() == (REBUILD,)
+    assert told == [(REBUILD,)]
 
 
-def test_a_broker_that_went_on_while_it_was_saved_does_not_follow() -> None:
-    """Its old leader was reached again, and gave it more than the rebuilt quorum has."""
-    node = Node()
-    node.generations.met(hello(REBUILD))
-    node.offset = 101
-    node.pass_time()
-    assert node.generations.rebuilds == () and not node.followed
-    assert GenerationFile(node.disk.crash(), "/d").load() == ()
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_at_any_call_leaves_no_broker_where_its_records_would_go(seed: int) -> None:
+    """Whatever else runs before it has followed, its old leader is reached again first, and gives
+    it more than the rebuilt quorum has."""
+    died = 0
+    for die_at in range(1, 20):
+        node = Node(seed=seed)
+        node.disk.die_at = node.disk.calls + die_at
+        try:
+            node.generations.met(hello(REBUILD))
+            if not node.followed:
+                node.offset = 101
+            node.pass_time()
+        except PowerCut:
+            died += 1
+        rebuilds = GenerationFile(node.disk.crash(), "/d").load()
+        assert not rebuilds or node.offset <= REBUILD.offset, f"crash at call {die_at}"
+        assert not node.followed or rebuilds
+    assert died > 4
 
 
 def test_a_disk_that_fails_stops_the_node() -> None:
