@@ -30,10 +30,18 @@ from quorate.quorum.log.errors import LogError
 from quorate.quorum.meta_properties import StorageError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.raft.errors import GenerationFileError
-from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor
+from quorate.quorum.survivors import METADATA_DIRECTORY, DamagedSurvivor, Survivor
 
 SHOWN_NAMES = 10
-REFUSALS = (ForceRefused, StorageError, LogError, MetadataError, GenerationFileError, OSError)
+REFUSALS = (
+    ForceRefused,
+    DamagedSurvivor,
+    StorageError,
+    LogError,
+    MetadataError,
+    GenerationFileError,
+    OSError,
+)
 
 
 @click.command("force-voters")

@@ -1,9 +1,10 @@
 """What is left of the metadata in the directories of nodes that do not run, read without changing
 anything.
 
-A log is read as recovery reads it: a torn tail ends it, damage below what was flushed is refused.
-Brokers hold committed records only, so any of their directories is as good as a controller's; what
-a controller's log has beyond what was committed is kept too, for nobody can tell the two apart.
+A log is judged as by `storage verify`: a torn tail ends it, damage is refused, for what stands
+behind it may have been committed. Brokers hold committed records only, so any of their directories
+is as good as a controller's; what a controller's log has beyond what was committed is kept too, for
+nobody can tell the two apart.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.log.checkpoints import FlushedMarker, read_small
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of, segment_file
+from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME, read_small
+from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
+from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.scan import scan
 from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.verify import Expected, LogCheck, SegmentFile
 from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
@@ -27,11 +29,27 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.generation import GenerationFile, Rebuilds
 from quorate.quorum.raft.quorum_state import decode_copy, decode_kafka
-from quorate.quorum.seams import Disk, File
+from quorate.quorum.seams import Disk
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 REPLAYED_AT_ONCE = 1000
 NOTHING = EpochOffset(0, 0)
+
+
+class DamagedSurvivor(Exception):
+    """Its log is damaged, not torn: nobody can tell what it held behind that."""
+
+    for_operator = True
+
+    def __init__(self, directory: str, damage: Finding) -> None:
+        marker = f"remove {FLUSHED_MARKER_NAME} beside it"
+        if damage.position != UNKNOWN:
+            marker = f"`truncate --size {damage.position} {damage.path}`, and {marker}"
+        super().__init__(
+            f"{damage.path}: damaged at offset {damage.offset}: {damage.what}. What stood behind "
+            f"that cannot be read. If another directory goes further, leave {directory} out; if "
+            f"none does, restore this file from a backup, or give up what cannot be read: {marker}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +86,7 @@ def agreed_offset(one: Survivor, other: Survivor) -> int:
 
 
 def read_survivor(disk: Disk, directory: str) -> Survivor:
-    """Blocks. Raises StorageError, GenerationFileError, LogError, MetadataError."""
+    """Blocks. Raises StorageError, DamagedSurvivor, GenerationFileError, MetadataError."""
     meta = read_meta(disk, directory)
     if meta is None:
         raise StorageError(
@@ -78,6 +96,7 @@ def read_survivor(disk: Disk, directory: str) -> Survivor:
     metadata = f"{directory}/{METADATA_DIRECTORY}"
     if not disk.is_dir(metadata):
         return _empty(directory, meta)
+    _require_whole(disk, directory, metadata)
     reading = _Reading(disk, metadata)
     reading.read()
     return Survivor(
@@ -89,6 +108,14 @@ def read_survivor(disk: Disk, directory: str) -> Survivor:
         end=reading.end,
         image=reading.loader.image,
     )
+
+
+def _require_whole(disk: Disk, directory: str, metadata: str) -> None:
+    check = LogCheck(disk, metadata, Expected(metadata=True))
+    check.run()
+    first = next((each for each in check.findings if each.kind in (Kind.TORN, Kind.DAMAGED)), None)
+    if first is not None and first.kind is Kind.DAMAGED:
+        raise DamagedSurvivor(directory, first)
 
 
 def _empty(directory: str, meta: MetaProperties) -> Survivor:
@@ -112,12 +139,6 @@ def _election_epoch(disk: Disk, directory: str) -> int:
     return max((each.epoch for each in found if isinstance(each, Election)), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    file: File
-    size: int
-
-
 class _Reading:
     """One pass over the snapshot and the log."""
 
@@ -126,7 +147,6 @@ class _Reading:
         self._directory = directory
         self._names = disk.list(directory)
         self._snapshots = SnapshotFiles(disk, directory, self._names)
-        self._flushed_offset = FlushedMarker(disk, directory).offset
         self._batches: list[MetadataBatch] = []
         self.loader = Loader(MetadataImage())
         self.end = NOTHING
@@ -159,31 +179,22 @@ class _Reading:
         return None
 
     def _stored_batches(self) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Up to the end, or a torn tail: there is no other damage."""
         found = (offset_of(each) for each in self._names if each.endswith(LOG_SUFFIX))
         bases = sorted(each for each in found if each is not None)
-        offset, epoch = bases[0] if bases else 0, 0
+        offset = bases[0] if bases else 0
         for base in bases:
-            path = segment_file(self._directory, base, LOG_SUFFIX)
-            file = self._disk.open(path, writable=False)
+            if base != offset:
+                return
+            segment = SegmentFile(self._disk, self._directory, base)
             try:
-                stored = _Stored(file, file.size())
-                for position, header, intact in scan(stored):
+                for position, header, intact in scan(segment):
                     if header is None or not intact or header.base_offset != offset:
-                        self._require_unflushed(path, position, offset)
                         return
-                    if header.leader_epoch < epoch:  # it stands outside of the CRC
-                        reason = f"leader epoch {header.leader_epoch} follows {epoch}"
-                        raise CorruptLog(path, position, offset, reason)
-                    yield header, file.pread(header.size_bytes, position)
-                    offset, epoch = header.next_offset, header.leader_epoch
+                    yield header, segment.file.pread(header.size_bytes, position)
+                    offset = header.next_offset
             finally:
-                file.close()
-        self._require_unflushed(self._directory, 0, offset)
-
-    def _require_unflushed(self, path: str, position: int, offset: int) -> None:
-        if offset < self._flushed_offset:
-            reason = f"no whole batch, but the log was flushed up to {self._flushed_offset}"
-            raise CorruptLog(path, position, offset, reason)
+                segment.file.close()
 
     def _replay(self, batch: bytes) -> None:
         self._batches.extend(metadata_batches(batch))

@@ -23,7 +23,7 @@ from quorate.quorum.force_voters import (
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches as batches_of
 from quorate.quorum.log.batch import build_value_batch, records_of
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.meta_properties import StorageError, read_meta
@@ -44,7 +44,12 @@ from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
 from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.storage_format import LOCK_FILE, format_directory
 from quorate.quorum.storage_verify import verify
-from quorate.quorum.survivors import METADATA_DIRECTORY, Survivor, read_survivor
+from quorate.quorum.survivors import (
+    METADATA_DIRECTORY,
+    DamagedSurvivor,
+    Survivor,
+    read_survivor,
+)
 from tests.sim.disk import PowerCut, SimDisk
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -257,9 +262,37 @@ def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) 
     file.pwrite(b"\0\0\0\0\0\0\0\x06\0\0\1\0", file.size())
     assert read_survivor(cluster.disk, torn).end == EpochOffset(3, 6)
     cluster.disk.flip(segment.replace(torn, damaged), 80)
-    with pytest.raises(CorruptLog, match="was flushed up to 6"):
+    with pytest.raises(DamagedSurvivor, match=r"damaged at offset 0: .* leave /n5 out"):
         cluster.plan([torn, damaged], 10)
     cluster.rebuilt(10, cluster.force([torn], 10))
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+@pytest.mark.parametrize("at", range(3))
+def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
+    cluster: Cluster, at: int, flushed: bool
+) -> None:
+    """What a broker that was killed has is not known as flushed. The way out is walked, too."""
+    whole, damaged = cluster.node(5), cluster.node(4)
+    directory = f"{damaged}/{METADATA_DIRECTORY}"
+    segment = f"{directory}/{0:020d}.log"
+    marker = f"{directory}/{FLUSHED_MARKER_NAME}"
+    file = cluster.disk.open(segment)
+    position, header = list(batches_of(file.pread(file.size(), 0)))[at]
+    cluster.disk.flip(segment, position + header.size_bytes - 1)
+    if not flushed:
+        cluster.disk.remove(marker)
+    with pytest.raises(DamagedSurvivor) as refused:
+        cluster.plan([whole, damaged], 10)
+    assert f"damaged at offset {header.base_offset}: the batch fails its CRC" in str(refused.value)
+    assert f"`truncate --size {position} {segment}`, and remove" in str(refused.value)
+    file.truncate(position)
+    if flushed:
+        cluster.disk.remove(marker)
+    (lack,) = cluster.plan([whole, damaged], 10).others
+    assert lack.lacks == range(header.base_offset, 6)
+    if at:
+        cluster.rebuilt(10, cluster.force([damaged], 10))
 
 
 # -- what is written -------------------------------------------------------------------------------
