@@ -1,10 +1,11 @@
 """Snapshots of the committed image, on every node: when, and what goes with an old one (KIP-630).
 
-A snapshot is due after so many bytes of log or so much time. It is written from an immutable value,
-some records in each loop iteration, while the node works on; fsync, rename and removal are the disk
-thread's. When it is durable, retention lets go of the oldest ones and of the log below the earliest
-that is left: they do not count from that moment on, and their files go in one piece of work, the
-snapshots durably before the log's head (see MetadataStorage).
+A snapshot is due after so many bytes of log or so much time, and where the latest one is found
+damaged. It is written from an immutable value, some records in each loop iteration, while the node
+works on; fsync, rename and removal are the disk thread's. When it is durable, retention lets go of
+the oldest ones and of the log below the earliest that is left: they do not count from that moment
+on, and their files go in one piece of work, the snapshots durably before the log's head (see
+MetadataStorage).
 
 The time in a snapshot is its last record's, as the log has it, and the voters are those that the
 log says at its end: the same bytes on every node.
@@ -105,6 +106,8 @@ class SnapshotGenerator:
         done_offset = max(latest.offset if latest else 0, self._log.start_offset)
         if not done_offset < end_offset <= self._log.end_offset:
             return False
+        if latest in self._snapshots.damaged:
+            return True
         interval_ms = self._settings.interval_ms
         if interval_ms and self._clock.now_ms() - self._last_ms >= interval_ms:
             return True

@@ -4,12 +4,16 @@ A snapshot stands for everything below its end offset. While it is written, or r
 leader, it is a `.part`; `freeze` makes it durable under its final name, and only then does it count
 (`added`). What a part holds may be incomplete or damaged: whoever freezes one has checked it.
 
+What is read of it later is checked again: one that rots is handed to nobody, not even in part
+(`damaged`), and the next one takes its place.
+
 The snapshot at offset 0 is `storage format`'s: it says who votes, is never served and never goes.
 What is inside of a snapshot is the business of `metadata/snapshot_file.py`.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 
@@ -19,10 +23,12 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import archive_path
 from quorate.quorum.log.batch import HEADER_BYTES, read_header
 from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.intact import Pieces
 from quorate.quorum.log.names import PART_SUFFIX, SNAPSHOT_DELETED_SUFFIX, SNAPSHOT_SUFFIX
 from quorate.quorum.seams import Buffer, Disk, File
 
 READ_BYTES = 1 << 20
+logger = logging.getLogger("quorate.quorum.snapshots")
 _NAME = re.compile(r"(\d{20})-(\d{10})" + re.escape(SNAPSHOT_SUFFIX))
 
 
@@ -43,7 +49,9 @@ class SnapshotFiles:
         self._sizes: SortedDict = SortedDict()  # EpochOffset -> bytes
         self._parts: dict[EpochOffset, File] = {}
         self._written: EpochOffset | None = None  # here, while others may be received
-        self._reading: tuple[EpochOffset, File] | None = None
+        self._reading: tuple[EpochOffset, Pieces] | None = None
+        self.damaged: set[EpochOffset] = set()
+        """Found so when they were read."""
         self.carry_out_removal: Callable[[Callable[[], None]], None] = lambda work: work()
         """At once, or in the disk's thread."""
         for name in names:
@@ -91,12 +99,22 @@ class SnapshotFiles:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> bytes:
-        """Bytes of a snapshot that counts; the last one read from stays open."""
+    def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> bytes | None:
+        """Bytes of a snapshot that counts, None of a damaged one; the last one read from stays
+        open."""
+        if snapshot in self.damaged:
+            return None
         if self._reading is None or self._reading[0] != snapshot:
             self._stop_reading()
-            self._reading = (snapshot, self.disk.open(self.path(snapshot), writable=False))
-        return self._reading[1].pread(max_bytes, position)
+            file = self.disk.open(self.path(snapshot), writable=False)
+            self._reading = snapshot, Pieces(file, self._sizes[snapshot], snapshot.epoch)
+        try:
+            return self._reading[1].read(position, max_bytes)
+        except CorruptBatch as error:
+            self.damaged.add(snapshot)
+            path = self.path(snapshot)
+            logger.error("%s is damaged, the next one takes its place: %s", path, error)
+            return None
 
     def chunks(self, snapshot: EpochOffset, *, part: bool = False) -> Iterator[bytes]:
         """All of it, through a file of its own: for any thread."""
@@ -157,15 +175,14 @@ class SnapshotFiles:
     def timestamp_of(self, snapshot: EpochOffset) -> int:
         """Of the last record contained; long ago when that is damaged, and of no use to anybody:
         so retention lets go of it first."""
-        try:
-            return read_header(self.read(snapshot, 0, HEADER_BYTES)).max_timestamp_ms
-        except CorruptBatch:
-            return 0
+        head = self.read(snapshot, 0, HEADER_BYTES)
+        return 0 if head is None else read_header(head).max_timestamp_ms
 
     def forget(self, snapshot: EpochOffset) -> None:
         """It does not count any more; its file is there until it is `remove`d."""
         if self._reading is not None and self._reading[0] == snapshot:
             self._stop_reading()
+        self.damaged.discard(snapshot)
         del self._sizes[snapshot]
 
     def remove(self, snapshot: EpochOffset, archive_directory: str = "") -> None:
@@ -209,7 +226,7 @@ class SnapshotFiles:
 
     def _stop_reading(self) -> None:
         if self._reading is not None:
-            self._reading[1].close()
+            self._reading[1].file.close()
             self._reading = None
 
     def _size_of(self, name: str) -> int:

@@ -60,7 +60,8 @@ class RaftSnapshots(Protocol):
 
     def size_of(self, snapshot: EpochOffset) -> int: ...
 
-    def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> Buffer: ...
+    def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> Buffer | None:
+        """None when it is damaged."""
 
     def part_bytes(self, snapshot: EpochOffset) -> int:
         """How much of it is received already, perhaps in an earlier life."""

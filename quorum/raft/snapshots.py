@@ -35,12 +35,16 @@ def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> 
         if progress.is_voter:
             contact(core, state, progress)
     max_bytes = min(request.max_bytes, core.settings.fetch_snapshot_max_bytes)
+    data = core.snapshots.read(request.snapshot, request.position, max_bytes)
+    if data is None:  # the next one is as good
+        core.reply(token, _response(core, ErrorCode.SNAPSHOT_NOT_FOUND))
+        return
     response = FetchSnapshotResponse(
         error=ErrorCode.NONE,
         epoch=core.epoch,
         leader_id=core.leader_id,
         size_bytes=core.snapshots.size_of(request.snapshot),
-        data=core.snapshots.read(request.snapshot, request.position, max_bytes),
+        data=data,
         leader=core.addresses.get(core.leader_id),
     )
     core.reply(token, response)

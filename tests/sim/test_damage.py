@@ -12,6 +12,7 @@ from quorate.quorum.storage_verify import Verification, verify
 from tests.sim.cluster import Machine
 from tests.sim.damage import backup_of
 from tests.sim.run import PLACES, Simulation, play, simulation
+from tests.sim.shape import Shape
 from tests.sim.staging import DATA, healed, leader, settled, writes_some
 
 SYNCED_S = 4
@@ -140,6 +141,37 @@ async def brokers_metadata_is_damaged(stage: Simulation) -> None:
     stage.cluster.start(victim)
     await stage.until(stage.all_in_sync, "all in sync", 5)
     await healed(stage)
+
+
+async def active_controllers_snapshot_is_damaged(stage: Simulation) -> None:
+    """It is quiet, so the next one would be long in coming: it is taken at once, for who starts
+    from nothing meanwhile."""
+    await settled(stage)
+    active = stage.active()
+    assert active.process is not None
+    snapshots = active.process.core.storage.snapshots
+    await stage.until(lambda: snapshots.latest is not None, "there is a snapshot", 20)
+    old = snapshots.latest
+    assert old is not None
+    victim = stage.cluster.brokers[0]
+    stage.cluster.kill(victim)
+    victim.disk = victim.disk.restart()
+    set_aside_metadata(victim.disk, victim.config.log_dir, "aside")
+    active.disk.scar(snapshots.path(old), 200, 0x10)
+    active.scarred = True
+    stage.cluster.start(victim)
+    process = victim.process
+    assert process is not None
+    await stage.until(lambda: process.core.log.start_offset > 0, "it has a snapshot", 5)
+    assert process.core.log.start_offset > old.offset
+    await stage.until(stage.all_in_sync, "all in sync", 5)
+    await healed(stage)
+
+
+def test_an_active_controllers_snapshot_is_damaged() -> None:
+    shape = Shape(overrides={"metadata.log.max.record.bytes.between.snapshots": "3000"})
+    with simulation("active_controllers_snapshot_is_damaged", shape) as stage:
+        play(stage, active_controllers_snapshot_is_damaged(stage))
 
 
 def test_a_leaders_log_is_damaged() -> None:

@@ -76,6 +76,23 @@ def test_a_snapshot_is_due_after_some_time_but_only_of_something_new() -> None:
     assert list(node.storage.snapshots) == [EpochOffset(1, 1)]
 
 
+def test_a_snapshot_is_due_when_the_latest_is_found_damaged() -> None:
+    """The old one says no more where the log begins, so it stays until the new one is durable."""
+    node = opened(snapshots=replace(OFTEN, retention_bytes=0))
+    _, clock = node.generator()
+    node.append(7)
+    run(clock)
+    old, files = node.latest(), node.storage.snapshots
+    node.append(1)
+    node.disk.flip(f"{DIRECTORY}/{snapshot_name(old)}", 90)
+    run(clock)
+    assert node.latest() == old, "nobody has read it"
+    assert files.read(old, 0, 1000) is None and node.latest() == old
+    run(clock)
+    assert list(files) == [EpochOffset(1, 8)] and not files.damaged
+    assert reopened(node).storage.log.start_offset == 8
+
+
 def test_its_time_is_the_logs_and_not_this_nodes_clock() -> None:
     """The active controller's image carries the moment of its ruling, others' that of the batch."""
     node = opened()

@@ -161,6 +161,29 @@ def test_what_is_no_whole_snapshot_is_fetched_again_and_the_log_stays() -> None:
     assert observer.log.start_offset == snapshot.offset
 
 
+def test_a_snapshot_that_the_leader_finds_damaged_is_given_up_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, leader, old = cut_off(observers=1)
+    snapshots = cluster.nodes[leader].snapshots
+    read = snapshots.read
+    monkeypatch.setattr(
+        snapshots,
+        "read",
+        lambda snapshot, position, size: (
+            None if snapshot == old and position > 0 else read(snapshot, position, size)
+        ),
+    )
+    refused = ask(cluster, leader, request_of(cluster, leader, old, 10))
+    assert ErrorCode.of(refused.error) is ErrorCode.SNAPSHOT_NOT_FOUND
+    cluster.start(101)
+    observer = cluster.nodes[101]
+    cluster.until(lambda: len(chunks_sent(cluster, 101)) > 3)
+    new = snapshot_of(cluster, leader, cluster.nodes[leader].high_watermark, b"newer")
+    cluster.until(lambda: new in observer.snapshots.files)
+    assert old not in observer.snapshots.parts
+
+
 def test_while_a_snapshot_is_checked_nothing_else_is_fetched() -> None:
     cluster, _, snapshot = cut_off(observers=1)
     cluster.start(101)
