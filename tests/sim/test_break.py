@@ -54,4 +54,13 @@ def test_without_a_name_they_are_listed(capsys: pytest.CaptureFixture[str]) -> N
     assert main([]) == 0
     told = capsys.readouterr().out
     assert [line.split()[0] for line in told.splitlines()] == list(ABLATIONS)
-    assert main(["nonsense"]) == 1
+    assert main(["nonsense", "break.html"]) == 1
+    assert "no safeguard 'nonsense'" in capsys.readouterr().err
+
+
+def test_what_is_said_begins_on_the_screen_however_many_lanes_there_are(tmp_path: Path) -> None:
+    out = tmp_path / "break.html"
+    assert main(["min-isr", str(out)]) == 0
+    html = out.read_text(encoding="utf-8")
+    assert html.count("text-anchor='middle'") == 6, "lanes"
+    assert all(int(x) < 600 for x in re.findall(r"<text class='effect' x='(\d+)'", html))

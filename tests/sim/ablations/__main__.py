@@ -87,6 +87,9 @@ def main(arguments: list[str]) -> int:
     if not names:
         for each in ABLATIONS.values():
             say(f"{each.name:24}{each.safeguard}")
+        if arguments:
+            name = next((each for each in arguments if each != "find"), "")
+            sys.stderr.write(f"no safeguard {name!r}: name one of these\n")
         return 1 if arguments else 0
     ablation = ABLATIONS[names[0]]
     if arguments[0] == "find":

@@ -7,7 +7,9 @@ from html import escape
 
 from tests.sim.ablations.trace import Event, Kind, Trace
 
-LEFT, TOP, LANE, ROW = 84, 58, 150, 24
+LEFT, TOP, ROW = 84, 58, 24
+LANES, WIDEST_LANE, NARROWEST_LANE = 450, 150, 64
+"""What is said of each event stands to the right of all lanes: it must not begin off the screen."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --dim: #6b7686; --line: #cfd6df; --back: #fff;
@@ -18,8 +20,7 @@ body { font: 14px/1.45 system-ui, sans-serif; margin: 24px; color: var(--ink);
   background: var(--back); }
 h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 6px; max-width: 110ch; }
 .dim { color: var(--dim); } code { font-size: 13px; }
-.scroll { overflow-x: auto; margin-top: 14px; }
-svg { display: block; font: 12px ui-monospace, Menlo, Consolas, monospace; }
+svg { display: block; margin-top: 14px; font: 12px ui-monospace, Menlo, Consolas, monospace; }
 svg text { fill: var(--ink); } svg text.dim { fill: var(--dim); }
 .lane { stroke: var(--line); } .band { fill: var(--band); }
 .arrow { stroke: var(--sent); fill: none; stroke-width: 1.4; } .head { fill: var(--sent); }
@@ -41,15 +42,15 @@ def page(trace: Trace, title: str, subtitle: str, invariant: str) -> str:
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p>"
-        f"<p class='dim'>{note}</p>"
-        f"<div class='scroll'>{_svg(trace)}</div></body></html>\n"
+        f"{note}{_svg(trace)}</body></html>\n"
     )
 
 
 class _Places:
     def __init__(self, trace: Trace) -> None:
-        self.x = {lane: LEFT + LANE // 2 + LANE * i for i, lane in enumerate(trace.lanes)}
-        self.text_x = LEFT + LANE * len(trace.lanes) + 12
+        lane = min(WIDEST_LANE, max(NARROWEST_LANE, LANES // max(len(trace.lanes), 1)))
+        self.x = {name: LEFT + lane // 2 + lane * i for i, name in enumerate(trace.lanes)}
+        self.text_x = LEFT + lane * len(trace.lanes) + 12
         longest = max((len(each.text) + 22 for each in trace.events), default=0)
         self.width = self.text_x + int(7.4 * longest) + 20
         self.height = TOP + ROW * (len(trace.events) + 1)
