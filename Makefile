@@ -30,8 +30,14 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
+# Tests of real processes come after the others, and have the machine to themselves.
 test: $(STAMP)
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not clients and not kafka and not long"
+	$(BIN)/pytest -q -m "clients and not kafka and not long"
+else
 	$(BIN)/pytest -q $(ARGS)
+endif
 
 # Not of the installation: the jars of another project, fetched only to be compared with.
 QUORATE_KAFKA_LIBS ?= .kafka/libs

@@ -1,10 +1,25 @@
 """A CI's shell may start its jobs with SIGINT ignored, and children inherit that: Ctrl-C would do
-nothing in the tests that send it."""
+nothing in the tests that send it.
+
+What a test records as TOLD_AT_THE_END (`record_property`) stands in the summary, whichever process
+ran it."""
 
 from __future__ import annotations
 
 import signal
 
+import pytest
+
+TOLD_AT_THE_END = "told at the end"
+
 
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, text in report.user_properties:
+                if name == TOLD_AT_THE_END:
+                    terminalreporter.write_line(f"{report.nodeid}: {text}")

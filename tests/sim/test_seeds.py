@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import TOLD_AT_THE_END
 from tests.sim.campaign import Tally, campaign
 from tests.sim.nemesis import DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
@@ -25,18 +26,19 @@ OTHER_PYTHONS = os.environ.get("QUORATE_PYTHONS", "python3.12:python3.13:python3
 """Interpreters in which Quorate is installed, too."""
 ROOT = Path(__file__).parents[2]
 
+Told = Callable[[str, object], None]
 
-def checked(seeds: Iterable[int], plan: Plan, capsys: pytest.CaptureFixture[str]) -> Tally:
+
+def checked(seeds: Iterable[int], plan: Plan, told: Told) -> Tally:
     tally = campaign(seeds, plan)
-    with capsys.disabled():
-        sys.stdout.write(f"\n  {tally.line()}\n")
+    told(TOLD_AT_THE_END, tally.line())
     assert not tally.failures, "\n\n".join(each.text for each in tally.failures)
     return tally
 
 
 @pytest.mark.timeout(1200)
-def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    tally = checked(FIXED_SEEDS, Plan(), capsys)
+def test_fixed_seeds(record_property: Told) -> None:
+    tally = checked(FIXED_SEEDS, Plan(), record_property)
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
     assert set(tally.profiles) == kinds
     assert set(tally.faults) == {*EVERYTHING, *DAMAGE}
@@ -45,14 +47,14 @@ def test_fixed_seeds(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_fixed_seeds_of_controllers_only(capsys: pytest.CaptureFixture[str]) -> None:
-    checked(CONTROLLER_SEEDS, Plan(controllers_only=True), capsys)
+def test_fixed_seeds_of_controllers_only(record_property: Told) -> None:
+    checked(CONTROLLER_SEEDS, Plan(controllers_only=True), record_property)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-def test_long_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    checked(LONG_SEEDS, Plan(), capsys)
+def test_long_seeds(record_property: Told) -> None:
+    checked(LONG_SEEDS, Plan(), record_property)
 
 
 def test_a_seed_decides_everything() -> None:

@@ -8,7 +8,9 @@ import os
 import pty
 import select
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -277,15 +279,26 @@ def test_at_a_terminal() -> None:
     assert "^C" in told
 
 
+AT_TERMINAL = "import os, sys; os.login_tty(0); os.execv(sys.argv[1], sys.argv[1:])"
+"""Not pty.fork(): the process that tests may have threads."""
+
+
 def at_terminal(*typed: bytes) -> str:
     """What is on the screen when the shell has ended; typed at each prompt."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
-        command = [sys.executable, "-m", "quorate.cli", "metadata-shell", "-s", str(SNAPSHOT)]
-        os.execvpe(command[0], command, environment)
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "quorate.cli", "metadata-shell", "-s", str(SNAPSHOT)]
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", AT_TERMINAL, *command], stdin=terminal, env=environment
+    ) as shell:
+        os.close(terminal)
+        screen = on_screen(ours, iter(typed))
+    assert shell.returncode == 0
+    return screen.decode().replace("\r", "")
+
+
+def on_screen(terminal: int, keys: Iterator[bytes]) -> bytes:
     screen = b""
-    keys = iter(typed)
     try:
         while True:
             if screen.endswith(b"^C") and not select.select([terminal], [], [], 1.0)[0]:
@@ -295,9 +308,6 @@ def at_terminal(*typed: bytes) -> str:
             if screen.endswith(b">> "):
                 os.write(terminal, next(keys))
     except OSError:  # its end is closed
-        pass
+        return screen
     finally:
         os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    return screen.decode().replace("\r", "")
