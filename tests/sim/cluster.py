@@ -93,7 +93,7 @@ class Cluster:
         self.loop = loop
         self.seed = seed
         self.network = SimNetwork(loop, self.random("network"))
-        self.started: Callable[[Machine, Process], None] = lambda machine, process: None
+        self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
         self.failed: asyncio.Future[None] = loop.create_future()
@@ -191,7 +191,8 @@ class Cluster:
             process.broker = BrokerNode(core)
         else:
             process.controller = ControllerNode(core)
-        self.started(machine, process)
+        for each in self.started:
+            each(machine, process)
         host.spawn(_run(process)).add_done_callback(self.task_done)
 
     def stop(self, machine: Machine) -> None:

@@ -134,7 +134,7 @@ class Invariants:
         self._isrs: dict[tuple[Key, int], tuple[int, ...]] = {}
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
-        cluster.started = self._watch
+        cluster.started.append(self._watch)
         cluster.dying.append(self._sweep_process)
 
     @property

@@ -43,10 +43,8 @@ def added(key: ReplicaKey) -> Step[Voting]:
 def removed(key: ReplicaKey) -> Step[Voting]:
     def step(voting: Voting) -> Voting:
         _require_dynamic(voting)
-        if key not in voting.voters:
+        if key not in voting.voters or voting.voters == {key}:
             raise Impossible(ErrorCode.VOTER_NOT_FOUND)
-        if voting.voters == {key}:
-            raise Impossible(ErrorCode.INVALID_REQUEST)
         return voting._replace(voters=voting.voters - {key})
 
     return step
@@ -97,8 +95,6 @@ class Said:
 class QuorumHistory:
     initial: Voting
     elections: list[Election]
-    is_complete: bool = True
-    """Not where controllers ask to become voters by themselves."""
     changes: list[Change] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
 
@@ -139,8 +135,6 @@ class QuorumHistory:
 
     def check(self, now: Voting | None, now_s: float) -> bool:
         """Every answer is explained, and what is there now, too; False when that cannot be told."""
-        if not self.is_complete:
-            return False
         operations = [Operation(c.name, c.start_s, c.end_s, c.apply) for c in self.changes]
         operations += [self._heard(each) for each in self.said]
         if now is not None:

@@ -10,6 +10,7 @@ from tests.sim.shape import Quorum
 from tests.sim.staging import healed, isolate, settled
 
 DYNAMIC = Shape(quorum=Quorum.DYNAMIC, spares=1)
+JOINING = Shape(quorum=Quorum.DYNAMIC, spares=1, auto_join=True)
 
 
 async def changed(
@@ -46,6 +47,23 @@ async def led_by(stage: Simulation, machine: Machine) -> None:
         await stage.until(lambda: leader.process is None, "stopped", 5)
         cluster.start(leader)
         await stage.until(lambda: len(cluster.active_controllers()) == 1, "one leads", 10)
+
+
+async def voter_joins_by_itself(stage: Simulation) -> None:
+    """A spare; and a voter whose directory is gone, as another one."""
+    await settled(stage)
+    *_, wiped, spare = stage.cluster.controllers
+    await stage.until(lambda: spare.key in stage.electorate.voting().voters, "it joined", 10)
+    old = wiped.key
+    stage.cluster.kill(wiped)
+    stage.cluster.wipe(wiped)
+    stage.electorate.wiped(old)
+    stage.cluster.start(wiped)
+    await stage.until(lambda: wiped.key in stage.electorate.voting().voters, "it is back", 10)
+    await stage.quorum_admin.spawn(stage.quorum_admin.describe())
+    await healed(stage)
+    assert stage.voting.check(stage.electorate.voting(), stage.loop.time())
+    assert {each.key for each in stage.voting.changes} == {spare.key, old, wiped.key}
 
 
 async def voters_replaced(stage: Simulation) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
+from tests.sim import joining
 from tests.sim.admin import Admin
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Machine, Shape
@@ -41,10 +42,9 @@ class Simulation:
         self.admins = [Admin(self.cluster, self.history, name) for name in ("admin", "admin2")]
         self.admin = self.admins[0]
         self.electorate = Electorate(self.cluster)
-        self.voting = QuorumHistory(
-            self.electorate.configured(),
-            self.invariants.elections,
-            not self.cluster.shape.auto_join,
+        self.voting = QuorumHistory(self.electorate.configured(), self.invariants.elections)
+        self.cluster.started.append(
+            lambda _, process: joining.watch(process.core.replica, self.voting, loop.time)
         )
         self.quorum_admin = QuorumAdmin(self.cluster, self.electorate, self.voting)
         self.clients: list[Client] = [*self.admins, self.quorum_admin]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sim import quorum_scenarios, scenarios
+from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
 
 
@@ -32,3 +33,12 @@ def test_scenario(scenario: scenarios.Scenario) -> None:
 def test_quorum_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, quorum_scenarios.DYNAMIC) as stage:
         play(stage, scenario(stage))
+
+
+def test_a_voter_joins_by_itself_and_that_explains_who_votes() -> None:
+    shape = quorum_scenarios.JOINING
+    with simulation("voter_joins_by_itself", shape) as stage:
+        play(stage, quorum_scenarios.voter_joins_by_itself(stage))
+        stage.voting.changes.clear()
+        with pytest.raises(Violation, match="no order explains who votes"):
+            stage.voting.check(stage.electorate.voting(), stage.loop.time())
