@@ -55,7 +55,8 @@ def lead(leader: Partition, follower: Partition, leader_id: int, epoch: int) -> 
 
 
 def test_r53_kip101_follower_restarts_behind_the_high_watermark() -> None:
-    """A follower whose watermark lags restarts and is elected at once: nothing may be cut."""
+    """A follower whose watermark lags restarts, and is elected before it has fetched: becoming a
+    follower cuts nothing, and neither does becoming the leader."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 2)
@@ -64,6 +65,8 @@ def test_r53_kip101_follower_restarts_behind_the_high_watermark() -> None:
     assert a.high_watermark == 2
     restarted = partition(2, log=b.log)  # type: ignore[arg-type]  # its watermark is forgotten
     assert restarted.high_watermark == 0
+    restarted.make_follower(value(1, 1, (1, 2)))
+    assert restarted.log.end_offset == 2
     restarted.make_leader(value(2, 2, (2,)), now_ms=0)
     assert restarted.log.end_offset == 2
     assert restarted.high_watermark == 2
@@ -86,14 +89,16 @@ def test_kip101_both_lose_power_and_diverge_at_the_same_offset() -> None:
 
 
 def test_r54_kip279_double_failover_with_an_epoch_the_leader_never_had() -> None:
-    """KIP-279."""
+    """KIP-279. The leader's next smaller epoch ends in the midst of what the follower has in the
+    one that the leader never had, record by record: cut there, the logs would never meet."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 10)
     copy_once(a, b, 2)
     for epoch in (2, 4):  # b leads alone twice and appends what a never gets
         b.make_leader(value(2, epoch, (1, 2)), now_ms=0)
-        append(b, 3, acks=1)
+        for _ in range(3):
+            append(b, 1, acks=1)
     for epoch in (3, 5):
         a.make_leader(value(1, epoch, (1, 2)), now_ms=0)
         append(a, 5, acks=1)
