@@ -238,8 +238,8 @@ def test_a_follower_that_has_fetched_refuses_pre_votes_one_that_has_not_grants_t
 
 
 def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> None:
-    """etcd #8243, canonical/raft #279: a node with a lower term asked for ever. Here only it can win
-    with its longer log, and it hears of the other's epoch by nothing but the answer."""
+    """etcd #8243, canonical/raft #279: a node with a lower term asked for ever. Here nobody
+    else can win, and it hears of the other's epoch by nothing but the answer."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(2)
