@@ -61,15 +61,20 @@ class SnapshotFiles:
 
     @classmethod
     def open(cls, disk: Disk, directory: str) -> SnapshotFiles:
-        """Blocks. Parts are kept: receiving goes on where it stopped; others are overwritten."""
+        """Blocks. Parts of later snapshots than are there are kept: receiving goes on where it
+        stopped. Others nobody asks for any more."""
         try:
             names = disk.list(directory)
         except FileNotFoundError:
             names = []
+        files = cls(disk, directory, names)
+        latest = files.latest
         for name in names:
-            if name.endswith(SNAPSHOT_DELETED_SUFFIX):
+            part = snapshot_of(name.removesuffix(PART_SUFFIX)) if PART_SUFFIX in name else None
+            is_old = part is not None and latest is not None and part <= latest
+            if is_old or name.endswith(SNAPSHOT_DELETED_SUFFIX):
                 disk.remove(f"{directory}/{name}")
-        return cls(disk, directory, names)
+        return files
 
     def __iter__(self) -> Iterator[EpochOffset]:
         """Oldest first."""

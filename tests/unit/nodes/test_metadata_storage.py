@@ -381,6 +381,24 @@ def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
     assert again.storage.snapshots.part_bytes(snapshot) == 10
 
 
+def test_a_part_that_a_crash_left_goes_when_there_is_a_later_snapshot() -> None:
+    """It was written here; nobody would ever have received the rest of it. One for each crash
+    stayed for good."""
+    node = opened()
+    later, old = EpochOffset(2, 40), EpochOffset(1, 3)
+    for part in (old, later):
+        node.storage.snapshots.start_part(part)
+        node.storage.snapshots.write_part(part, 0, b"x" * 10)
+    node = reopened(node)
+    names = [f"{snapshot_name(each)}.part" for each in (old, later)]
+    assert [each for each in node.names() if each.endswith(".part")] == names
+    _, clock = node.generator()
+    node.append(7)
+    run(clock)
+    assert node.latest() == EpochOffset(1, 7)
+    assert [each for each in reopened(node).names() if each.endswith(".part")] == names[1:]
+
+
 def test_a_snapshot_that_is_written_while_a_later_one_is_received() -> None:
     """Simulation, seed 217: what had been written of it was dropped, and the rest of it counted as
     a snapshot that begins with zeros."""
