@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.messages import VoteRequest
+from quorate.quorum.raft.messages import VoteRequest, VoteResponse
 from tests.unit.raft.harness import Cluster, key
-from tests.unit.raft.test_membership import catch_up, dynamic, voters_of
+from tests.unit.raft.test_membership import catch_up, dynamic, end_of_epoch, voters_of
 from tests.unit.raft.test_votes import ask, vote_request
 
 
@@ -25,6 +25,34 @@ def test_r6_the_vote_of_a_removed_voter_elects_nobody() -> None:
     cluster.start(leader)
     cluster.run(5_000)
     assert cluster.leader() in (leader, last)
+
+
+def test_r6_a_vote_from_before_the_removal_counts_no_more() -> None:
+    """NATS RemovedPeerVoteDoesNotElectLeader, the other way round: first the vote, then the news of
+    the removal, by a snapshot. Of the four two had promised theirs, of the three that are left only
+    the node itself."""
+    cluster, leader = dynamic(voters=4, spares=0)
+    me, gone, other = (each for each in (1, 2, 3, 4) if each != leader)
+    cluster.crash(me)
+    cluster.crash(gone)
+    cluster.remove_voter(leader, gone)
+    catch_up(cluster)
+    assert cluster.take_snapshot(leader)
+    cluster.start(me)
+    cluster.until(lambda: cluster.nodes[me].installing is not None)
+    end = end_of_epoch(cluster, leader, me)
+    cluster.crash(leader)
+    cluster.crash(other)
+    cluster.letters.clear()
+    cluster.start(gone)
+    cluster.inject(me, end)
+    cluster.deliver(cluster.pick(VoteRequest, me, gone))
+    response = cluster.pick(VoteResponse, gone, me)
+    assert isinstance(response.message, VoteResponse) and response.message.granted
+    cluster.deliver(response)
+    cluster.install(me)
+    assert voters_of(cluster, me) == sorted((leader, me, other))
+    assert cluster.role(me) is Role.PROSPECTIVE
 
 
 def test_r7_a_voter_that_has_not_heard_of_its_own_promotion_is_needed_and_votes() -> None:
