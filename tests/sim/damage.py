@@ -88,6 +88,19 @@ class Damage:
         machine.scarred = False
         self._stops[machine.name] = 0
 
+    def failing(self, machine: Machine, fault: Fault) -> Undo:
+        """The disk does not do what it is asked, and says so, until it is mended."""
+        machine.may_fail = True
+        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
+        self._limits.lost_data(machine)
+
+        def mended() -> None:
+            self._cluster.note(f"disk of {machine.name} is good")
+            mend()
+            machine.may_fail = False
+
+        return mended
+
     def may_scar(self, machine: Machine) -> bool:
         return machine.process is not None and self._limits.may_lose_unsynced(machine)
 
@@ -243,14 +256,10 @@ class Damage:
         machine = self._machine(fault)
         if not self.may_scar(machine):
             return None
-        machine.may_fail = True
-        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
-        self._limits.lost_data(machine)
+        mended = self.failing(machine, fault)
 
         def undo() -> None:
-            self._cluster.note(f"disk of {machine.name} is good")
-            mend()
-            machine.may_fail = False
+            mended()
             if machine.process is None and Random(fault.seed).getrandbits(1):
                 self._cluster.note(f"{machine.name} goes on with what is in its page cache")
                 self._start(machine)

@@ -213,14 +213,10 @@ class Faults:
         (machine,) = self._machines(fault)
         if machine.process is None or not self._limits.may_lose_unsynced(machine):
             return None
-        machine.may_fail = True
-        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
-        self._limits.lost_data(machine)
+        mended = self.damage.failing(machine, fault)
 
         def undo() -> None:
-            self._cluster.note(f"disk of {machine.name} is good")
-            mend()
-            machine.may_fail = False
+            mended()
             if self._limits.may_lose_unsynced(machine):
                 self.damage.cut_power(machine)
             if machine.process is None:

@@ -50,79 +50,74 @@ def spell(topic: str | None, partition: int, leader: int, start: int, end: int |
     }
 
 
+SHRUNK: dict[str, Any] = {
+    "topic_id": "QUFB",
+    "partition": 0,
+    "offset": 3,
+    "timestamp_ms": T0 + 4_000,
+    "isr": [2],
+    "added": [],
+    "removed": [0, 1],
+    "size": 1,
+    "min_isr": 2,
+    "below_min": True,
+    "cause": "unknown",
+}
+SESSION = {
+    "broker": 2,
+    "broker_epoch": 7,
+    "registered_offset": 1,
+    "registered_ms": T0,
+    "unfenced_offset": 2,
+    "unfenced_ms": T0 + 10,
+    "end_offset": 5,
+    "end_ms": T0 + 9_000,
+    "duration_ms": 8_990,
+    "ended": "fenced",
+    "cause": "connection-lost",
+}
+TERM = {
+    "leader": 12,
+    "voters": [11, 12, 13],
+    "epoch": 4,
+    "start_offset": 0,
+    "start_ms": T0,
+    "end_ms": None,
+    "duration_ms": 10_000,
+}
+LOST = {"start_ms": T0 + 4_000, "end_ms": T0 + 4_700, "duration_ms": 700, "cause": "x"}
+AVAILABLE: dict[str, Any] = {
+    "topic_id": "QUFB",
+    "total_ms": 10_000,
+    "leaderless_ms": 700,
+    "longest_ms": 700,
+    "windows": [LOST],
+    "leader_epochs": 2,
+    "available": 0.93,
+}
+
+
 def history(partitions: int, topic: str | None = "orders") -> History:
-    leadership = [
-        row
-        for partition in range(partitions)
-        for row in (
-            spell(topic, partition, partition % 3, 0, 4_000),
-            spell(topic, partition, -1, 4_000, 4_700),
-            spell(topic, partition, 2, 4_700, None),
-        )
-    ]
-    lost = {"start_ms": T0 + 4_000, "end_ms": T0 + 4_700, "duration_ms": 700, "cause": "x"}
+    """Every partition's leader is lost for 0.7 s."""
+    every = range(partitions)
     return History(
         source="/logs/<1>",
         start_ms=T0,
         end_ms=T0 + 10_000,
         records=99,
-        leadership=leadership,
-        isr=[
-            {
-                "topic": topic,
-                "topic_id": "QUFB",
-                "partition": 0,
-                "offset": 3,
-                "timestamp_ms": T0 + 4_000,
-                "isr": [2],
-                "added": [],
-                "removed": [0, 1],
-                "size": 1,
-                "min_isr": 2,
-                "below_min": True,
-                "cause": "unknown",
-            }
+        leadership=[
+            row
+            for partition in every
+            for row in (
+                spell(topic, partition, partition % 3, 0, 4_000),
+                spell(topic, partition, -1, 4_000, 4_700),
+                spell(topic, partition, 2, 4_700, None),
+            )
         ],
-        sessions=[
-            {
-                "broker": 2,
-                "broker_epoch": 7,
-                "registered_offset": 1,
-                "registered_ms": T0,
-                "unfenced_offset": 2,
-                "unfenced_ms": T0 + 10,
-                "end_offset": 5,
-                "end_ms": T0 + 9_000,
-                "duration_ms": 8_990,
-                "ended": "fenced",
-                "cause": "connection-lost",
-            }
-        ],
-        quorum=[
-            {
-                "leader": 12,
-                "voters": [11, 12, 13],
-                "epoch": 4,
-                "start_offset": 0,
-                "start_ms": T0,
-                "end_ms": None,
-                "duration_ms": 10_000,
-            }
-        ],
-        availability=[
-            {
-                "topic": topic,
-                "topic_id": "QUFB",
-                "partition": partition,
-                "total_ms": 10_000,
-                "leaderless_ms": 700,
-                "longest_ms": 700,
-                "windows": [lost],
-                "leader_epochs": 2,
-                "available": 0.93,
-            }
-            for partition in range(partitions)
-        ],
+        isr=[{"topic": topic, **SHRUNK}],
+        sessions=[SESSION],
+        quorum=[TERM],
+        availability=[{"topic": topic, "partition": each, **AVAILABLE} for each in every],
     )
 
 

@@ -38,16 +38,10 @@ def topic(number: int, partitions: int) -> list[MetadataRecord]:
     topic_id = Uuid((number + 1).to_bytes(16, "big"))
     records: list[MetadataRecord] = [TopicRecord(name=f"t{number}", topic_id=topic_id)]
     for index in range(partitions):
-        replicas = (1 + (number + index) % 5, 1 + (number + index + 1) % 5)
+        replicas = lead, _ = 1 + (number + index) % 5, 1 + (number + index + 1) % 5
         records.append(
             PartitionRecord(
-                partition_id=index,
-                topic_id=topic_id,
-                replicas=replicas,
-                isr=replicas,
-                leader=replicas[0],
-                leader_epoch=0,
-                partition_epoch=0,
+                partition_id=index, topic_id=topic_id, replicas=replicas, isr=replicas, leader=lead
             )
         )
     records.append(
