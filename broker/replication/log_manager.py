@@ -30,6 +30,7 @@ from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.broker.replication.found import Found, require_none_lost
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.leaving import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
@@ -117,48 +118,50 @@ class LogManager:
         settings: LogSettings,
         producers: Callable[[], ProducerStates | None],
         *,
-        peers_have_it: bool = False,
+        leader_epoch: int,
+        peers_have_it: bool,
     ) -> tuple[Log, int]:
-        """The log, made when there is none, and its checkpointed high watermark. Raises
-        CorruptLog or CorruptCheckpoint, unless all that was acknowledged can be fetched again."""
+        """The log, made when there is none, and its checkpointed high watermark; `leader_epoch`:
+        the partition's latest. Raises CorruptLog or CorruptCheckpoint, unless all that was
+        acknowledged can be fetched again."""
         directory = self._directory(name)
         existed = self._found.adopt(name, topic_id, peers_have_it=peers_have_it)
         if not (existed or peers_have_it or self._settled) and self._clean:
             require_none_lost(directory, self._recovery_points.get(name, 0))
         if not existed and name in self._forgotten:
             self._forget_durably()
+        recovery_point = self._recovery_points.get(name, 0) if existed else 0
+        # Epochs that nothing vouches for are not believed where the records can be had again.
+        only_saved = peers_have_it and recovery_point > 0
+        open_log = partial(
+            Log.open,
+            self._disk,
+            directory,
+            settings,
+            wall_ms=self._clock.wall_ms(),
+            recovery_point=recovery_point,
+            start_offset=self._start_offsets.get(name, 0) if existed else 0,
+            latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
+        )
+        clean = self._clean or not existed
         try:
-            log = self._open_log(name, settings, existed=existed)
+            log = open_log(clean=clean)
         except CorruptLog as damage:
             if not peers_have_it:
                 raise
             logger.warning("%s; what follows is set aside and fetched from the leader", damage)
-            log = self._open_log(name, settings, existed=True, set_aside=True)
+            clean = False
+            log = open_log(clean=False, set_aside=True)
             if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
                 log.reset_to(damage.offset)  # it is the beginning that is gone
         self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
         log.before_truncation = partial(self._before_truncation, name)
         if not existed:
             checkpoints.write_partition_metadata(self._disk, directory, topic_id)
-        elif not self._clean:
+        elif not clean:
             producer_snapshots.remove_snapshots_above(self._disk, directory, log.end_offset)
         self._open[name] = OpenLog(log, producers)
         return log, self._high_watermarks.get(name, 0) if existed else 0
-
-    def _open_log(
-        self, name: PartitionName, settings: LogSettings, *, existed: bool, set_aside: bool = False
-    ) -> Log:
-        trusted = existed and not set_aside
-        return Log.open(
-            self._disk,
-            self._directory(name),
-            settings,
-            wall_ms=self._clock.wall_ms(),
-            clean=not existed or (self._clean and trusted),
-            recovery_point=self._recovery_points.get(name, 0) if existed else 0,
-            start_offset=self._start_offsets.get(name, 0) if existed else 0,
-            set_aside=set_aside,
-        )
 
     def set_aside_strays(self) -> None:
         """After all partitions of the first image are open: what is left is nobody's."""

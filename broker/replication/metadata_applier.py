@@ -72,6 +72,7 @@ class Opening:
             key[0],
             settings.log,
             producers,
+            leader_epoch=value.leader_epoch,
             peers_have_it=self._broker_id not in value.isr,
         )
         partition = Partition(

@@ -84,10 +84,12 @@ class Log:
         recovery_point: int = 0,
         start_offset: int = 0,
         set_aside: bool = False,
+        latest_unsaved_epoch: int = recovery.ANY_EPOCH,
     ) -> Log:
         """The directory is made when it is missing. `clean`: the log was closed in order, so its
         batches are not read; otherwise everything from `recovery_point` on is checked and a torn
-        tail is cut. Raises CorruptLog. `set_aside`: what is cut is kept beside the log."""
+        tail is cut. Raises CorruptLog. `set_aside`: what is cut is kept beside the log.
+        `latest_unsaved_epoch`: what was not synced is of no later one, but for saved epochs."""
         loaded = recovery.load(
             disk,
             directory,
@@ -97,6 +99,7 @@ class Log:
             recovery_point=recovery_point,
             start_offset=start_offset,
             set_aside=set_aside,
+            latest_unsaved_epoch=latest_unsaved_epoch,
         )
         log = cls(disk, directory, settings, loaded)
         if log.start_offset > log.end_offset:  # a crash took records that were deleted already
@@ -230,10 +233,8 @@ class Log:
     # -- truncate --------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on (the batch that holds it included).
-
-        Newest first, so that a crash leaves a prefix. An owner that keeps a recovery point of its
-        own lowers it durably in `before_truncation`."""
+        """Drop everything from `offset` on, the batch that holds it included, newest first, so that
+        a crash leaves a prefix. An owner's recovery point is lowered in `before_truncation`."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
@@ -289,8 +290,7 @@ class Log:
             self._marker.lower_to(offset)
 
     def _after_truncation(self) -> None:
-        """Where flushed means acknowledged, old bytes must not come back among those that
-        follow."""
+        """Where flushed is acknowledged, old bytes must not come back among what follows."""
         self._unsynced.named(self.directory)
         self._unsynced.wrote(self._active)
         self._sync_truncation(self._active)

@@ -11,6 +11,10 @@ one stream over all segments, for a crash may keep any part of what was not sync
 | above it, in a partition                    | cut: its ISR acknowledged, not this disk       |
 | anywhere, where peers have it all           | cut, and set aside                             |
 
+The leader epoch stands outside of a batch's CRC. Below that offset the saved epochs vouch for it.
+Above it they may be out of date: what differs from them is believed as far as the owner says, which
+is not at all where peers have the records. (Kafka believes any epoch.)
+
 A cut takes everything behind it along, and the file is truncated before anything is appended
 (R43). A batch is torn when the file ends within it or the part of it in some sector is all zero:
 a sector that was never written. Damage that keeps every sector filled is no torn write.
@@ -33,6 +37,8 @@ from quorate.quorum.log.scan import SCAN_BYTES, is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
+
+ANY_EPOCH = 2**31 - 1
 
 logger = logging.getLogger("quorate.log")
 
@@ -77,6 +83,7 @@ def load(
     recovery_point: int,
     start_offset: int,
     set_aside: bool,
+    latest_unsaved_epoch: int,
 ) -> Loaded:
     try:
         names = disk.list(directory)
@@ -93,6 +100,7 @@ def load(
     vouched = max(recovery_point, flushed)
     loading = Loading(segments, settings, 0 if set_aside else vouched, vouched, saved)
     loading.set_aside = disk if set_aside else None
+    loading.latest_unsaved_epoch = latest_unsaved_epoch
     if clean:
         loading.trust(start_offset)
     else:
@@ -155,6 +163,7 @@ class Loading:
         self.report = Report()
         self.set_aside: Disk | None = None
         """Where what is cut is kept."""
+        self.latest_unsaved_epoch = ANY_EPOCH
         self.unsynced: list[Segment] = []
         self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
         self._settings = settings
@@ -232,7 +241,7 @@ class Loading:
                 self.segments[-1].path,
                 self.report.cut_at_offset,
                 self.report.cut_bytes,
-                "are set aside" if self.set_aside else "were never acknowledged",
+                "are set aside" if self.set_aside else "were not synced",
                 self.report.reason,
             )
 
@@ -246,7 +255,7 @@ class Loading:
                 reason = f"the batch says offset {header.base_offset}"
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
-            elif header.base_offset < self._vouched_offset and not self._epoch_was_saved(header):
+            elif not self._may_be_its_epoch(header):
                 reason = (
                     f"leader epoch {header.leader_epoch} differs from {checkpoints.EPOCHS_NAME}"
                 )
@@ -258,10 +267,13 @@ class Loading:
             self.report.scanned_bytes += header.size_bytes
         return None
 
-    def _epoch_was_saved(self, header: BatchHeader) -> bool:
-        """The epoch stands outside of the batch's CRC; the saved epochs vouch for it where it was
-        synced."""
-        return self._saved.epoch_at(header.base_offset) in (header.leader_epoch, NO_EPOCH)
+    def _may_be_its_epoch(self, header: BatchHeader) -> bool:
+        saved, epoch = self._saved.epoch_at(header.base_offset), header.leader_epoch
+        if saved == epoch:
+            return True
+        if header.base_offset < self._vouched_offset:
+            return saved == NO_EPOCH
+        return epoch <= self.latest_unsaved_epoch
 
     def _judge(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
         if damage.offset < self.trusted_offset or not torn:

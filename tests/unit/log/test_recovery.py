@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.quorum.log.batch import PREFIX_BYTES, batches
+from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
@@ -313,6 +315,72 @@ def test_a_batch_of_an_older_epoch_does_not_continue_the_log() -> None:
             assert node.open().end_offset == 1
 
 
+RECOVERY_POINT = 9
+
+
+def half_flushed_log(*epochs: int) -> tuple[SimDisk, list[Entry]]:
+    """The first `RECOVERY_POINT` records are synced, of epochs 1 and 4; then one of each epoch."""
+    node = machine(7, PARTITION)
+    log = node.open()
+    for epoch, count in ((1, 3), (4, RECOVERY_POINT - 3)):
+        node.epoch = epoch
+        node.append(log, count)
+    node.flush(log)
+    for epoch in epochs:
+        node.epoch = epoch
+        node.append(log, 1)
+    assert len([name for name in node.disk.list(PATH) if name.endswith(".log")]) > 1
+    return node.disk, node.model.now
+
+
+@pytest.mark.parametrize(
+    "latest_unsaved_epoch", [NO_EPOCH, 4], ids=["peers have it", "the last of an ISR"]
+)
+def test_a_flipped_bit_of_a_leader_epoch_is_a_shorter_log_or_refused(
+    latest_unsaved_epoch: int,
+) -> None:
+    """It stands outside of the CRC. A wrong epoch at the log's end is one that its leader never
+    wrote there, and the follower, which cannot append what does, is not fetched for any more."""
+    disk, expected = half_flushed_log(*[4] * 5)
+    places = [
+        (path, header.base_offset, position + PREFIX_BYTES)
+        for path in disk.files(PATH)
+        if path.endswith(".log")
+        for position, header in batches(disk.content(path))
+    ]
+    assert len(places) == len(expected) == RECOVERY_POINT + 5
+    for path, offset, position in places:
+        for bit in range(32):
+            disk, _ = half_flushed_log(*[4] * 5)
+            disk.flip(path, position + bit // 8, 1 << bit % 8)
+            if offset < RECOVERY_POINT:
+                with pytest.raises(CorruptLog, match=f"offset {offset}: leader epoch"):
+                    recovered(disk, latest_unsaved_epoch)
+            else:
+                log = recovered(disk, latest_unsaved_epoch)
+                assert entries(log) == expected[:offset]
+                assert log.epochs.latest == 4
+
+
+def recovered(disk: SimDisk, latest_unsaved_epoch: int) -> Log:
+    return Log.open(
+        disk.restart(),
+        PATH,
+        PARTITION,
+        wall_ms=0,
+        clean=False,
+        recovery_point=RECOVERY_POINT,
+        latest_unsaved_epoch=latest_unsaved_epoch,
+    )
+
+
+def test_epochs_that_were_not_saved_are_believed_where_nobody_else_has_the_records() -> None:
+    for latest_unsaved_epoch, left in ((NO_EPOCH, 2), (4, 2), (5, 3), (6, 3), (7, 4), (9, 4)):
+        disk, expected = half_flushed_log(4, 4, 5, 7)
+        log = recovered(disk, latest_unsaved_epoch)
+        assert entries(log) == expected[: RECOVERY_POINT + left]
+
+
 def test_a_truncation_of_the_metadata_log_is_durable_at_once() -> None:
     for seed in range(30):
         node = machine(seed, METADATA)
@@ -333,7 +401,7 @@ def test_nothing_survives_behind_a_cut(caplog: pytest.LogCaptureFixture) -> None
     node.disk.open(f"{PATH}/{names[1]}").truncate(100)
     log = Log.open(node.disk.restart(), PATH, PARTITION, wall_ms=0, clean=False)
     assert entries(log) == node.model.now[: int(names[1].removesuffix(".log"))]
-    assert "were never acknowledged" in caplog.text
+    assert "were not synced" in caplog.text
 
 
 def test_epochs_are_read_from_the_batches_when_their_file_is_gone_or_damaged() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
@@ -126,6 +126,65 @@ def test_a_clean_start_that_meets_damage_does_the_same(make_cluster: MakeCluster
     cluster.start(3, disk)
     cluster.run(3000)
     assert cluster.content(3, topic) == whole
+
+
+def test_a_leader_epoch_that_flipped_where_it_was_not_synced_is_fetched_again(
+    make_cluster: MakeCluster,
+) -> None:
+    """Believed, it is an epoch of which the leader's own batches come later: the follower could
+    append nothing that its leader has next, and was not fetched for any more."""
+    cluster, topic = written(make_cluster)
+    cluster.produce(1, topic, b"not synced")
+    cluster.run(50)
+    disk = cluster.kill(3)
+    *_, (position, header) = batches(disk.content(logs(disk)[-1]))
+    assert (header.base_offset, header.leader_epoch) == (30, 0)
+    disk.flip(logs(disk)[-1], position + PREFIX_BYTES + 3)
+    cluster.produce(1, topic, b"of epoch 0, too")
+    cluster.run(50)
+    cluster.change(topic, isr=(1, 2), leader=2)
+    cluster.spread()
+    cluster.run(50)
+    cluster.produce(2, topic, b"of epoch 1")
+    cluster.start(3, disk)
+    cluster.run(3000)
+    assert cluster.offsets(topic)[3] == (33, 33)
+    assert cluster.content(3, topic) == cluster.content(2, topic)
+    partition = cluster.image.partition(topic, 0)
+    assert partition is not None and partition.isr == (1, 2, 3), "it caught up"
+
+
+def test_producers_of_what_was_set_aside_are_forgotten(make_cluster: MakeCluster) -> None:
+    """A batch that is gone with it passed for a duplicate when it was sent again: acknowledged, and
+    nowhere. The start was a clean one, whose snapshots are the newest."""
+    cluster = make_cluster(brokers=2)
+    topic = cluster.create("t", [led_by(2, 1)])
+    cluster.run(50)
+
+    def send(broker_id: int, sequence: int, acks: int = 1) -> int:
+        producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
+        (answer,) = cluster.produce(broker_id, topic, acks=acks, producer=producer)
+        assert not answer.error
+        return answer.base_offset
+
+    assert [send(2, sequence) for sequence in range(3)] == [0, 1, 2]
+    cluster.run(50)
+    follower = cluster.kill(1)
+    assert send(2, 3) == 3
+    disk = cluster.shut_down(2)
+    cluster.change(topic, isr=(1,), leader=1)
+    cluster.start(1, follower)
+    cluster.run(50)
+    for _ in range(3):
+        cluster.produce(1, topic)
+    disk.open(logs(disk)[-1]).truncate(len(disk.content(logs(disk)[-1])) - 5)
+    cluster.start(2, disk)
+    cluster.run(3000)
+    assert cluster.offsets(topic)[2] == (6, 6)
+    cluster.change(topic, leader=2)
+    cluster.spread()
+    cluster.run(50)
+    assert send(2, 3) == 6
 
 
 def refused(cluster: Cluster) -> None:
@@ -265,7 +324,7 @@ def test_the_high_watermark_is_lowered_before_a_truncation(make_cluster: MakeClu
     disk = cluster.nodes[2].disk
     assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.HIGH_WATERMARKS_NAME) == {T0: 10}
     follower.partition.truncate_to(3)
-    follower.log.append(batch(3, 7, [b"other"] * 7), wall_ms=0)
+    follower.log.append(batch(3, 0, [b"other"] * 7), wall_ms=0)
     assert follower.partition.high_watermark == 3
     cluster.change(topic, isr=(1,))
     cluster.start(2, cluster.kill(2))
