@@ -8,6 +8,7 @@ from quorate.quorum.raft.effects import Role
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import Cluster
 from tests.unit.raft.test_membership import answer, catch_up, dynamic, voters_of
+from tests.unit.raft.test_replication import fetch, fetch_request
 
 ADD_11, ADD_12, REMOVE_FIRST, REMOVE_OLD = "add 11", "add 12", "remove 1st", "remove the old leader"
 
@@ -68,13 +69,22 @@ def committed_own(cluster: Cluster, node_id: int) -> bool:
 
 def test_r29_what_observers_have_commits_nothing() -> None:
     """openraft beb0302b and 6c0ccaf3, async-raft #62, camunda #57387: learners counted for the
-    majority. Two observers and a controller that does not vote have it all, and no voter has."""
+    majority. Two observers and a controller that does not vote say that they have it all, and no
+    voter has."""
     cluster, leader = dynamic(spares=1, observers=2)
     before = cluster.nodes[leader].high_watermark
     cluster.isolate(*(each for each in (1, 2, 3) if each != leader))
     cluster.append(leader, b"a")
     cluster.run(1_000)
-    assert cluster.nodes[leader].log.flushed_offset > before
+    end, epoch = cluster.nodes[leader].log.end_offset, cluster.core(leader).epoch
+    assert cluster.nodes[leader].log.flushed_offset == end > before
+    cluster.append(leader, b"b")
+    for observer in (11, 101, 102):
+        assert fetch(cluster, leader, fetch_request(observer, end, epoch, epoch=epoch)).error == 0
+    cluster.flush(leader)
+    described = cluster.core(leader).describe()
+    assert described is not None
+    assert [each.log_end_offset for each in described.observers] == [end, end, end]
     assert cluster.nodes[leader].high_watermark == before
 
 
@@ -100,7 +110,11 @@ def test_r31_a_leader_that_removes_itself_hands_on_an_available_quorum() -> None
     leads alone afterwards and commits."""
     cluster, leader = dynamic(voters=2, spares=0)
     (other,) = {1, 2} - {leader}
+    cluster.isolate(other)
     cluster.remove_voter(leader, leader)
+    cluster.run(500)
+    assert cluster.role(leader) is Role.LEADER, "the other has not heard of it"
+    cluster.heal()
     cluster.run(8_000)
     assert cluster.leader() == other
     assert cluster.role(leader) is Role.FOLLOWER
