@@ -22,7 +22,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import DAMAGED_SUFFIX
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.snapshots import SnapshotFiles, snapshot_name
+from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import (
     CorruptSnapshot,
@@ -58,7 +58,8 @@ class MetadataStorage:
             prepare_archive(disk, directory, settings.archive_directory)
         beginning = _latest_whole(snapshots, log)
         latest = snapshots.latest
-        if latest is not None and _is_behind(log, latest):
+        end = EpochOffset(log.last_epoch, log.end_offset)
+        if latest is not None and is_behind(end, latest):
             log.reset_to(latest.offset, latest.epoch)
         elif log.start_offset > 0:
             _start_at_snapshot(log, snapshots)
@@ -97,10 +98,6 @@ def _formatted(disk: Disk, directory: str) -> QuorumVoters:
         return read_snapshot(BEFORE_ALL, [content]).quorum
     except CorruptSnapshot as error:
         raise CorruptLog(path, 0, 0, str(error)) from error
-
-
-def _is_behind(log: Log, snapshot: EpochOffset) -> bool:
-    return snapshot > EpochOffset(log.last_epoch, log.end_offset)
 
 
 def _start_at_snapshot(log: Log, snapshots: SnapshotFiles) -> None:

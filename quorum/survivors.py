@@ -18,7 +18,7 @@ from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME, read_small
 from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.scan import scan
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.snapshots import SnapshotFiles, is_behind
 from quorate.quorum.log.verify import Expected, LogCheck, SegmentFile
 from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
@@ -153,18 +153,19 @@ class _Reading:
         self.epochs: list[EpochOffset] = []
 
     def read(self) -> None:
-        snapshot = self._load_snapshot()
+        snapshot = self._load_snapshot() or NOTHING
         for header, batch in self._stored_batches():
             if not self.epochs or header.leader_epoch > self.epochs[-1].epoch:
                 self.epochs.append(EpochOffset(header.leader_epoch, header.base_offset))
             self.end = EpochOffset(header.leader_epoch, header.next_offset)
-            if header.next_offset > self.loader.position:
+            is_replaced = header.leader_epoch < snapshot.epoch  # or stands in the snapshot
+            if header.next_offset > self.loader.position and not is_replaced:
                 self._replay(batch)
         earliest = self._snapshots.earliest
         if earliest is not None and self.epochs and earliest.epoch < self.epochs[0].epoch:
             self.epochs.insert(0, earliest)
-        if snapshot is not None and snapshot > self.end:
-            self.end = snapshot  # the log was being replaced by it
+        if is_behind(self.end, snapshot):
+            self.end = snapshot
             self.epochs = [snapshot]
         self._replay_rest()
 

@@ -42,6 +42,12 @@ def snapshot_of(name: str) -> EpochOffset | None:
     return EpochOffset(int(match[2]), int(match[1])) if match else None
 
 
+def is_behind(end: EpochOffset, snapshot: EpochOffset) -> bool:
+    """Does a log that ends there lack some of what `snapshot` stands for? Then it was being
+    replaced by it. Its last epoch may be the higher one, a deposed leader's that nobody else knew."""
+    return end.offset < snapshot.offset or end.epoch < snapshot.epoch
+
+
 class SnapshotFiles:
     def __init__(self, disk: Disk, directory: str, names: list[str]) -> None:
         self.disk = disk

@@ -232,8 +232,19 @@ def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since
     assert planned.quorum.epoch == 9000 + EPOCH_MARGIN
 
 
-def test_a_snapshot_counts_as_the_log_that_it_stands_for(cluster: Cluster) -> None:
-    behind, source = cluster.node(4, LOG[:1]), cluster.node(5)
+@pytest.mark.parametrize(
+    "went_on",
+    [
+        pytest.param([], id="shorter"),
+        pytest.param([(7, [setting("x")])], id="shorter, of a deposed leader that nobody followed"),
+        pytest.param([(2, [setting(f"x{n}")]) for n in range(9)], id="longer, of an older epoch"),
+    ],
+)
+def test_a_snapshot_counts_as_the_log_that_it_stands_for(
+    cluster: Cluster, went_on: list[Batch]
+) -> None:
+    """The log was being replaced by it."""
+    behind, source = cluster.node(4, (*LOG[:1], *went_on), epoch=7), cluster.node(5)
     image = read_survivor(cluster.disk, source).image
     cluster.snapshot(behind, EpochOffset(3, 6), image)
     found = read_survivor(cluster.disk, behind)

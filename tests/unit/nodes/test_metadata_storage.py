@@ -179,18 +179,29 @@ def history(node: MetadataDisk) -> None:
 def received(node: MetadataDisk) -> None:
     """A snapshot from the leader replaces a log that is too short."""
     node.append(5)
-    snapshot = EpochOffset(2, 40)
+    replaced(node, EpochOffset(2, 40))
+
+
+def received_by_a_deposed_leader(node: MetadataDisk) -> None:
+    """Nobody else has what it wrote in epoch 7; what others had written before, in epoch 6, was
+    committed later. Its log ends far below the snapshot, in a higher epoch."""
+    node.append(5)
+    node.append(3, 7)
+    replaced(node, EpochOffset(6, 40))
+
+
+def replaced(node: MetadataDisk, snapshot: EpochOffset) -> None:
     for offset in range(5, 40):
-        node.epochs[offset] = 2
+        node.epochs[offset] = snapshot.epoch
     content = b"".join(write_snapshot(image_at(40, node.epochs), QuorumVoters()))
     files = node.storage.snapshots
     for start in range(files.part_bytes(snapshot), len(content), 100):
         files.write_part(snapshot, start, content[start : start + 100])
     files.added(snapshot, files.freeze(snapshot))
-    node.storage.log.reset_to(40, 2)
-    files.remove_before(40)
+    node.storage.log.reset_to(snapshot.offset, snapshot.epoch)
+    files.remove_before(snapshot.offset)
     node.storage.log.flush()
-    node.flushed = 40
+    node.flushed = snapshot.offset
 
 
 def received_while_old_ones_go(node: MetadataDisk) -> None:
@@ -229,7 +240,9 @@ def received_while_old_ones_go(node: MetadataDisk) -> None:
     node.flushed = 60
 
 
-@pytest.mark.parametrize("script", [history, received, received_while_old_ones_go])
+@pytest.mark.parametrize(
+    "script", [history, received, received_by_a_deposed_leader, received_while_old_ones_go]
+)
 def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) -> None:
     """R36, openraft 674e78aa: between the installed snapshot and the log that contradicts it. R47,
     PySyncObj's deleteEntriesTo: the log is emptied and written anew to shorten it."""
@@ -245,7 +258,7 @@ def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) ->
         after = MetadataDisk(node.disk.crash(), epochs=node.epochs, flushed=node.flushed)
         after.open()
         after.check()
-        after.append(1, 4)
+        after.append(1, 8)
         after.check()
 
 
