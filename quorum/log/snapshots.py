@@ -44,7 +44,7 @@ def snapshot_of(name: str) -> EpochOffset | None:
 
 def is_behind(end: EpochOffset, snapshot: EpochOffset) -> bool:
     """Does a log that ends there lack some of what `snapshot` stands for? Then it was being
-    replaced by it. Its last epoch may be the higher one, a deposed leader's that nobody else knew."""
+    replaced by it. Its last epoch may be the higher one, of a leader whom nobody followed."""
     return end.offset < snapshot.offset or end.epoch < snapshot.epoch
 
 

@@ -9,8 +9,8 @@ Who meets a node of a later generation follows it there or stays apart:
 
 | this node | follows |
 |---|---|
-| a broker whose log ends at or below where the rebuild began | yes: all it has is committed, so it
-  has a prefix of the rebuilt log (Raft's leader completeness) |
+| a broker whose log ends at or below where the rebuild began, in its epoch or an older one | yes:
+  all it has is committed, so it has a prefix of the rebuilt log (Raft's leader completeness) |
 | a broker with more | never: it has committed records that the rebuilt quorum lacks |
 | a broker that has a link to its leader | not now: that quorum lives |
 | a controller without records and without a vote | yes: it has nothing to contradict |
@@ -86,7 +86,7 @@ def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
     if mine.leader_id >= 0:
         return f"this node follows leader {mine.leader_id} of its own quorum, which lives"
     kept = theirs[len(mine.rebuilds)].end
-    if mine.end > kept:
+    if mine.end.offset > kept.offset or mine.end.epoch > kept.epoch:
         return (
             f"this broker has committed metadata up to offset {mine.end.offset} of epoch "
             f"{mine.end.epoch}, the quorum was rebuilt from what ends at offset {kept.offset} of "
