@@ -42,7 +42,7 @@ class Generations:
         self._followed = followed
         self._superseded = superseded
         self._on_failed = on_failed
-        self._said = ""
+        self._said: tuple[int, str] | None = None
         self.rebuilds = self._file.load()
 
     def met(self, hello: Hello) -> None:
@@ -72,7 +72,12 @@ class Generations:
         self._followed()
 
     def _say(self, hello: Hello, reason: str) -> None:
-        line = f"not following node {hello.node_id} into generation {hello.generation}: {reason}"
-        if line != self._said:
-            self._said = line
-            logger.warning("%s", line)
+        """Once, though every node of that generation is met again and again."""
+        if (hello.generation, reason) != self._said:
+            self._said = hello.generation, reason
+            logger.warning(
+                "not following node %d into generation %d: %s",
+                hello.node_id,
+                hello.generation,
+                reason,
+            )

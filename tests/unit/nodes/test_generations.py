@@ -112,7 +112,6 @@ def test_a_disk_that_fails_stops_the_node() -> None:
 
     node.disk.before = before
     node.generations.met(hello(REBUILD))
-    node.pass_time()
     assert isinstance(node.failures[0], OSError)
     assert node.generations.rebuilds == () and not node.followed
 
@@ -120,9 +119,8 @@ def test_a_disk_that_fails_stops_the_node() -> None:
 def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     node = Node(offset=101)
-    for _ in range(3):
-        node.generations.met(hello(REBUILD))
-        node.pass_time()
+    for node_id in (10, 11, 10):
+        node.generations.met(replace(hello(REBUILD), node_id=node_id))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("not following node 10 into generation 1: this broker has committed")
     assert "up to offset 101 of epoch 5" in line and "ends at offset 100" in line
