@@ -106,7 +106,9 @@ class BrokerNode:
         core.followers.image.append(self._image_changed)
         core.followers.surveys.append(self._survey)
         core.followers.failed.append(self.replicas.node_failed)
-        core.watch.not_ready.append(lambda: broker_reasons(core, self.lifecycle))
+        core.watch.not_ready.append(
+            lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
+        )
         core.watch.collectors.append(self._metrics)
 
     # --- life

@@ -12,12 +12,16 @@ from quorate.broker.replication.lifecycle import BrokerLifecycle, State
 from quorate.quorum.node_core import NodeCore
 
 
-def broker_reasons(core: NodeCore, lifecycle: BrokerLifecycle | None) -> Iterator[str]:
+def broker_reasons(
+    core: NodeCore, lifecycle: BrokerLifecycle | None, unopened: int
+) -> Iterator[str]:
+    """`unopened`: logs that metadata names and that are not open yet."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return
     if lifecycle.state is not State.RUNNING:
-        yield f"the broker is {lifecycle.state.value}"
+        waits = f": {unopened} logs are to be opened" if unopened else ""
+        yield f"the broker is {lifecycle.state.value}{waits}"
     broker = core.image.brokers.get(core.me.id)
     if broker is None or broker.epoch < lifecycle.broker_epoch:
         yield "the broker has not replayed its own registration yet"

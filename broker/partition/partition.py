@@ -81,6 +81,7 @@ class Partition:
         *,
         brokers: Brokers,
         load_producers: Callable[[], ProducerStates],
+        producers: ProducerStates | None = None,
         high_watermark: int = 0,
     ) -> None:
         self.topic_id = topic_id
@@ -95,7 +96,7 @@ class Partition:
         self._broker_id = broker_id
         self._brokers = brokers
         self._load_producers = load_producers
-        self._producers: ProducerStates | None = None
+        self._producers = producers
 
     # --- roles
 
@@ -388,7 +389,7 @@ class Partition:
 
     @property
     def producers(self) -> ProducerStates:
-        """Loaded at the first use: most partitions have no idempotent producer."""
+        """Loaded at the first use, if not before."""
         if self._producers is None:
             self._producers = self._load_producers()
         return self._producers

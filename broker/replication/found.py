@@ -40,6 +40,9 @@ class Found:
     def __len__(self) -> int:
         return len(self._names)
 
+    def __contains__(self, name: PartitionName) -> bool:
+        return name in self._names
+
     def add(self, name: PartitionName) -> None:
         self._names[name] = None
 
@@ -47,12 +50,16 @@ class Found:
         """True when a directory of that very topic is there. Raises CorruptCheckpoint."""
         if name not in self._names:
             return False
-        del self._names[name]
         directory = f"{self._log_dir}/{name}"
         if topic_of(self._disk, directory, topic_id, peers_have_it=peers_have_it) == topic_id:
             return True
         self._set_aside(name)
+        del self._names[name]
         return False
+
+    def opened(self, name: PartitionName) -> None:
+        """Until then it counts among those that the end of the node finds unread."""
+        self._names.pop(name, None)
 
     def set_aside_all(self) -> None:
         for name in list(self._names):

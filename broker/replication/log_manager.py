@@ -1,4 +1,5 @@
-"""The log directory of a broker: opens, creates, flushes, checkpoints and deletes partition logs.
+"""The log directory of a broker: what is known of its partition logs, how they are to be opened;
+flushes, checkpoints and deletes them.
 
 Kafka's layout: one directory per partition, three checkpoint files of offsets, one clean shutdown
 file that tells the next start that no log must be read, and under which broker epoch that was.
@@ -28,6 +29,7 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication import producer_snapshots
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.broker.replication.found import Found, require_none_lost
+from quorate.broker.replication.log_opening import Judged
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.epochs import NO_EPOCH
@@ -87,7 +89,7 @@ class LogManager:
         self._close: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Blocks: before the broker serves. Logs are opened later, one by one."""
+        """Blocks: before the broker serves. Logs are opened later."""
         self._disk.make_dirs(self.log_dir)
         broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.log_dir)
         self._clean = broker_epoch is not None
@@ -111,19 +113,26 @@ class LogManager:
 
     # --- one log
 
-    def open(
+    @property
+    def found(self) -> int:
+        """Logs that the start found and that are not open yet."""
+        return len(self._found)
+
+    def is_found(self, name: PartitionName) -> bool:
+        return name in self._found
+
+    def judge(
         self,
         name: PartitionName,
         topic_id: Uuid,
         settings: LogSettings,
-        producers: Callable[[], ProducerStates | None],
         *,
         leader_epoch: int,
         peers_have_it: bool,
-    ) -> tuple[Log, int]:
-        """The log, made when there is none, and its checkpointed high watermark; `leader_epoch`:
-        the partition's latest. Raises CorruptLog or CorruptCheckpoint, unless all that was
-        acknowledged can be fetched again."""
+    ) -> Judged:
+        """How `open_log` is to open it; `take` follows. `leader_epoch`: the partition's latest.
+        Reads a small file, no log. Raises CorruptLog for one that is gone, or CorruptCheckpoint,
+        unless all that was acknowledged can be fetched again."""
         directory = self._directory(name)
         existed = self._found.adopt(name, topic_id, peers_have_it=peers_have_it)
         if not (existed or peers_have_it or self._settled) and self._clean:
@@ -133,35 +142,30 @@ class LogManager:
         recovery_point = self._recovery_points.get(name, 0) if existed else 0
         # Epochs that nothing vouches for are not believed where the records can be had again.
         only_saved = peers_have_it and recovery_point > 0
-        open_log = partial(
-            Log.open,
-            self._disk,
-            directory,
-            settings,
+        return Judged(
+            name=name,
+            topic_id=topic_id,
+            directory=directory,
+            settings=settings,
             wall_ms=self._clock.wall_ms(),
+            existed=existed,
+            clean=self._clean or not existed,
             recovery_point=recovery_point,
             start_offset=self._start_offsets.get(name, 0) if existed else 0,
+            high_watermark=self._high_watermarks.get(name, 0) if existed else 0,
             latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
+            peers_have_it=peers_have_it,
         )
-        clean = self._clean or not existed
-        try:
-            log = open_log(clean=clean)
-        except CorruptLog as damage:
-            if not peers_have_it:
-                raise
-            logger.warning("%s; what follows is set aside and fetched from the leader", damage)
-            clean = False
-            log = open_log(clean=False, set_aside=True)
-            if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
-                log.reset_to(damage.offset)  # it is the beginning that is gone
+
+    def take(
+        self, judged: Judged, log: Log, producers: Callable[[], ProducerStates | None]
+    ) -> None:
+        """It is open: flushed, checkpointed and closed from now on."""
+        name = judged.name
+        self._found.opened(name)
         self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
         log.before_truncation = partial(self._before_truncation, name)
-        if not existed:
-            checkpoints.write_partition_metadata(self._disk, directory, topic_id)
-        elif not clean:
-            producer_snapshots.remove_snapshots_above(self._disk, directory, log.end_offset)
         self._open[name] = OpenLog(log, producers)
-        return log, self._high_watermarks.get(name, 0) if existed else 0
 
     def set_aside_strays(self) -> None:
         """After all partitions of the first image are open: what is left is nobody's."""
@@ -327,10 +331,11 @@ class LogManager:
 
     @staticmethod
     def _snapshot(opened: OpenLog) -> tuple[int, bytes] | None:
-        states = opened.producers()
-        if not states:
+        """Also one that nobody is in: the next start need not read what lies before it."""
+        states, log = opened.producers(), opened.log
+        if states is None or (not states and log.start_offset == log.end_offset):
             return None
-        return opened.log.end_offset, producer_snapshots.encode(states)
+        return log.end_offset, producer_snapshots.encode(states)
 
     def _note_offsets(self) -> None:
         for name, opened in self._open.items():

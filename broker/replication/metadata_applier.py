@@ -1,8 +1,9 @@
 """Makes the replicas of this broker what the metadata log says: start, lead, follow, stop, delete.
 
 Leadership of partitions that are open is taken over at once, in one go; directories are made and
-removed in the background, a bounded number per loop iteration, partitions to lead first. One that
-waits to be opened is opened as the image is then, so what changed meanwhile costs nothing.
+removed in the background, a bounded number per loop iteration, partitions to lead first; those that
+the start found are opened off the loop (`opening.py`). One that waits to be opened, or is being
+opened, becomes what the image says when it is open, so what changed meanwhile costs nothing.
 
 The first image must be one that the broker has caught up with: what it does not name is set aside.
 """
@@ -14,12 +15,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 
-from quorate.broker.partition.partition import Partition
-from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.fetchers import Fetchers
-from quorate.broker.replication.hosted import Hosted, Key, Propose
+from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.log_manager import LogManager
-from quorate.broker.replication.producer_snapshots import load_producers
+from quorate.broker.replication.opening import Opening, Wanted
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.sessions import ReplicaSessions
 from quorate.broker.replication.settings import TopicSettings
@@ -38,59 +37,6 @@ logger = logging.getLogger("quorate.broker.replication")
 TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
 
 
-class Opening:
-    """How a partition comes to be hosted."""
-
-    def __init__(
-        self,
-        seams: Seams,
-        registry: Registry,
-        logs: LogManager,
-        broker_id: int,
-        topic_settings: TopicSettingsOf,
-        propose: Propose,
-    ) -> None:
-        self.topic_settings = topic_settings
-        self._seams = seams
-        self._registry = registry
-        self._logs = logs
-        self._broker_id = broker_id
-        self._propose = propose
-
-    def open(
-        self, key: Key, topic: str, settings: TopicSettings, value: images.Partition
-    ) -> Hosted:
-        """Raises LogError or OSError."""
-        opened: list[Partition] = []
-
-        def producers() -> ProducerStates | None:
-            return opened[0].loaded_producers() if opened else None
-
-        name = PartitionName(topic, key[1])
-        log, high_watermark = self._logs.open(
-            name,
-            key[0],
-            settings.log,
-            producers,
-            leader_epoch=value.leader_epoch,
-            peers_have_it=self._broker_id not in value.isr,
-        )
-        partition = Partition(
-            *key,
-            self._broker_id,
-            log,
-            settings.partition,
-            brokers=self._broker,
-            load_producers=lambda: load_producers(self._seams.disk, log),
-            high_watermark=high_watermark,
-        )
-        opened.append(partition)
-        return Hosted(key, topic, partition, log, self._seams.clock, self._propose)
-
-    def _broker(self, broker_id: int) -> images.Broker | None:
-        return self._registry.image.brokers.get(broker_id)
-
-
 class MetadataApplier:
     def __init__(
         self,
@@ -100,6 +46,7 @@ class MetadataApplier:
         sessions: ReplicaSessions,
         logs: LogManager,
         opening: Opening,
+        topic_settings: TopicSettingsOf,
         broker_id: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
@@ -109,10 +56,13 @@ class MetadataApplier:
         self._sessions = sessions
         self._logs = logs
         self._opening = opening
+        self._topic_settings = topic_settings
         self._broker_id = broker_id
         self._on_failure = on_failure
         self._to_lead: dict[Key, None] = {}
         self._to_follow: dict[Key, None] = {}
+        self._being_opened: dict[Key, None] = {}
+        """By the disk's thread."""
         self._to_delete: deque[PartitionName] = deque()
         self._deleting: set[PartitionName] = set()
         self._scheduled = False
@@ -134,6 +84,7 @@ class MetadataApplier:
 
     def close(self) -> None:
         self._closed = True
+        self._opening.close()
 
     # --- what changed
 
@@ -155,7 +106,7 @@ class MetadataApplier:
     @property
     def unopened(self) -> int:
         """Partitions that metadata names and that are not open yet."""
-        return len(self._to_lead) + len(self._to_follow)
+        return len(self._to_lead) + len(self._to_follow) + len(self._being_opened)
 
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
         if self._broker_id not in value.replicas:
@@ -164,6 +115,8 @@ class MetadataApplier:
         hosted = self._registry.get(key)
         if hosted is not None:
             self._take_role(hosted, value)
+            return
+        if key in self._being_opened:  # then it takes the role that it has
             return
         leads = value.leader == self._broker_id
         (self._to_lead if leads else self._to_follow)[key] = None
@@ -201,10 +154,12 @@ class MetadataApplier:
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
         settings_of = self._settings_of(image)
         for hosted in self._configured_by(image, delta):
-            settings = settings_of(hosted.topic)
-            hosted.log.settings = settings.log
-            hosted.partition.configure(settings.partition, self._clock.now_ms())
+            self._configure_one(hosted, settings_of(hosted.topic))
             hosted.settle()
+
+    def _configure_one(self, hosted: Hosted, settings: TopicSettings) -> None:
+        hosted.log.settings = settings.log
+        hosted.partition.configure(settings.partition, self._clock.now_ms())
 
     def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[Hosted]:
         if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
@@ -218,7 +173,7 @@ class MetadataApplier:
 
     def _settings_of(self, image: MetadataImage) -> Callable[[str], TopicSettings]:
         """By topic, made once: making them takes longer than to configure a partition."""
-        return cache(partial(self._opening.topic_settings, image))
+        return cache(partial(self._topic_settings, image))
 
     # --- in the background
 
@@ -240,8 +195,8 @@ class MetadataApplier:
         if opened or self._to_delete:
             self._schedule()
             return
-        if self._deleting:
-            return  # `_deleted` goes on
+        if self._deleting or self._being_opened:
+            return  # `_deleted` or `_found_opened` goes on
         if self._first:
             self._first = False
             self._logs.set_aside_strays()
@@ -261,22 +216,52 @@ class MetadataApplier:
     def _open_some(self) -> bool:
         image = self._registry.image
         settings_of = self._settings_of(image)
+        found = []
         keys = list(self._next_to_open())
         for key in keys:
             self._to_lead.pop(key, None)
             self._to_follow.pop(key, None)
             topic = image.topics[key[0]]
             value = topic.partitions[key[1]]
-            hosted = self._opening.open(key, topic.name, settings_of(topic.name), value)
-            self._registry.add(hosted)
-            self._take_role(hosted, value)
+            wanted = Wanted(key, topic.name, settings_of(topic.name), value)
+            if self._opening.is_found(wanted):
+                found.append(wanted)
+            else:
+                self._host(self._opening.open(wanted), value)
+        if found:
+            self._being_opened = {each.key: None for each in found}
+            self._opening.open_found(found, self._found_opened)
         if keys:
             self._sessions.metadata_applied()
         return bool(keys)
 
+    def _host(self, hosted: Hosted, value: images.Partition) -> None:
+        self._registry.add(hosted)
+        self._take_role(hosted, value)
+
+    def _found_opened(self, opened: list[Hosted], error: BaseException | None) -> None:
+        """Each is what the image says by now, which may be that it is gone."""
+        image = self._registry.image
+        settings_of = self._settings_of(image)
+        self._being_opened = {}
+        for hosted in opened:
+            value = image.partition(*hosted.key)
+            if value is None or self._broker_id not in value.replicas:
+                self._registry.add(hosted)
+                self._remove(hosted.key)
+            else:
+                self._configure_one(hosted, settings_of(hosted.topic))
+                self._host(hosted, value)
+        self._sessions.metadata_applied()
+        if error is not None:
+            self._on_failure(error)
+        else:
+            self._schedule()
+
     def _next_to_open(self) -> Iterator[Key]:
-        """A directory whose name is still taken by a deleted topic waits until that is renamed."""
-        left = OPENED_PER_SLICE
+        """A directory whose name is still taken by a deleted topic waits until that is renamed, and
+        all do while some are opened by the disk's thread."""
+        left = 0 if self._being_opened else OPENED_PER_SLICE
         for keys in (self._to_lead, self._to_follow):
             for key in keys:
                 if left == 0:

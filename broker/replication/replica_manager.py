@@ -19,7 +19,8 @@ from quorate.broker.replication.fetchers import Fetchers
 from quorate.broker.replication.fetches import Fetches
 from quorate.broker.replication.hosted import Hosted, Propose
 from quorate.broker.replication.log_manager import LogManager
-from quorate.broker.replication.metadata_applier import MetadataApplier, Opening, TopicSettingsOf
+from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
+from quorate.broker.replication.opening import Opening
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.session_cache import SessionCache
 from quorate.broker.replication.sessions import ReplicaSessions
@@ -80,7 +81,7 @@ class ReplicaManager:
             link_lost=on_link_lost,
         )
         self._fetchers = Fetchers(seams, settings, follower, address_of)
-        opening = Opening(seams, self.registry, self.logs, broker_id, topic_settings, propose)
+        opening = Opening(seams, self.registry, self.logs, broker_id, propose)
         self._applier = MetadataApplier(
             seams,
             self.registry,
@@ -88,6 +89,7 @@ class ReplicaManager:
             self._sessions,
             self.logs,
             opening,
+            topic_settings,
             broker_id,
             on_failure,
         )

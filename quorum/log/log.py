@@ -8,9 +8,9 @@ Durability: `append` returns when the bytes are in the page cache; `prepare_flus
 sync, off the loop, to make all of it durable. Anything that can be derived from the batches
 (indexes, epochs) is not synced for its own sake.
 
-One owner calls everything, from one thread, but for `Flush.run`. What is on disk at `open` is the
-business of `recovery.py`; when to flush, retain or delete is the owner's, and what becomes of the
-files then is `leaving.py`'s.
+One owner calls everything, from one thread, but for `Flush.run`; it may be opened in another. What
+is on disk then is the business of `recovery.py`; when to flush, retain or delete is the owner's,
+and what becomes of the files then is `leaving.py`'s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.batch import BatchHeader, batches, records_of
@@ -31,6 +31,7 @@ from quorate.quorum.log.rolling import must_roll
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
+from quorate.quorum.steps import Steps, finished
 
 _base_offset = attrgetter("base_offset")
 
@@ -74,33 +75,20 @@ class Log:
 
     @classmethod
     def open(
-        cls,
-        disk: Disk,
-        directory: str,
-        settings: LogSettings,
-        *,
-        wall_ms: int,
-        clean: bool,
-        recovery_point: int = 0,
-        start_offset: int = 0,
-        set_aside: bool = False,
-        latest_unsaved_epoch: int = recovery.ANY_EPOCH,
+        cls, disk: Disk, directory: str, settings: LogSettings, **known: Unpack[recovery.Known]
     ) -> Log:
+        """Blocks until it is open; see `opening`."""
+        return finished(cls.opening(disk, directory, settings, **known))
+
+    @classmethod
+    def opening(
+        cls, disk: Disk, directory: str, settings: LogSettings, **known: Unpack[recovery.Known]
+    ) -> Steps[Log]:
         """The directory is made when it is missing. `clean`: the log was closed in order, so its
         batches are not read; otherwise everything from `recovery_point` on is checked and a torn
         tail is cut. Raises CorruptLog. `set_aside`: what is cut is kept beside the log.
         `latest_unsaved_epoch`: what was not synced is of no later one, but for saved epochs."""
-        loaded = recovery.load(
-            disk,
-            directory,
-            settings,
-            wall_ms=wall_ms,
-            clean=clean,
-            recovery_point=recovery_point,
-            start_offset=start_offset,
-            set_aside=set_aside,
-            latest_unsaved_epoch=latest_unsaved_epoch,
-        )
+        loaded = yield from recovery.load(disk, directory, settings, **known)
         log = cls(disk, directory, settings, loaded)
         if log.start_offset > log.end_offset:  # a crash took records that were deleted already
             log.reset_to(log.start_offset)

@@ -18,13 +18,15 @@ is not at all where peers have the records. (Kafka believes any epoch.)
 A cut takes everything behind it along, and the file is truncated before anything is appended
 (R43). A batch is torn when the file ends within it or the part of it in some sector is all zero:
 a sector that was never written. Damage that keeps every sector filled is no torn write.
+
+Reading gigabytes takes many seconds, so it goes in steps; nobody else has the log meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import aside, checkpoints
@@ -37,7 +39,10 @@ from quorate.quorum.log.scan import SCAN_BYTES, is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
+from quorate.quorum.steps import Steps
 
+STEP_BYTES = 4 * 1024 * 1024
+"""Some 20 ms, if batches are small."""
 ANY_EPOCH = 2**31 - 1
 
 logger = logging.getLogger("quorate.log")
@@ -67,6 +72,17 @@ class Loaded:
     marker: checkpoints.FlushedMarker | None
 
 
+class Known(TypedDict):
+    """What the owner of a log knows when it opens it."""
+
+    wall_ms: int
+    clean: bool
+    recovery_point: NotRequired[int]
+    start_offset: NotRequired[int]
+    set_aside: NotRequired[bool]
+    latest_unsaved_epoch: NotRequired[int]
+
+
 class Damage(NamedTuple):
     position: int
     offset: int
@@ -80,11 +96,11 @@ def load(
     *,
     wall_ms: int,
     clean: bool,
-    recovery_point: int,
-    start_offset: int,
-    set_aside: bool,
-    latest_unsaved_epoch: int,
-) -> Loaded:
+    recovery_point: int = 0,
+    start_offset: int = 0,
+    set_aside: bool = False,
+    latest_unsaved_epoch: int = ANY_EPOCH,
+) -> Steps[Loaded]:
     try:
         names = disk.list(directory)
     except FileNotFoundError:
@@ -102,9 +118,9 @@ def load(
     loading.set_aside = disk if set_aside else None
     loading.latest_unsaved_epoch = latest_unsaved_epoch
     if clean:
-        loading.trust(start_offset)
+        yield from loading.trust(start_offset)
     else:
-        loading.check()
+        yield from loading.check()
         if settings.flushed_is_acknowledged:
             loading.write_again()
     end_offset = segments[-1].next_offset
@@ -173,15 +189,15 @@ class Loading:
         """A new segment is active at once; one that is found is not, until its end is known."""
         self._saved = EpochCache(lambda: 0, saved_epochs or ())
 
-    def trust(self, start_offset: int) -> None:
+    def trust(self, start_offset: int) -> Steps[None]:
         if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
-                self._read_epochs(self.segments)
+                yield from self._read_epochs(self.segments)
         self._require_beginning(start_offset)
         self._require_flushed()
 
-    def check(self) -> None:
+    def check(self) -> Steps[None]:
         if self._stored:
             first = 0
             while (
@@ -190,9 +206,9 @@ class Loading:
             ):
                 first += 1
             if self._saved_epochs is None:
-                self._read_epochs(self.segments[:first])
+                yield from self._read_epochs(self.segments[:first])
             self.epochs.truncate_to(self.segments[first].base_offset)
-            self._check_from(first)
+            yield from self._check_from(first)
             self.unsynced = self.segments[first:]
         self._require_flushed()
 
@@ -207,7 +223,7 @@ class Loading:
                 position += len(data)
             segment.file.truncate(segment.size)
 
-    def _check_from(self, first: int) -> None:
+    def _check_from(self, first: int) -> Steps[None]:
         offset = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
@@ -218,7 +234,7 @@ class Loading:
                 self._drop_from(index)
                 break
             segment.begin_scan()
-            damage = self._scan(segment)
+            damage = yield from self._scan(segment)
             offset = segment.next_offset
             if damage is not None:
                 torn = not self._settings.flushed_is_acknowledged or is_torn(
@@ -245,9 +261,13 @@ class Loading:
                 self.report.reason,
             )
 
-    def _scan(self, segment: Segment) -> Damage | None:
+    def _scan(self, segment: Segment) -> Steps[Damage | None]:
         """Take batches as long as they are whole and continue the log."""
+        paused_at = 0
         for position, header, intact in scan(segment):
+            if position - paused_at >= STEP_BYTES:
+                paused_at = position
+                yield
             if header is None:
                 return Damage(position, segment.next_offset, "no batch header")
             reason = "" if intact else "the batch fails its CRC-32C or is cut"
@@ -290,9 +310,13 @@ class Loading:
                 aside.rename_whole(self.set_aside, segment)
             segment.remove()
 
-    def _read_epochs(self, segments: list[Segment]) -> None:
+    def _read_epochs(self, segments: list[Segment]) -> Steps[None]:
         for segment in segments:
-            for _, header in segment.walk(0):
+            paused_at = 0
+            for position, header in segment.walk(0):
+                if position - paused_at >= STEP_BYTES:
+                    paused_at = position
+                    yield
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
 

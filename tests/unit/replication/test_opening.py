@@ -1,0 +1,239 @@
+"""Logs that a start found are opened by the disk's thread, in steps: the loop goes on meanwhile,
+and what the cluster decides then holds when they are open."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.sim.disk import SimDisk
+from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+
+MakeCluster = Callable[..., Cluster]
+ALONE = led_by(1)
+RECORDS = 30
+
+
+@pytest.fixture(autouse=True)
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "STEP_BYTES", 100)
+
+
+class Thread:
+    """The disk's, which works when it is told to."""
+
+    def __init__(self, cluster: Cluster, disk: SimDisk) -> None:
+        self._cluster = cluster
+        self._waiting: deque[Callable[[], None]] = deque()
+        disk._later = self._waiting.append
+
+    def turn(self) -> bool:
+        """One piece of work, or one answer; False when there is none."""
+        if not self._waiting:
+            return False
+        self._cluster.loop.call_soon(self._waiting.popleft())
+        self._cluster.run(1)
+        return True
+
+    def finish(self) -> int:
+        """All of it; how much that was."""
+        turns = 0
+        while self.turn():
+            turns += 1
+        return turns
+
+
+def written(cluster: Cluster, name: str = "t", producer: dict[str, Any] | None = None) -> Uuid:
+    topic = cluster.create(name, [ALONE])
+    cluster.run(20)
+    for index in range(RECORDS):
+        sent = {**producer, "base_sequence": index} if producer else None
+        assert cluster.produce(1, topic, b"v%d" % index, producer=sent)[0].error == 0
+    return topic
+
+
+def started(cluster: Cluster, disk: SimDisk) -> Thread:
+    cluster.start(1, disk)
+    thread = Thread(cluster, disk)
+    cluster.run(100)
+    return thread
+
+
+@pytest.fixture
+def cluster(make_cluster: MakeCluster) -> Cluster:
+    return make_cluster(brokers=1)
+
+
+def test_the_loop_goes_on_while_a_log_is_recovered(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "quorate.broker.replication")
+    topic = written(cluster)
+    before = cluster.content(1, topic)
+    thread = started(cluster, cluster.kill(1))
+    replicas = cluster.nodes[1].replicas
+    for _ in range(RECORDS):
+        assert replicas.registry.get((topic, 0)) is None
+        assert replicas.unopened == 1
+        assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        cluster.run(1000)
+        assert thread.turn()
+    assert "recovering: 0 logs are open, 1 are to be opened" in caplog.text
+    thread.finish()
+    assert replicas.unopened == 0
+    assert cluster.content(1, topic) == before
+    assert cluster.produce(1, topic)[0].error == 0
+
+
+def test_other_work_of_the_disk_waits_for_one_step(cluster: Cluster) -> None:
+    """The fsync of a voter in the same process, say."""
+    topic = written(cluster)
+    thread = started(cluster, cluster.kill(1))
+    synced: list[object] = []
+    cluster.nodes[1].disk.submit(lambda: None, lambda _, error: synced.append(error))
+    turns = 0
+    while not synced:
+        assert thread.turn()
+        turns += 1
+    assert turns <= 4
+    assert cluster.nodes[1].replicas.registry.get((topic, 0)) is None, "it goes on after it"
+
+
+def test_logs_that_were_closed_in_order_take_one_step(cluster: Cluster) -> None:
+    topics = [written(cluster, name) for name in "tuv"]
+    thread = started(cluster, cluster.shut_down(1))
+    assert thread.finish() == 2, "the work, and its answer"
+    assert all(len(cluster.content(1, topic)) == RECORDS for topic in topics)
+
+
+def test_a_node_that_ends_in_the_midst_of_it_was_not_closed_in_order(cluster: Cluster) -> None:
+    """Nor does the end wait for gigabytes to be read."""
+    topic = written(cluster)
+    before = cluster.content(1, topic)
+    disk = cluster.kill(1)
+    thread = started(cluster, disk)
+    for _ in range(5):
+        thread.turn()
+    ended: list[BaseException | None] = []
+    cluster.nodes[1].replicas.close(ended.append)
+    assert thread.finish() <= 4, "the step that was under way, and the end"
+    assert ended == [None]
+    assert not disk.exists(f"{LOG_DIR}/{checkpoints.CLEAN_SHUTDOWN_NAME}")
+    cluster.start(1, cluster.kill(1))
+    cluster.run(100)
+    assert cluster.content(1, topic) == before
+
+
+def test_a_topic_that_is_deleted_and_made_anew_meanwhile_starts_empty(cluster: Cluster) -> None:
+    old = written(cluster)
+    disk = cluster.kill(1)
+    thread = started(cluster, disk)
+    thread.turn()
+    cluster.delete("t")
+    new = cluster.create("t", [ALONE])
+    cluster.run(10)
+    thread.finish()
+    replicas = cluster.nodes[1].replicas
+    assert replicas.registry.get((old, 0)) is None
+    assert cluster.offsets(new) == {1: (0, 0)}
+    assert sum(name.endswith("-delete") for name in disk.list(LOG_DIR)) == 1
+
+
+def test_a_partition_that_is_moved_away_and_back_meanwhile_is_opened_once(
+    cluster: Cluster,
+) -> None:
+    topic = written(cluster)
+    thread = started(cluster, cluster.kill(1))
+    thread.turn()
+    cluster.change(topic, replicas=(9,), isr=(9,), leader=9)
+    cluster.spread()
+    cluster.run(10)
+    cluster.change(topic, replicas=(1,), isr=(1,), leader=1)
+    cluster.spread()
+    cluster.run(10)
+    thread.finish()
+    assert len(cluster.nodes[1].replicas.registry) == 1
+    assert cluster.hosted(1, topic).partition.leader_epoch == 2
+    assert cluster.offsets(topic) == {1: (RECORDS, RECORDS)}
+
+
+def test_a_partition_that_is_moved_away_meanwhile_is_deleted(cluster: Cluster) -> None:
+    topic = written(cluster)
+    disk = cluster.kill(1)
+    thread = started(cluster, disk)
+    thread.turn()
+    cluster.change(topic, replicas=(9,), isr=(9,), leader=9)
+    cluster.spread()
+    cluster.run(10)
+    thread.finish()
+    assert len(cluster.nodes[1].replicas.registry) == 0
+    assert not disk.exists(f"{LOG_DIR}/t-0")
+
+
+def test_configs_that_change_meanwhile_hold(cluster: Cluster) -> None:
+    topic = written(cluster)
+    thread = started(cluster, cluster.kill(1))
+    thread.turn()
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
+    delta = ImageDelta(configs=((TOPIC_RESOURCE, "t"),))
+    cluster.nodes[1].replicas.apply(cluster.image, delta)
+    thread.finish()
+    assert cluster.hosted(1, topic).partition.settings.min_insync_replicas == 2
+
+
+def test_damage_that_the_thread_finds_stops_the_node(cluster: Cluster) -> None:
+    """What was opened before it is closed in order, since nothing happened to it."""
+    topics = [written(cluster, name) for name in "tu"]
+    epoch = cluster.nodes[1].epoch
+    disk = cluster.shut_down(1)
+    path = f"{LOG_DIR}/u-0/{0:020d}.log"
+    disk.open(path).truncate(len(disk.content(path)) - 5)
+    thread = started(cluster, disk)
+    cluster.loop.call_soon(thread._waiting.popleft())
+    cluster.loop.run_for(0.01)
+    cluster.loop.call_soon(thread._waiting.popleft())
+    cluster.loop.run_for(0.01)
+    (failure,) = cluster.failures
+    cluster.failures.clear()
+    assert isinstance(failure, CorruptLog)
+    registry = cluster.nodes[1].replicas.registry
+    assert [registry.get((topic, 0)) is not None for topic in topics] == [True, False]
+    cluster.nodes[1].replicas.node_failed(failure)
+    assert checkpoints.take_clean_shutdown(disk, LOG_DIR) == epoch
+
+
+def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
+    """Whoever produces first would wait while the log behind the snapshot is read, and all others
+    with it."""
+    producer = {"producer_id": 7, "producer_epoch": 0}
+    topic = written(cluster, producer=producer)
+    started(cluster, cluster.shut_down(1)).finish()
+    states = cluster.hosted(1, topic).partition.loaded_producers()
+    assert states is not None
+    assert states.producers[7].batches[-1].last_sequence == RECORDS - 1
+
+
+def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) -> None:
+    """The first idempotent producer of an old, large log stopped the broker for seconds."""
+    topic = written(cluster)
+    disk = cluster.shut_down(1)
+    assert disk.exists(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
+    cluster.start(1, disk)
+    cluster.run(20)
+    states = cluster.hosted(1, topic).partition.loaded_producers()
+    assert states is not None
+    assert not states.producers
+    inode = disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
+    disk = cluster.shut_down(1)
+    assert disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot") is inode, "it was not written again"
