@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.finding import Finding, Kind
-from quorate.quorum.log.snapshots import SnapshotFiles, snapshot_name
+from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
@@ -32,7 +32,7 @@ SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
 Found = Callable[[Finding], None]
 
 
-def check_election(disk: Disk, directory: str, found: Found) -> None:
+def check_election(disk: Disk, directory: str, found: Found, *, has_records: bool) -> None:
     kafka = checkpoints.read_small(disk, f"{directory}/{KAFKA_NAME}")
     copy = checkpoints.read_small(disk, f"{directory}/{COPY_NAME}")
     files = {
@@ -40,7 +40,7 @@ def check_election(disk: Disk, directory: str, found: Found) -> None:
         COPY_NAME: None if copy is None else decode_copy(copy),
     }
     try:
-        choose(files[KAFKA_NAME], files[COPY_NAME], directory)
+        choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
     except ElectionFileError as error:
         found(Finding(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
         return
@@ -89,8 +89,8 @@ def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> 
         what = "the log starts here, but no whole snapshot says what was before"
         found(Finding(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
     sound = all(each.kind is not Kind.DAMAGED for each in log.findings)
-    if sound and whole and whole[-1].offset > log.end_offset:
-        what = f"the log ends before it, at {log.end_offset}: the next start begins it anew behind"
+    if sound and whole and _is_replaced(log, whole[-1]):
+        what = f"it replaces the log, which ends at {log.end_offset}: the next start does so"
         found(Finding(Kind.NOTE, files.path(whole[-1]), what))
 
 
@@ -105,11 +105,15 @@ def check_snapshot(snapshot: EpochOffset, path: str, chunks: Iterable[bytes], fo
     return ""
 
 
+def _is_replaced(log: LogCheck, snapshot: EpochOffset) -> bool:
+    end = EpochOffset(log.epochs.latest, log.end_offset)
+    return log.start_offset < snapshot.offset and is_behind(end, snapshot)
+
+
 def _misnamed(snapshot: EpochOffset, log: LogCheck) -> str:
-    last = snapshot.offset - 1
-    if not log.start_offset <= last < log.end_offset:
+    if snapshot.offset <= log.start_offset or _is_replaced(log, snapshot):
         return ""
-    epoch = log.epochs.epoch_at(last)
+    epoch = log.epochs.epoch_at(snapshot.offset - 1)
     if epoch == snapshot.epoch:
         return ""
     return f"its name says epoch {snapshot.epoch}, the log {epoch} at that offset"

@@ -16,9 +16,12 @@ from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.generation import GenerationFile, Rebuild
+from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.storage_repair import repair, set_aside_metadata
 from quorate.quorum.storage_verify import Verification, verify
 from tests.sim.disk import PowerCut, SimDisk
@@ -100,6 +103,12 @@ def test_one_log_alone() -> None:
         assert (result.findings, result.batches) == ([], count)
 
 
+def test_a_copy_of_the_log_alone_has_no_election() -> None:
+    node = node_directory()
+    lost_election(node)
+    assert check(node.disk, DIRECTORY).findings == []
+
+
 Break = Callable[[MetadataDisk], None]
 
 
@@ -127,6 +136,11 @@ def another_vote(node: MetadataDisk) -> None:
     write(node.disk, f"{DIRECTORY}/{COPY_NAME}", copy)
 
 
+def lost_election(node: MetadataDisk) -> None:
+    for name in (KAFKA_NAME, COPY_NAME):
+        node.disk.remove(f"{DIRECTORY}/{name}")
+
+
 def latest_snapshot(node: MetadataDisk) -> None:
     node.disk.flip(f"{DIRECTORY}/{snapshot_name(node.latest())}", 90)
 
@@ -135,6 +149,17 @@ def renamed_snapshot(node: MetadataDisk) -> None:
     path = f"{DIRECTORY}/{snapshot_name(node.latest())}"
     other = EpochOffset(2, node.latest().offset)
     node.disk.rename(path, f"{DIRECTORY}/{snapshot_name(other)}")
+
+
+def whole_snapshot(epoch: int, offset: int) -> Break:
+    """The leader's, when the power went before the log gave way to it."""
+
+    def add(node: MetadataDisk) -> None:
+        image = MetadataImage(last=EpochOffset(epoch, offset - 1))
+        path = f"{DIRECTORY}/{snapshot_name(EpochOffset(epoch, offset))}"
+        write(node.disk, path, b"".join(write_snapshot(image, QuorumVoters())))
+
+    return add
 
 
 def gap(node: MetadataDisk) -> None:
@@ -164,8 +189,12 @@ def shortened_metadata(node: MetadataDisk) -> None:
         (remove(f"{ROOT}/{META_COPY}"), Kind.NOTE, META_COPY, "is missing"),
         (flip(f"{DIRECTORY}/{COPY_NAME}"), Kind.DERIVED, COPY_NAME, "checksum"),
         (another_vote, Kind.DAMAGED, KAFKA_NAME, "another leader in the same epoch"),
+        (lost_election, Kind.DAMAGED, KAFKA_NAME, "quorum-state: missing; copy: missing"),
         (latest_snapshot, Kind.DERIVED, ".checkpoint", "the next start sets it aside"),
-        (renamed_snapshot, Kind.DERIVED, ".checkpoint", "its name says epoch 2, the log 1"),
+        (renamed_snapshot, Kind.DERIVED, ".checkpoint", "a batch of epoch 1: another snapshot's"),
+        (whole_snapshot(9, 99), Kind.NOTE, "09.checkpoint", "replaces the log, which ends at 16"),
+        (whole_snapshot(9, 12), Kind.NOTE, "09.checkpoint", "replaces the log, which ends at 16"),
+        (whole_snapshot(0, 12), Kind.DERIVED, ".checkpoint", "its name says epoch 0, the log 1"),
         (gap, Kind.DAMAGED, DIRECTORY, "no whole snapshot says what was before"),
         (shortened_metadata, Kind.DAMAGED, ".log", "no batch header"),
         (flip(f"{DIRECTORY}/{0:020}.log", 70), Kind.DAMAGED, ".log", "fails its CRC-32C"),
