@@ -157,7 +157,7 @@ class NodeCore:
             membership(config, self.me, self.storage.history),
             self.log,
             self.storage.snapshots,
-            election_file.load(),
+            election_file.load(has_records=self.log.end_offset > 0),
             seams.random,
             seams.clock.now_ms(),
             seams.clock.wall_ms(),

@@ -131,7 +131,7 @@ class _Check:
         if META_FILE in names:
             self._identity()
         if metadata:
-            self._metadata(self._directory)
+            self._metadata(self._directory, may_lack_election=True)
         else:
             self._partition(self._directory, own_name or PartitionName("", 0))
 
@@ -207,10 +207,12 @@ class _Check:
 
     # -- logs ------------------------------------------------------------------------------------
 
-    def _metadata(self, directory: str) -> None:
+    def _metadata(self, directory: str, *, may_lack_election: bool = False) -> None:
+        """Archives and copies of the log alone have no election."""
         check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
         found = self.result.findings.append
-        check_election(self._disk, directory, found)
+        has_records = check.end_offset > 0 and not may_lack_election
+        check_election(self._disk, directory, found, has_records=has_records)
         check_generation(self._disk, directory, found)
         check_snapshots(self._disk, directory, check, found)
 

@@ -37,14 +37,16 @@ class ElectionFile:
         self.kraft_version = kraft_version
         """As of the last record about it: from 1 on Kafka's file says the voted directory too."""
 
-    def load(self) -> Election:
-        """The last one saved; both files then say so. Raises ElectionFileError."""
+    def load(self, *, has_records: bool = False) -> Election:
+        """The last one saved; both files then say so. `has_records`: the log does. Raises
+        ElectionFileError."""
         kafka = read_small(self._disk, self._path(KAFKA_NAME))
         copy = read_small(self._disk, self._path(COPY_NAME))
         election = choose(
             None if kafka is None else decode_kafka(kafka),
             None if copy is None else decode_copy(copy),
             self._directory,
+            has_records=has_records,
         )
         found = {KAFKA_NAME: kafka, COPY_NAME: copy}
         if any(found.values()) and found != self._contents(election):

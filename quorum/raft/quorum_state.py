@@ -88,17 +88,20 @@ def decode_copy(content: bytes) -> Found:
     return _checked(body, parse)
 
 
-def choose(kafka: Found, copy: Found, where: str) -> Election:
-    """| quorum-state | copy | believed |
+def choose(kafka: Found, copy: Found, where: str, *, has_records: bool = False) -> Election:
+    """Nothing is appended before the epoch that it belongs to is saved (R21): where the log has
+    records there was a file.
+
+    | quorum-state | copy | believed |
     |---|---|---|
     | valid | valid | the one with the higher epoch, or that has a vote or leader |
     | valid | missing or damaged | quorum-state |
     | missing or damaged | valid | the copy |
-    | missing | missing | this node never voted |
+    | missing | missing, and the log is empty | this node never voted |
     | anything else | | refused |
     """
     match kafka, copy:
-        case None, None:
+        case None, None if not has_records:
             return Election()
         case Election(), Election():
             return _reconcile(kafka, copy, where)

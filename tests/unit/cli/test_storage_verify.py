@@ -17,6 +17,8 @@ from quorate.cli.server import load_config
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.storage_format import LOCK_FILE
 from tests.unit.log.batches import append
 
@@ -52,6 +54,7 @@ def metadata_log(data: Path, *, unflushed: int = 0) -> Path:
     directory = data / "__cluster_metadata-0"
     settings = LogSettings(flushed_is_acknowledged=True)
     log = Log.open(OsDisk(), str(directory), settings, wall_ms=0, clean=False)
+    ElectionFile(OsDisk(), str(directory), (1,)).save(Election(1))
     for offset in range(10 + unflushed):
         if offset == 10:
             log.flush()

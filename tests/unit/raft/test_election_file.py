@@ -165,6 +165,14 @@ def test_what_cannot_be_known_is_refused_with_a_way_out(
     assert "format the disk anew" in str(refused.value)
 
 
+def test_a_log_that_has_records_had_an_election() -> None:
+    """Both files are gone: that it never voted would be a guess."""
+    with pytest.raises(ElectionFileError, match="quorum-state: missing; copy: missing"):
+        election_file(disk_with()).load(has_records=True)
+    found = election_file(disk_with(copy=encode_copy(election(3, 2)))).load(has_records=True)
+    assert found == election(3, 2)
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 
