@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+import zlib
+from lzma import LZMAError
 from pathlib import Path
+from zipfile import BadZipFile
+
+_DAMAGED = (tarfile.TarError, BadZipFile, zlib.error, LZMAError, EOFError)
 
 
 def unpack(archive: Path, directory: Path) -> None:
     """Raises shutil.ReadError or an OSError when it is no archive that can be read."""
-    if archive.suffix == ".zip":  # whose reader keeps names inside of the directory
-        shutil.unpack_archive(archive, directory)
-        return
     try:
+        if archive.suffix == ".zip":  # whose reader keeps names inside of the directory
+            shutil.unpack_archive(archive, directory)
+            return
         with tarfile.open(archive) as tar:
             for member in tar:
                 _take(tar, member, directory.resolve())
-    except tarfile.TarError as error:
-        raise shutil.ReadError(f"{archive}: {error}") from error
+    except _DAMAGED as error:
+        raise shutil.ReadError(f"{archive} is damaged: {error}") from error
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:

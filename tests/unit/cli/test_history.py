@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import shutil
 import tarfile
 from pathlib import Path
@@ -247,3 +248,23 @@ def test_an_archive_cannot_lead_out_of_its_directory(tmp_path: Path) -> None:
     unpack(tmp_path / "sent.tar.gz", inside)
     assert not outside.exists()
     assert sorted(each.name for each in inside.rglob("*")) == ["0.log", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [("gztar", "cut"), ("xztar", "cut"), ("xztar", "flipped"), ("zip", "flipped"), ("tar", "cut")],
+)
+def test_a_damaged_archive_is_refused_by_its_name(tmp_path: Path, kind: str, damage: str) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "0.log").write_bytes(random.Random(0).randbytes(10_000))
+    archive = Path(shutil.make_archive(str(tmp_path / "a"), kind, root))
+    content = bytearray(archive.read_bytes())
+    half = len(content) // 2
+    if damage == "cut":
+        del content[half:]
+    else:
+        content[half] ^= 1
+    archive.write_bytes(content)
+    with pytest.raises(Refused, match=f"{archive.name} is damaged"), history_in(archive):
+        pass
