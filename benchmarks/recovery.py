@@ -23,6 +23,7 @@ from benchmarks.target import cpu_s
 from quorate.cli.cluster_dir import HOST, free_ports
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.names import segment_file
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.metadata.framing import decode_record, encode_record
@@ -30,6 +31,8 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.voter_history import UNKNOWN
 
 RECORDS = 1_000_000
@@ -124,7 +127,8 @@ def history() -> Iterator[MetadataRecord]:
 
 
 def write_log(directory: Path, first: int) -> Path:
-    """The history from offset `first` on, in one segment."""
+    """The history from offset `first` on, in one segment; its epoch's election is saved."""
+    ElectionFile(OsDisk(), str(directory), ()).save(Election(EPOCH))
     path = Path(segment_file(str(directory), first, ".log"))
     values = map(encode_record, islice(history(), first, None))
     offset = first
