@@ -20,7 +20,7 @@ def broker_reasons(
         yield "the broker is not registered yet"
         return
     if lifecycle.state is not State.RUNNING:
-        waits = f": {unopened} logs are to be opened" if unopened else ""
+        waits = f", logs left to open: {unopened}" if unopened else ""
         yield f"the broker is {lifecycle.state.value}{waits}"
     broker = core.image.brokers.get(core.me.id)
     if broker is None or broker.epoch < lifecycle.broker_epoch:

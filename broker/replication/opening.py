@@ -132,7 +132,7 @@ class Opening:
         if now_ms - self._told_ms >= PROGRESS_INTERVAL_MS:
             self._told_ms = now_ms
             logger.info(
-                "recovering: %d logs are open, %d are to be opened",
+                "recovering, logs opened: %d, left: %d",
                 self._opened_count,
                 self._logs.found,
             )

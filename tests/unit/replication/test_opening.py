@@ -6,11 +6,15 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.readiness import broker_reasons
+from quorate.broker.replication.lifecycle import State
+from quorate.broker.replication.producer_snapshots import load_producers
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.errors import CorruptLog
@@ -18,6 +22,7 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim.disk import SimDisk
+from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -89,7 +94,7 @@ def test_the_loop_goes_on_while_a_log_is_recovered(
         assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
         cluster.run(1000)
         assert thread.turn()
-    assert "recovering: 0 logs are open, 1 are to be opened" in caplog.text
+    assert "recovering, logs opened: 0, left: 1" in caplog.text
     thread.finish()
     assert replicas.unopened == 0
     assert cluster.content(1, topic) == before
@@ -147,7 +152,11 @@ def test_a_topic_that_is_deleted_and_made_anew_meanwhile_starts_empty(cluster: C
     replicas = cluster.nodes[1].replicas
     assert replicas.registry.get((old, 0)) is None
     assert cluster.offsets(new) == {1: (0, 0)}
-    assert sum(name.endswith("-delete") for name in disk.list(LOG_DIR)) == 1
+    directories = [name for name in disk.list(LOG_DIR) if name.startswith("t-0")]
+    assert "t-0" in directories
+    (deleted,) = set(directories) - {"t-0"}
+    assert deleted.endswith("-delete"), "it is the old one's, as a whole"
+    assert disk.content(f"{LOG_DIR}/{deleted}/{0:020d}.log")
 
 
 def test_a_partition_that_is_moved_away_and_back_meanwhile_is_opened_once(
@@ -162,8 +171,8 @@ def test_a_partition_that_is_moved_away_and_back_meanwhile_is_opened_once(
     cluster.change(topic, replicas=(1,), isr=(1,), leader=1)
     cluster.spread()
     cluster.run(10)
+    assert cluster.nodes[1].replicas.unopened == 1
     thread.finish()
-    assert len(cluster.nodes[1].replicas.registry) == 1
     assert cluster.hosted(1, topic).partition.leader_epoch == 2
     assert cluster.offsets(topic) == {1: (RECORDS, RECORDS)}
 
@@ -237,3 +246,35 @@ def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) ->
     inode = disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
     disk = cluster.shut_down(1)
     assert disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot") is inode, "it was not written again"
+
+
+def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: Cluster) -> None:
+    """DeleteRecords cut into the only batch there was: whoever looked for producers read it
+    again and again."""
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    hosted = cluster.hosted(1, topic)
+    hosted.log.append(batch(0, 0, [b"a", b"b"]), wall_ms=0)
+    hosted.log.advance_start(1)
+    assert not load_producers(cluster.nodes[1].disk, hosted.log).producers
+
+
+def test_it_is_not_ready_and_says_why(cluster: Cluster) -> None:
+    written(cluster)
+    thread = started(cluster, cluster.kill(1))
+    replicas = cluster.nodes[1].replicas
+    lifecycle = SimpleNamespace(broker_epoch=5, state=State.RECOVERY, heard_ms=0)
+    broker = SimpleNamespace(epoch=5, fenced=True)
+    core = SimpleNamespace(
+        image=SimpleNamespace(brokers={1: broker}),
+        me=SimpleNamespace(id=1),
+        seams=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0)),
+        config={"broker.session.timeout.ms": 9000},
+    )
+
+    def reasons() -> list[str]:
+        return list(broker_reasons(cast(Any, core), cast(Any, lifecycle), replicas.unopened))
+
+    assert reasons()[0] == "the broker is recovering, logs left to open: 1"
+    thread.finish()
+    assert reasons()[0] == "the broker is recovering"
