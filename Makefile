@@ -30,11 +30,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
-# Tests of real processes come after the others, and have the machine to themselves.
+# Real processes have the machine to themselves; one Spark is started for all that need it.
+APART := clients or spark
+
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not clients and not kafka and not long"
-	$(BIN)/pytest -q -m "clients and not kafka and not long"
+	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long)"
+	$(BIN)/pytest -q -m "($(APART)) and not (kafka or long)"
 else
 	$(BIN)/pytest -q $(ARGS)
 endif

@@ -17,13 +17,6 @@ TINY = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In one process of xdist's (--dist loadgroup)."""
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
