@@ -9,6 +9,7 @@ in `fetches.py`, `consumer_sessions.py` and `sessions.py`, following in `fetcher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from quorate.broker.replication.appends import Appends
 from quorate.broker.replication.consumer_sessions import ConsumerSessions
@@ -174,18 +175,20 @@ class ReplicaManager:
             hosted.settle()
 
     def _apply_retention(self) -> None:
-        self._retain(list(self.registry))
+        self._retain(iter(list(self.registry)))
 
-    def _retain(self, remaining: list[Hosted]) -> None:
+    def _retain(self, remaining: Iterator[Hosted]) -> None:
         """A few at a time: files of segments are opened to learn how old they are."""
-        for hosted in remaining[:RETAINED_PER_SLICE]:
+        if not self._timers:
+            return  # stopped meanwhile: the disk's thread may be closing these logs
+        some = list(islice(remaining, RETAINED_PER_SLICE))
+        for hosted in some:
             if not hosted.gone and self.logs.apply_retention(
                 hosted.log, hosted.partition.high_watermark
             ):
                 hosted.start_moved()
-        later = remaining[RETAINED_PER_SLICE:]
-        if later and self._timers:
-            self._clock.call_soon(lambda: self._retain(later))
+        if len(some) == RETAINED_PER_SLICE:
+            self._clock.call_soon(lambda: self._retain(remaining))
 
     def _expire_producers(self) -> None:
         wall_ms = self._clock.wall_ms()

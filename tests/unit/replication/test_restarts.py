@@ -10,7 +10,7 @@ import pytest
 
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication import producer_snapshots
+from quorate.broker.replication import producer_snapshots, replica_manager
 from quorate.broker.replication.checkpoint_files import CheckpointFiles
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
@@ -274,6 +274,40 @@ def test_retention_takes_old_segments_and_tells_followers(make_cluster: MakeClus
     starts = [cluster.hosted(each, topic).log.start_offset for each in (1, 2)]
     assert starts[0] == starts[1] > 0
     assert cluster.fetch(1, topic, 0)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_retention_looks_at_a_few_logs_at_a_time_and_ends_with_the_node(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that stops has its logs closed by the disk's thread."""
+    monkeypatch.setattr(replica_manager, "RETAINED_PER_SLICE", 2)
+    cluster = make_cluster(brokers=1)
+    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
+    topic = cluster.create("t", [led_by(1)] * 5)
+    cluster.run(50)
+    for partition_id in range(5):
+        for index in range(6):
+            cluster.produce(1, topic, b"%040d" % index, partition_id=partition_id)
+    cluster.run(50)
+    replicas = cluster.nodes[1].replicas
+
+    def retained() -> list[bool]:
+        return [cluster.hosted(1, topic, each).log.start_offset > 0 for each in range(5)]
+
+    replicas._apply_retention()
+    assert retained() == [True, True, False, False, False]
+    cluster.run(50)
+    assert retained() == [True] * 5
+    for partition_id in range(5):
+        cluster.produce(1, topic, bytes(400), partition_id=partition_id)
+    starts = [cluster.hosted(1, topic, each).log.start_offset for each in range(5)]
+    replicas._apply_retention()
+    replicas.stop()
+    cluster.run(50)
+    moved = [cluster.hosted(1, topic, each).log.start_offset for each in range(5)]
+    assert [now > then for now, then in zip(moved, starts, strict=True)] == [True, True] + [
+        False
+    ] * 3
 
 
 def test_follower_behind_the_leaders_start_begins_there(make_cluster: MakeCluster) -> None:
