@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
+# Tests start hundreds of processes; none should compile again what the one before it did.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help check test test-kafka test-long demo sim break bench clean
 
