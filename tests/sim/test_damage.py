@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.finding import Kind
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.storage_repair import repair, set_aside_metadata
@@ -87,6 +88,27 @@ async def a_sealed_segment_is_damaged(stage: Simulation) -> None:
     await stage.until(stage.all_in_sync, "all in sync", 5)
     await asyncio.sleep(SYNCED_S)
     assert not victim.disk.scars() and f"{sealed}.damaged" in victim.disk.files(path)
+    await healed(stage)
+
+
+async def leader_epochs_turn(stage: Simulation) -> None:
+    """Of the last batch, which nobody synced, and outside of its CRC. The broker comes back outside
+    of the ISR: it believes no epoch that was not saved, and joins again."""
+    await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    for bit in range(2):
+        await writes_some(stage, producer, [DATA])
+        await asyncio.sleep(SYNCED_S)
+        await writes_some(stage, producer, [DATA])
+        victim = leader(stage)
+        stage.cluster.kill(victim)
+        path = f"{victim.config.log_dir}/{PartitionName(*DATA)}"
+        newest = max(each for each in victim.disk.files(path) if each.endswith(".log"))
+        *_, (position, _) = batches(victim.disk.content(newest))
+        victim.disk.flip(newest, position + PREFIX_BYTES + 3, 1 << bit)
+        await writes_some(stage, producer, [DATA])
+        stage.cluster.start(victim)
+        await stage.until(stage.all_in_sync, "all in sync", 5)
     await healed(stage)
 
 
@@ -182,6 +204,11 @@ def test_a_leaders_log_is_damaged() -> None:
 def test_a_sealed_segment_is_damaged() -> None:
     with simulation("a_sealed_segment_is_damaged", None) as stage:
         play(stage, a_sealed_segment_is_damaged(stage))
+
+
+def test_leader_epochs_turn() -> None:
+    with simulation("leader_epochs_turn", None) as stage:
+        play(stage, leader_epochs_turn(stage))
 
 
 def test_a_voter_lost_what_it_acknowledged() -> None:
