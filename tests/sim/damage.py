@@ -15,10 +15,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.errors import CorruptBatch, CorruptCheckpoint
 from quorate.quorum.log.names import LOG_SUFFIX
 from tests.sim.cluster import Cluster, Machine
+from tests.sim.disk import SimDisk
 from tests.sim.disk_faults import DISK_FAULTS, DISK_LIES
 from tests.sim.limits import Limits
 
@@ -62,6 +64,16 @@ def is_in_an_epoch(content: bytes, position: int) -> bool:
     except CorruptBatch:
         return True
     return False
+
+
+def was_synced(disk: SimDisk, path: str) -> bool:
+    """Some of the partition's log; and its owner knows."""
+    log_dir, name, _ = path.rsplit("/", 2)
+    try:
+        points = checkpoints.read_offsets(disk, log_dir, checkpoints.RECOVERY_POINTS_NAME)
+    except CorruptCheckpoint:
+        return False
+    return any(str(each) == name and offset > 0 for each, offset in points.items())
 
 
 class Damage:
@@ -208,7 +220,7 @@ class Damage:
 
     def _flip_data(self, fault: Fault) -> Undo | None:
         """A bit of a partition's log turns while its broker is off; none of a leader epoch, which
-        stands outside of the CRC: what was not synced nothing vouches for it, nor in Kafka."""
+        stands outside of the CRC, of a log that was never synced: nothing vouches for it there."""
         machine = self._machine(fault)
         if not machine.is_broker or not self.may_scar(machine):
             return None
@@ -221,7 +233,7 @@ class Damage:
         ]
         path = random.choice(files) if files else ""
         position = random.randrange(0, len(disk.inode(path).durable)) if files else 0
-        if files and not is_in_an_epoch(disk.content(path), position):
+        if files and (was_synced(disk, path) or not is_in_an_epoch(disk.content(path), position)):
             self._cluster.note(f"flip {path} at {position}")
             disk.scar(path, position, 1 << random.randrange(0, 8))
         self._note_scars(machine)
