@@ -5,6 +5,7 @@ virtual ms.
 |---|---|
 | one leader per Raft epoch | a node becomes leader |
 | a committed metadata batch is the same on every node, for ever (log matching) | it is committed |
+| ... and on the disks of a majority of the voters, when its leader says so | it is committed |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a partition's epochs only grow, by one; its leader is in its ISR | a delta is replayed |
@@ -41,6 +42,7 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.seams import Buffer
 from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.durable import not_durable
 from tests.sim.touched import Touched
 
 READ_BYTES = 1 << 20
@@ -237,6 +239,8 @@ class Invariants:
         seen.metadata_offset = max(seen.metadata_offset, log.start_offset)
         while seen.metadata_offset < high_watermark:
             data = log.read(seen.metadata_offset, READ_BYTES, end=high_watermark)
+            if problem := not_durable(self._cluster, process, data, self.metadata.batches):
+                raise Violation(f"{machine.name}: {problem}")
             seen.metadata_offset = self.metadata.holds(machine.name, data, high_watermark)
             for batch in metadata_batches(data):
                 if batch.base_offset == self._oracle.position:

@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from tests.sim.ablations.table import ABLATIONS
+from tests.sim.cluster import NodeStopped
 from tests.sim.invariants import Violation
 from tests.sim.run import PLACES, SWEEP_S, Simulation, play, simulation
 from tests.sim.shape import Shape
-from tests.sim.staging import leader, settled, writes_some
+from tests.sim.staging import isolate, leader, settled, writes_some
 
 
 async def watermark_goes_back_between_two_sweeps(stage: Simulation) -> None:
@@ -29,3 +31,23 @@ async def watermark_goes_back_between_two_sweeps(stage: Simulation) -> None:
 def test_what_is_wrong_between_two_sweeps_is_found() -> None:
     with simulation(1, Shape()) as stage, pytest.raises(Violation, match="high watermark"):
         play(stage, watermark_goes_back_between_two_sweeps(stage))
+
+
+async def one_of_two_disks_is_slow(stage: Simulation) -> None:
+    """The active controller's; the third controller is cut off. Nothing is lost."""
+    await settled(stage)
+    active = stage.active()
+    isolate(stage, next(each for each in stage.cluster.controllers if each is not active))
+    active.disk_delay_s = 1
+    await asyncio.sleep(3)
+
+
+def test_what_is_committed_is_on_the_disks_of_a_majority_and_not_in_their_memory() -> None:
+    with simulation(1, Shape()) as stage:
+        play(stage, one_of_two_disks_is_slow(stage))
+    with (
+        ABLATIONS["leader-flush"].in_force(),
+        simulation(1, Shape()) as stage,
+        pytest.raises(NodeStopped, match=r"called committed but durable only on \[\d\] of"),
+    ):
+        play(stage, one_of_two_disks_is_slow(stage))
