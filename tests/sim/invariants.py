@@ -8,7 +8,7 @@ virtual ms.
 | ... and on the disks of a majority of the voters, when its leader says so | it is committed |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
-| a partition's epochs only grow, by one; its leader is in its ISR | a delta is replayed |
+| a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
 | a replica's high watermark only grows within a life | touched |
