@@ -8,6 +8,7 @@ virtual ms.
 | ... and on the disks of a majority of the voters, when its leader says so | it is committed |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
+| who comes to lead was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
@@ -43,6 +44,7 @@ from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.seams import Buffer
 from tests.sim.cluster import Cluster, Machine, Process
 from tests.sim.durable import not_durable
+from tests.sim.rulings import Rulings
 from tests.sim.touched import Touched
 
 READ_BYTES = 1 << 20
@@ -128,6 +130,7 @@ class Invariants:
         """Of the quorum; what nodes of an older one do is no longer this cluster's."""
         self._oracle = Loader(MetadataImage())
         """Fed with every batch once, as it is first seen committed."""
+        self._rulings = Rulings(self._oracle.image)
         self._images: dict[int, MetadataImage] = {}
         self._cluster = cluster
         self._sweeps = 0
@@ -166,7 +169,7 @@ class Invariants:
             del self.metadata.batches[offset]
         self._images = {at: image for at, image in self._images.items() if at <= lost_from}
         kept = self._images[lost_from]
-        self._oracle = Loader(kept)
+        self._oracle, self._rulings = Loader(kept), Rulings(kept)
         for topic, partition_id, change in difference(kept, known).partitions():
             key, old = (topic.id, partition_id), change.old
             self._isrs = {
@@ -244,6 +247,8 @@ class Invariants:
             seen.metadata_offset = self.metadata.holds(machine.name, data, high_watermark)
             for batch in metadata_batches(data):
                 if batch.base_offset == self._oracle.position:
+                    if problem := self._rulings.take(batch.records):
+                        raise Violation(f"{machine.name} at {batch.base_offset}: {problem}")
                     self._oracle.feed([batch])
                     self._cover(batch)
                     self._images[self._oracle.position] = self._oracle.image
