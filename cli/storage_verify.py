@@ -57,7 +57,7 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
             click.echo(f"{path}/{METADATA} was set aside as {aside}")
         click.echo(
             f"{path}: {len(after.logs)} logs, {after.batches} batches: "
-            + ("sound" if after.sound else f"{wrong(after)} findings")
+            + ("sound" if after.sound else found(wrong(after)))
         )
     if not after.sound:
         raise SystemExit(1)
@@ -65,6 +65,10 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
 
 def check(disk: OsDisk, path: str) -> Verification:
     return verify(disk, path, whole_producers=lambda content: decode_producers(content) is not None)
+
+
+def found(count: int) -> str:
+    return f"{count} finding{'' if count == 1 else 's'}"
 
 
 def wrong(verification: Verification) -> int:

@@ -19,8 +19,8 @@ Who meets a node of a later generation follows it there or stays apart:
 
 A quorum that lives, lives on: a node that does not follow says why and goes on with those that it
 has, for a rebuild that was made by mistake must not take a living cluster down. But one that has no
-leader does not come back: a controller that has met its successor neither votes nor campaigns, as
-long as it runs (`Raft.superseded`).
+leader does not come back: a controller that has met its successor grants no vote and never gets
+beyond pre-vote, as long as it runs (`Raft.superseded`).
 """
 
 from __future__ import annotations
