@@ -11,8 +11,8 @@ def must_roll(
 ) -> bool:
     """Before `placed` is appended: by size, by what an index can say, or by age, in the records'
     time when they have one. `active_ms`: for how long the segment has been active."""
-    size_bytes = sum(header.size_bytes for _, header in placed)
-    _, last = placed[-1]
+    position, last = placed[-1]
+    size_bytes = position + last.size_bytes
     if segment.size + size_bytes > settings.segment_bytes or not segment.fits(last.last_offset):
         return True
     first_ms = segment.first_timestamp_ms

@@ -35,6 +35,7 @@ from tests.sim.disk_tree import (
     Rename,
     Truncate,
     Write,
+    files_below,
     used_bytes,
 )
 
@@ -112,11 +113,11 @@ class SimDisk:
 
     def scars(self) -> list[str]:
         """The files that hold something else than they should."""
-        return [path for path in self.files("/") if self.inode(path).scarred]
+        return [path for path, inode in files_below("", self._root) if inode.scarred]
 
     def mend(self) -> None:
-        for path in self.files("/"):
-            self.inode(path).mend()
+        for _, inode in files_below("", self._root):
+            inode.mend()
 
     def content(self, path: str) -> bytes:
         return bytes(self.inode(path).data)
@@ -126,12 +127,8 @@ class SimDisk:
 
     def files(self, path: str) -> list[str]:
         """Of a directory and all below it."""
-        found: list[str] = []
-        for name in sorted(self._directory(path).names):
-            child = f"{path.rstrip('/')}/{name}"
-            is_file = isinstance(self._find(child), Inode)
-            found += [child] if is_file else self.files(child)
-        return found
+        below = files_below(path.rstrip("/"), self._directory(path))
+        return [each for each, _ in below]
 
     def room_bytes(self) -> int | None:
         if self.capacity_bytes is None:

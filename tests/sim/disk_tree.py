@@ -180,6 +180,15 @@ def sectors(write: Write) -> Iterator[Write]:
         start = end
 
 
+def files_below(path: str, directory: Directory) -> Iterator[tuple[str, Inode]]:
+    for name in sorted(directory.names):
+        node = directory.names[name]
+        if isinstance(node, Inode):
+            yield f"{path}/{name}", node
+        else:
+            yield from files_below(f"{path}/{name}", node)
+
+
 def used_bytes(node: Node) -> int:
     if isinstance(node, Inode):
         return len(node.data)

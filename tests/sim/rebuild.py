@@ -18,8 +18,8 @@ from quorate.quorum.seams import Disk
 from quorate.quorum.survivors import METADATA_DIRECTORY
 from tests.sim.clock import WALL_EPOCH_MS
 from tests.sim.cluster import Cluster, Machine
+from tests.sim.committed_log import Print, Violation
 from tests.sim.disk import PowerCut
-from tests.sim.invariants import Print, Violation
 from tests.sim.mounts import Mounts
 from tests.sim.quorum_history import Voting
 from tests.sim.run import Simulation

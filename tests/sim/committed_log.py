@@ -1,0 +1,87 @@
+"""The one history of a log that all nodes have to agree with, for ever.
+
+Its bytes are kept, too. Most of what is looked at was seen before, on another node or before a
+restart: then one comparison of bytes says so, and no batch is read again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import batches
+from quorate.quorum.seams import Buffer
+
+OFFSET_BYTES = 8
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+class Print(NamedTuple):
+    """What identifies a batch: its place, its epoch, its bytes."""
+
+    next_offset: int
+    epoch: int
+    crc: int
+
+
+class CommittedLog:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches: dict[int, Print] = {}
+        self._holder: dict[int, str] = {}
+        self._bytes = bytearray()
+        """Of all batches, in the order in which they were first seen."""
+        self._starts: dict[int, int] = {}
+        """Base offset -> where the batch begins in `_bytes`."""
+        self._ends: dict[int, int] = {}
+        """Where a batch ends in `_bytes` -> the offset after it."""
+
+    @property
+    def end(self) -> EpochOffset:
+        """Where a log ends that has all of it, and nothing more."""
+        last = self.batches.get(max(self.batches, default=-1))
+        return EpochOffset(0, 0) if last is None else EpochOffset(last.epoch, last.next_offset)
+
+    def holds(self, who: str, data: Buffer, below: int) -> int:
+        """`who` takes the batches of `data` for committed; the offset after the last of them."""
+        next_offset = self._known_end(data)
+        if 0 <= next_offset <= below:
+            return next_offset
+        next_offset = -1
+        for position, header in batches(data):
+            if header.next_offset > below:
+                break
+            found = Print(header.next_offset, header.leader_epoch, header.crc)
+            known = self.batches.get(header.base_offset)
+            if known is None:
+                batch = data[position : position + header.size_bytes]
+                self._add(who, header.base_offset, found, batch)
+            elif known != found:
+                raise Violation(
+                    f"{self.name}: {who} has {found} committed at {header.base_offset}, "
+                    f"{self._holder[header.base_offset]} had {known}"
+                )
+            next_offset = header.next_offset
+        return next_offset
+
+    def forget_from(self, offset: int) -> None:
+        for each in [base_offset for base_offset in self.batches if base_offset >= offset]:
+            del self.batches[each], self._holder[each], self._starts[each]
+        self._ends = {end: after for end, after in self._ends.items() if after <= offset}
+
+    def _known_end(self, data: Buffer) -> int:
+        """The offset after `data` when all of it was seen before, byte for byte; else -1."""
+        start = self._starts.get(int.from_bytes(data[:OFFSET_BYTES], "big"))
+        if start is None or not self._bytes.startswith(data, start):
+            return -1
+        return self._ends.get(start + len(data), -1)
+
+    def _add(self, who: str, base_offset: int, found: Print, data: Buffer) -> None:
+        self.batches[base_offset] = found
+        self._holder[base_offset] = who
+        self._starts[base_offset] = len(self._bytes)
+        self._bytes += data
+        self._ends[len(self._bytes)] = found.next_offset
