@@ -2,8 +2,8 @@
 has to be right where it stands, and the image after all of them does not show that.
 
 Who comes to lead was in the ISR that the log knew before, or in the one that the partition's leader
-asked for in the same record (AlterPartition that completes a reassignment); a broker's epoch only
-grows. No seed asks for an unclean election.
+asked for in the same record (AlterPartition that completes a reassignment); a broker's epoch grows
+with each incarnation. No seed asks for an unclean election.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Rulings:
             (topic.id, partition_id): (partition.leader, partition.isr)
             for topic, partition_id, partition in image.all_partitions()
         }
-        self._broker_epochs = {each.id: each.epoch for each in image.brokers.values()}
+        self._brokers = {
+            each.id: (each.epoch, each.incarnation_id) for each in image.brokers.values()
+        }
 
     def take(self, records: Sequence[MetadataRecord]) -> str:
         """What is wrong with them, if anything is."""
@@ -46,10 +48,16 @@ class Rulings:
             case PartitionChangeRecord():
                 return self._changed(record)
             case RegisterBrokerRecord():
-                before = self._broker_epochs.get(record.broker_id, -1)
-                self._broker_epochs[record.broker_id] = record.broker_epoch
-                if record.broker_epoch <= before:
-                    return f"{record}: the broker had epoch {before}"
+                return self._registered(record)
+        return ""
+
+    def _registered(self, record: RegisterBrokerRecord) -> str:
+        """Who registers once more, without an answer to the first time, keeps its epoch."""
+        before, incarnation_id = self._brokers.get(record.broker_id, (-1, None))
+        self._brokers[record.broker_id] = record.broker_epoch, record.incarnation_id
+        again = record.incarnation_id == incarnation_id
+        if record.broker_epoch < before or (record.broker_epoch == before) != again:
+            return f"{record}: {incarnation_id!r} had epoch {before}"
         return ""
 
     def _changed(self, record: PartitionChangeRecord) -> str:

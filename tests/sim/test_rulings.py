@@ -29,9 +29,12 @@ def change(
     )
 
 
-def registered(broker_epoch: int) -> MetadataRecord:
+def registered(broker_epoch: int, incarnation: int) -> MetadataRecord:
     return RegisterBrokerRecord(
-        broker_id=4, incarnation_id=TOPIC, broker_epoch=broker_epoch, end_points=()
+        broker_id=4,
+        incarnation_id=Uuid(bytes([incarnation] * 16)),
+        broker_epoch=broker_epoch,
+        end_points=(),
     )
 
 
@@ -74,6 +77,7 @@ def test_a_partition_that_begins_with_a_leader_outside_of_its_isr() -> None:
     assert "is not in its ISR" in told(PartitionRecord(topic_id=TOPIC, isr=(5,), leader=4))
 
 
-def test_epochs_of_brokers_grow() -> None:
-    assert told(registered(7), registered(9)) == ""
-    assert "the broker had epoch 7" in told(registered(7), registered(7))
+def test_each_incarnation_of_a_broker_has_a_greater_epoch() -> None:
+    assert told(registered(7, 1), registered(7, 1), registered(9, 2)) == ""
+    for epoch, incarnation in ((6, 1), (8, 1), (7, 2), (6, 2)):
+        assert "had epoch 7" in told(registered(7, 1), registered(epoch, incarnation))
