@@ -1,5 +1,6 @@
 """A CI's shell may start its jobs with SIGINT ignored, and children inherit that: Ctrl-C would do
-nothing in the tests that send it.
+nothing in the tests that send it. Nor does a busy machine fail what Hypothesis draws: its first
+draw of a text reads the tables of Unicode, a second or more where two processes begin at once.
 
 What a test records as TOLD_AT_THE_END (`record_property`) stands in the summary, whichever process
 ran it."""
@@ -9,6 +10,10 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("quorate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quorate")
 
 TOLD_AT_THE_END = "told at the end"
 
