@@ -47,6 +47,9 @@ class Writer:
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
                 "enable.idempotence": True,
+                # With more, librdkafka may raise its epoch for one partition, and write again what
+                # others have: what comes behind a refused request is out of order (its issue 4953).
+                "max.in.flight.requests.per.connection": 1,
                 "linger.ms": 5,
                 "message.timeout.ms": 60_000,
                 "queue.buffering.max.messages": QUEUE_MESSAGES,

@@ -67,6 +67,14 @@ def producer(bootstrap: str, **settings: Any) -> Producer:
     )
 
 
+def exactly_once_producer(bootstrap: str, **settings: Any) -> Producer:
+    """With more than one request in flight librdkafka may write records twice when a leader
+    changes: what comes behind a refused request is out of order, for which it raises its epoch and
+    sends again, as new, what another partition has got already (its issue 4953)."""
+    one = {"max_in_flight": 1}
+    return producer(bootstrap, enable_idempotence=True, acks="all", **one, **settings)
+
+
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
     """Of no group: partitions are assigned by hand, nothing is committed."""
     config = {

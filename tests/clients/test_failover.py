@@ -15,7 +15,7 @@ from tests.clients.librdkafka import (
     ANSWER_TIMEOUT_S,
     admin,
     create_topic,
-    producer,
+    exactly_once_producer,
     read_all,
 )
 
@@ -34,9 +34,7 @@ class Load:
         self.topic = topic
         self.acknowledged: list[list[int]] = [[] for _ in range(PARTITIONS)]
         self.failures: list[KafkaError] = []
-        self._producer = producer(
-            bootstrap, enable_idempotence=True, acks="all", delivery_timeout_ms=60_000
-        )
+        self._producer = exactly_once_producer(bootstrap, delivery_timeout_ms=60_000)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._send)
 

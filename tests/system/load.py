@@ -21,7 +21,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.librdkafka import consumer, producer
+from tests.clients.librdkafka import consumer, exactly_once_producer
 from tests.sim.history import History, Place, Promises, value_of
 
 ROUND_S = 0.02
@@ -101,10 +101,8 @@ class Writer(Client):
         """Acknowledged without an offset: librdkafka concludes it from a later record's answer,
         which an idempotent producer gets only when those before it are there."""
         self._places = places
-        self._producer = producer(
+        self._producer = exactly_once_producer(
             bootstrap,
-            enable_idempotence=True,
-            acks="all",
             delivery_timeout_ms=NEVER_MS,
             request_timeout_ms=REQUEST_MS,
             retry_backoff_ms=20,
