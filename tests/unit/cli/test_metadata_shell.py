@@ -271,7 +271,7 @@ def test_completion() -> None:
 @pytest.mark.timeout(60)
 def test_at_a_terminal() -> None:
     """A line that Tab completed, a name of several columns, Ctrl-C, and Ctrl-D to end."""
-    told = at_terminal(b"ls /im\t\n", b"cat /image/producerIds/n\t\n", b"\x03", b"\x04")
+    told = at_terminal(b"ls /im\t\n", b"cat /image/producerIds/n\t\n", CTRL_C, b"\x04")
     assert "[ Kafka Metadata Shell ]" in told
     assert "acls          cluster  delegationToken  producerIds  scram\n" in told
     assert ">> cat /image/producerIds/nextProducerId" in told
@@ -279,6 +279,7 @@ def test_at_a_terminal() -> None:
     assert "^C" in told
 
 
+CTRL_C = b"\x03"
 AT_TERMINAL = "import os, sys; os.login_tty(0); os.execv(sys.argv[1], sys.argv[1:])"
 """Not pty.fork(): the process that tests may have threads."""
 
@@ -298,15 +299,16 @@ def at_terminal(*typed: bytes) -> str:
 
 
 def on_screen(terminal: int, keys: Iterator[bytes]) -> bytes:
-    screen = b""
+    screen = typed = b""
     try:
         while True:
-            if screen.endswith(b"^C") and not select.select([terminal], [], [], 1.0)[0]:
-                # A signal between the prompt and Python's select() is not seen until another.
-                os.write(terminal, b"\x03")
-            screen += os.read(terminal, 4096)
+            # A signal between the prompt and Python's select() is not seen until another key.
+            while typed == CTRL_C and not select.select([terminal], [], [], 1.0)[0]:
+                os.write(terminal, typed)
+            screen, typed = screen + os.read(terminal, 4096), b""
             if screen.endswith(b">> "):
-                os.write(terminal, next(keys))
+                typed = next(keys)
+                os.write(terminal, typed)
     except OSError:  # its end is closed
         return screen
     finally:
