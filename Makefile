@@ -32,13 +32,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
-# Real processes have the machine to themselves; one Spark is started for all that need it.
+# Real processes wait more than they work: two files of them at once, each with its own cluster or Spark.
 APART := clients or spark
 
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long)"
-	$(BIN)/pytest -q -m "($(APART)) and not (kafka or long)"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "($(APART)) and not (kafka or long)"
 else
 	$(BIN)/pytest -q $(ARGS)
 endif
