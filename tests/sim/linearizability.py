@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 State = TypeVar("State", bound=Hashable)
 NEVER = math.inf
 MAX_VISITED = 200_000
+MAX_COMPARED = 5_000_000
+"""Some seconds: many that were never answered lead to long lists of what was tried with few."""
 
 
 class Undecided(Exception):
@@ -101,10 +103,14 @@ class _Visited(Generic[State]):
         self._answered = answered
         self._unanswered: dict[tuple[int, State], list[int]] = {}
         self._count = 0
+        self._compared = 0
 
     def is_new(self, done: int, state: State) -> bool:
         tried = self._unanswered.setdefault((done & self._answered, state), [])
         unanswered = done & ~self._answered
+        self._compared += len(tried)
+        if self._compared > MAX_COMPARED:
+            raise Undecided(f"more than {MAX_COMPARED} comparisons of orders")
         if any(each & unanswered == each for each in tried):
             return False
         tried.append(unanswered)
