@@ -17,7 +17,7 @@ State = TypeVar("State", bound=Hashable)
 NEVER = math.inf
 MAX_VISITED = 200_000
 MAX_COMPARED = 5_000_000
-"""Some seconds: many that were never answered lead to long lists of what was tried with few."""
+"""About a second: many that were never answered lead to long lists of what was tried."""
 
 
 class Undecided(Exception):

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.sim.linearizability import NEVER, Operation, linearization
+from tests.sim import linearizability
+from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
 
 Register = Operation[int]
 
@@ -122,3 +123,15 @@ def test_many_without_an_answer_are_decided() -> None:
     twice = [read(110, 40, 41), read(111, 42, 43)]
     assert linearization([*history, *twice], 0) is not None
     assert linearization([*history, *twice, read(0, 44, 45)], 0) is None
+
+
+@pytest.mark.parametrize("bound", ["MAX_VISITED", "MAX_COMPARED"])
+def test_a_history_of_too_many_orders_is_undecided(
+    bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody wrote what was read, but many were never told what became of their own."""
+    history = [write(value, 0, NEVER) for value in range(8)] + [read(99, 1, 2)]
+    assert linearization(history, 0) is None
+    monkeypatch.setattr(linearizability, bound, 5)
+    with pytest.raises(Undecided):
+        linearization(history, 0)
