@@ -33,6 +33,7 @@ PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
     "quorum/steps.py",
+    "quorum/state_in_doubt.py",
     "quorum/raft",
     "quorum/metadata",
     "quorum/controller",
@@ -60,7 +61,7 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "ids", "steps"),
+    ("seams", "ids", "steps", "state_in_doubt"),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),
