@@ -15,6 +15,7 @@ MAX_FILE_LINES = 400
 
 KAFKA_MESSAGES = (
     "apis",
+    "bounds",
     "codec",
     "errors",
     "failed",
@@ -33,6 +34,7 @@ PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
     "quorum/steps.py",
+    "quorum/clipped.py",
     "quorum/state_in_doubt.py",
     "quorum/raft",
     "quorum/metadata",
@@ -61,7 +63,7 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "ids", "steps", "state_in_doubt"),
+    ("seams", "ids", "steps", "clipped", "state_in_doubt"),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),

@@ -20,10 +20,17 @@ from quorate.quorum.rpc.kafka.apis import is_flexible
 from quorate.quorum.rpc.kafka.reading import Read, compile_reader
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.rpc.kafka.wire import Message
-from quorate.quorum.rpc.kafka.writing import Write, compile_writer
+from quorate.quorum.rpc.kafka.writing import (
+    SLICE_BYTES,
+    Write,
+    WriteInSteps,
+    compile_writer,
+    compile_writer_in_steps,
+)
 from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import Steps
 
-__all__ = ["DecodeError", "EncodeError", "decode", "encode", "reader", "writer"]
+__all__ = ["DecodeError", "EncodeError", "decode", "encode", "encode_steps", "reader", "writer"]
 
 T = TypeVar("T")
 
@@ -36,6 +43,20 @@ def encode(message: object, version: int) -> bytes:
     out = bytearray()
     cls = type(message)
     writer(cls, version, flexible(cls, version))(out, message)
+    return bytes(out)
+
+
+def encode_steps(message: object, version: int) -> Steps[bytes]:
+    """Encode like `encode`, but pause after every SLICE_BYTES of an array's elements.
+
+    A short message takes one step. The caller must not change the message between steps."""
+    cls = type(message)
+    write = steps_writer(cls, version, flexible(cls, version))
+    out = bytearray()
+    try:
+        yield from write(out, message, [SLICE_BYTES])
+    except _UNSAYABLE as error:
+        raise _unsayable(cls, version, error) from error
     return bytes(out)
 
 
@@ -71,15 +92,24 @@ def _writer(cls: type, version: int, flexible: bool) -> Write:
     def write(out: bytearray, value: object) -> None:
         try:
             compiled(out, value)
-        except (struct.error, AttributeError, TypeError, UnicodeEncodeError) as error:
-            raise EncodeError(f"{cls.__name__} v{version} cannot say {value!r}: {error}") from error
+        except _UNSAYABLE as error:
+            raise _unsayable(cls, version, error) from error
 
     return write
+
+
+# ValueError: a string that is too long, or that is no UTF-8.
+_UNSAYABLE = (struct.error, AttributeError, TypeError, ValueError)
+
+
+def _unsayable(cls: type, version: int, error: Exception) -> EncodeError:
+    return EncodeError(f"{cls.__name__} v{version} cannot say its value: {error}")
 
 
 # Typed by hand, because mypy takes classes for unhashable.
 flexible: Callable[[type, int], bool] = cache(_flexible)
 reader: Callable[[type, int, bool], Read] = cache(_reader)
 """`read(buffer, position) -> (value, position after it)`; it raises DecodeError only."""
+steps_writer: Callable[[type, int, bool], WriteInSteps] = compile_writer_in_steps
 writer: Callable[[type, int, bool], Write] = cache(_writer)
 """`write(out, value)` appends; when it raises EncodeError, `out` is left with a part of it."""

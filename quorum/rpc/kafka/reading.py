@@ -14,6 +14,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+from quorate.quorum.rpc.kafka.bounds import MAX_STRING_BYTES
 from quorate.quorum.rpc.kafka.layout import (
     FIXED,
     SIZE_BYTES,
@@ -133,6 +134,9 @@ class _Emitter:
         self.length(field, 2 if field.kind == "string" else 4)
         self.null(field)
         with self.source.block("else:"):
+            if field.kind == "string":
+                with self.source.block(f"if n > {MAX_STRING_BYTES}:"):
+                    self.fail(field, f"a string of {{n}} bytes, at most {MAX_STRING_BYTES}")
             line("end = pos + n")
             with self.source.block("if end > limit:"):
                 self.fail(field, "{n} bytes wanted, {limit - pos} left")

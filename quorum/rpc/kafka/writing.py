@@ -3,21 +3,29 @@
 Fields outside the version are left out; tagged fields are written in ascending order, and only when
 they differ from their default. A value of the wrong type, or None where null is not allowed,
 raises.
+
+The writer in steps, `write(out, value, pace)`, is a generator that appends the same bytes. It
+pauses between two elements of an array when it has written SLICE_BYTES since its last pause.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import Any
 
+from quorate.quorum.rpc.kafka.bounds import MAX_STRING_BYTES
 from quorate.quorum.rpc.kafka.layout import FIXED, Field, Layout, layout
 from quorate.quorum.rpc.kafka.reading import runs
 from quorate.quorum.rpc.kafka.source import Source
 from quorate.quorum.rpc.kafka.varint import write_uvarint
 
 Write = Callable[[bytearray, Any], None]
+WriteInSteps = Callable[[bytearray, Any, list[int]], Generator[None, None, None]]
+"""The list holds one number: the length of the output at which the writer pauses next."""
+SLICE_BYTES = 8192
 
 
 @cache
@@ -25,7 +33,32 @@ def compile_writer(cls: type, version: int, flexible: bool) -> Write:
     return _Emitter(layout(cls, version, flexible)).compiled()
 
 
+def _compile_writer_in_steps(cls: type, version: int, flexible: bool) -> WriteInSteps:
+    write: WriteInSteps = _StepsEmitter(layout(cls, version, flexible)).compiled()
+    return write
+
+
+def _array_inside(cls: type, version: int, flexible: bool) -> bool:
+    """Return True if a value of `cls` holds arrays that the writer in steps divides."""
+    return any(
+        _is_divided(field, version, flexible) for field in layout(cls, version, flexible).plain
+    )
+
+
+def _is_divided(field: Field, version: int, flexible: bool) -> bool:
+    if field.array:
+        return field.kind not in FIXED
+    return field.struct is not None and _has_arrays(field.struct, version, flexible)
+
+
+# Typed by hand, because mypy takes classes for unhashable.
+compile_writer_in_steps: Callable[[type, int, bool], WriteInSteps] = cache(_compile_writer_in_steps)
+_has_arrays: Callable[[type, int, bool], bool] = cache(_array_inside)
+
+
 class _Emitter:
+    ARGUMENTS = "out, m"
+
     def __init__(self, plan: Layout) -> None:
         self.plan = plan
         self.source = Source()
@@ -35,7 +68,7 @@ class _Emitter:
     def compiled(self) -> Write:
         plan = self.plan
         name = f"write_{plan.cls.__name__}_v{plan.version}"
-        with self.source.block(f"def {name}(out, m):"):
+        with self.source.block(f"def {name}({self.ARGUMENTS}):"):
             for fixed, fields in runs(plan.plain):
                 if fixed:
                     self.fixed_run(fields)
@@ -81,13 +114,21 @@ class _Emitter:
             write = compile_writer(field.struct, self.plan.version, self.plan.flexible)
             line(f"{self.bind('write', write)}({out}, {value})")
         elif field.kind == "string":
-            data = self.source.name("data")
-            line(f"{data} = {value}.encode()")
-            self.length(data, out, "h")
-            line(f"{out} += {data}")
+            self.string(field, value, out)
         else:
             self.length(value, out, "i")
             line(f"{out} += {value}")
+
+    def string(self, field: Field, value: str, out: str) -> None:
+        """A string that is too long must raise in flexible versions, too: see MAX_STRING_BYTES."""
+        line = self.source.line
+        data = self.source.name("data")
+        line(f"{data} = {value}.encode()")
+        with self.source.block(f"if len({data}) > {MAX_STRING_BYTES}:"):
+            where = f"{self.plan.cls.__name__}.{field.name}"
+            line(f'raise ValueError(f"{where} has {{len({data})}} bytes, not {MAX_STRING_BYTES}")')
+        self.length(data, out, "h")
+        line(f"{out} += {data}")
 
     def length(self, value: str, out: str, classic_format: str) -> None:
         line = self.source.line
@@ -112,8 +153,7 @@ class _Emitter:
         else:
             item = self.source.name("item")
             with self.source.block(f"for {item} in {value}:"):
-                element = Field(field.name, field.kind, field.struct, False, False, None, None)
-                self.present(element, item, out)
+                self.present(element_of(field), item, out)
 
     def tags(self) -> None:
         line = self.source.line
@@ -140,3 +180,54 @@ class _Emitter:
         if field.default is None:
             return f"t_{field.name} is not None"
         return f"t_{field.name} != {self.bind('default', field.default)}"
+
+
+def element_of(field: Field) -> Field:
+    """Return the field that stands for one element of the array."""
+    return dataclasses.replace(field, array=False, nullable=False, tag=None, default=None)
+
+
+class _StepsEmitter(_Emitter):
+    """Tagged fields are written without a pause: none of them is long."""
+
+    ARGUMENTS = "out, m, pace"
+
+    def compiled(self) -> Any:
+        plan = self.plan
+        if not _has_arrays(plan.cls, plan.version, plan.flexible):
+            return _without_pause(compile_writer(plan.cls, plan.version, plan.flexible))
+        return super().compiled()
+
+    def present(self, field: Field, value: str, out: str) -> None:
+        plan, line = self.plan, self.source.line
+        if out != "out" or field.array or not _is_divided(field, plan.version, plan.flexible):
+            super().present(field, value, out)
+            return
+        assert field.struct is not None
+        if field.nullable:
+            line(f"{out}.append(1)")
+        write = compile_writer_in_steps(field.struct, plan.version, plan.flexible)
+        line(f"yield from {self.bind('write', write)}({out}, {value}, pace)")
+
+    def array(self, field: Field, value: str, out: str) -> None:
+        if out != "out" or field.kind in FIXED:
+            super().array(field, value, out)
+            return
+        line = self.source.line
+        self.length(value, out, "i")
+        item = self.source.name("item")
+        with self.source.block(f"for {item} in {value}:"):
+            self.present(element_of(field), item, out)
+            with self.source.block(f"if len({out}) >= pace[0]:"):
+                line("yield")
+                line(f"pace[0] = len({out}) + {SLICE_BYTES}")
+
+
+def _without_pause(write: Write) -> WriteInSteps:
+    def write_in_one_step(
+        out: bytearray, value: Any, pace: list[int]
+    ) -> Generator[None, None, None]:
+        write(out, value)
+        yield from ()
+
+    return write_in_one_step

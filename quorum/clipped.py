@@ -1,0 +1,22 @@
+"""Short forms of texts that a client chose, for error texts and log lines.
+
+A text that quotes a client's value must not grow with that value.
+"""
+
+from __future__ import annotations
+
+MAX_QUOTED_CHARS = 100
+
+
+def clipped(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
+    """Return `text`, or its first `max_chars` characters and its length if it is longer."""
+    if len(text) <= max_chars:
+        return text
+    return f"{text[:max_chars]}... ({len(text)} characters)"
+
+
+def quoted(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
+    """Return the repr of `text`, cut like `clipped`: control characters are escaped."""
+    if len(text) <= max_chars:
+        return repr(text)
+    return f"{text[:max_chars]!r}... ({len(text)} characters)"
