@@ -55,13 +55,15 @@ MAX_FRAME_BYTES = 32 << 20
 
 logger = logging.getLogger("quorate.quorum.controller")
 
-# A broker's own request that met no active controller is answered so; the broker asks again.
-NOT_CONTROLLER: dict[type, Callable[[], Any]] = {
-    BrokerRegistrationRequest: lambda: BrokerRegistrationResponse(error=ErrorCode.NOT_CONTROLLER),
-    BrokerHeartbeatRequest: lambda: BrokerHeartbeatResponse(error=ErrorCode.NOT_CONTROLLER),
-    AlterPartitionRequest: lambda: AlterPartitionResponse(error=ErrorCode.NOT_CONTROLLER),
-    AllocateProducerIdsRequest: lambda: AllocateProducerIdsResponse(error=ErrorCode.NOT_CONTROLLER),
+# How a broker's own request is refused. After NOT_CONTROLLER the broker asks again.
+REFUSED: dict[type, Callable[[ErrorCode], Any]] = {
+    BrokerRegistrationRequest: lambda error: BrokerRegistrationResponse(error=error),
+    BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
+    AlterPartitionRequest: lambda error: AlterPartitionResponse(error=error),
+    AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
 }
+REFUSALS = {Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR}
+"""Everything else is NOT_CONTROLLER."""
 
 
 class ControllerNode:
@@ -78,7 +80,7 @@ class ControllerNode:
         )
         self.port = ControllerPort(core, self.shell)
         handlers: dict[type, Handler] = {**core.raft_handlers()}
-        for request in NOT_CONTROLLER:
+        for request in REFUSED:
             handlers[request] = core.guarded(self._broker_request)
         handlers[EnvelopeRequest] = core.guarded(self.port.envelope)
         self._server = NodeServer(core.node_settings(handlers), self)
@@ -189,7 +191,8 @@ class ControllerNode:
 
         def answer(response: Any) -> None:
             if isinstance(response, Refusal):
-                reply(NOT_CONTROLLER[type(message)]())
+                error = REFUSALS.get(response, ErrorCode.NOT_CONTROLLER)
+                reply(REFUSED[type(message)](error))
                 return
             if isinstance(response, BrokerRegistrationResponse) and response.broker_epoch >= 0:
                 self._met(peer, message.broker_id, response.broker_epoch)

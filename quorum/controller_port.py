@@ -7,7 +7,7 @@ Both ways end in `_ask`: decode, rule, answer with the response's bytes. What on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
@@ -56,6 +56,7 @@ REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
     Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
     Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
+    Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
 
@@ -104,10 +105,10 @@ class ControllerPort:
             if isinstance(response, Refusal):
                 reply(EnvelopeResponse(error=REFUSALS[response]))
             else:
-                body = encode(response, message.version)
-                reply(EnvelopeResponse(error=ErrorCode.NONE, body=body))
+                assert isinstance(response, bytes)
+                reply(EnvelopeResponse(error=ErrorCode.NONE, body=response))
 
-        self._ask(request, answer)
+        self._ask(request, message.version, peer, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
         def answer(response: Any) -> None:
@@ -115,17 +116,27 @@ class ControllerPort:
                 error = REFUSALS[response]
                 context.respond(FAILURES[context.api_key](request, error, response.value))
             else:
-                context.respond(response)
+                context.respond_raw(response)
 
-        self._ask(request, answer)
+        self._ask(request, context.version, context.connection, answer)
 
-    def _ask(self, request: Message, answer: Callable[[object], None]) -> None:
+    def _ask(
+        self, request: Message, version: int, source: Hashable, answer: Callable[[object], None]
+    ) -> None:
+        """Answer once, with the response's bytes in `version` or with a Refusal.
+
+        A response of the rules is encoded before anything is appended. Those of Raft's requests
+        are encoded when they come: they hold nothing that the client sent."""
+
+        def encoded(response: object) -> object:
+            return response if isinstance(response, Refusal) else encode(response, version)
+
         if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
-            answer(self._describe_quorum(request))
+            answer(encoded(self._describe_quorum(request)))
         elif self._voters.handles(request):
-            self._voters.ask(request, answer)
+            self._voters.ask(request, lambda response: answer(encoded(response)))
         else:
-            self._shell.submit(request, answer, linearizable=True)
+            self._shell.submit(request, answer, encode=encoded, source=source, linearizable=True)
 
     def _describe_quorum_directly(
         self, context: RequestContext, request: DescribeQuorumRequest

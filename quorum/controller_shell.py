@@ -1,9 +1,14 @@
 """The asyncio shell around the controller's rules: requests in, records appended, answers when
 committed.
 
-All requests that wait in one loop iteration are ruled on in order, each on the image that the one
-before left, and their records leave as one batch: one write, one fsync, one round of replication
-(group commit).
+The requests that wait in one loop iteration are decided one after the other, each on the image that
+the one before left, and their records leave as one batch: one write, one fsync, one round of
+replication (group commit). After SLICE_MS the batch is appended and the event loop runs before the
+controller goes on.
+
+A request is decided before anything changes: the rule, the encoded records read back, the replay on
+the latest image (which is persistent, so the replay leaves it alone) and the encoded answer. An
+exception up to there is the request's fault: it is refused with FAILED and nothing is appended.
 
 Invariants:
 
@@ -20,7 +25,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -28,24 +33,26 @@ from typing import Protocol
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller_decision import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    Decision,
+    Part,
+    TooLarge,
+    decided,
+)
+from quorate.quorum.controller_queue import ControllerQueue
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.loader import MARKERS
-from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
+from quorate.quorum.state_in_doubt import StateInDoubt, changing
 
-MAX_QUEUED = 20_000
-MAX_BATCH_RECORDS = 1_000
-"""Also of what is replayed in one step on every node; an atomic result is whole whatever it has."""
-MAX_BATCH_BYTES = 4 << 20
-MAX_RESULT_BYTES = 6 << 20
-"""Of one atomic result: it must fit one batch of the metadata log, 8 MiB with all that frames
-it."""
-
-NO_OP = NoOpRecord()
+SLICE_MS = 10
+"""The time that the controller works on requests before it appends and lets the event loop run."""
+NO_OP = Result((NoOpRecord(),))
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -54,10 +61,13 @@ class Refusal(enum.Enum):
     NOT_CONTROLLER = "not the active controller"
     UNKNOWN = "leadership was lost before the outcome was known"
     TOO_LARGE = "the request changes more at once than one batch of the metadata log can hold"
+    FAILED = "the controller could not carry out the request; nothing was changed"
 
 
 Answer = Callable[[object], None]
-"""Gets the rules' response, or a Refusal."""
+"""Gets the encoded response of the rules, or a Refusal. It must not raise."""
+Encode = Callable[[object], object]
+"""Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
 Rule = Callable[[int, int], Result]
 """Of the moment (now_ms) and the offset that its first record will get."""
 
@@ -82,6 +92,14 @@ class _Waiting:
         self.answer(Refusal.UNKNOWN if is_unknown else Refusal.NOT_CONTROLLER)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    request: object
+    answer: Answer
+    encode: Encode
+    linearizable: bool
+
+
 @dataclass(slots=True)
 class _Batch:
     """What one loop iteration appends, and who waits for it."""
@@ -102,7 +120,11 @@ class _Batch:
 
 
 def _nobody(_: object) -> None:
-    """Answers of what nobody asked for: ticks, probes, activation."""
+    """Discard the answer to a tick, a probe or an activation, which no node asked for."""
+
+
+def _as_it_is(response: object) -> object:
+    return response
 
 
 class ControllerShell:
@@ -121,8 +143,9 @@ class ControllerShell:
         self._log = log
         self._begin_anew = begin_anew
         self._carry_out = carry_out
-        self.operations = self.turned_away = 0
-        self._requests: deque[tuple[object, Answer, bool]] = deque()
+        self.operations = self.turned_away = self.failed_requests = 0
+        self._failures = LogLimit(clock)
+        self._requests: ControllerQueue[_Request] = ControllerQueue()
         self._waiting: deque[_Waiting] = deque()
         self._images: deque[MetadataImage] = deque()
         self._batch = _Batch()
@@ -136,16 +159,28 @@ class ControllerShell:
     def active(self) -> bool:
         return self._latest is not None
 
-    def submit(self, request: object, answer: Answer, *, linearizable: bool = False) -> None:
-        """Rule on `request` in this loop iteration, after what was submitted before it.
+    def submit(
+        self,
+        request: object,
+        answer: Answer,
+        *,
+        encode: Encode = _as_it_is,
+        source: Hashable | None = None,
+        linearizable: bool = False,
+    ) -> None:
+        """Decide `request` soon: nodes' requests first, then one source after the other.
 
-        `linearizable`: the answer waits for a commit also when the ruling changes nothing, so it is
-        never that of a leader that was deposed and does not know it (R33)."""
-        if not self.active or len(self._requests) >= MAX_QUEUED:
+        `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED
+        and nothing has changed. `source` is the connection or node that a client's request came
+        through, None for a node's own request. `linearizable`: the answer waits for a commit also
+        when the request changes nothing, so it is never that of a leader that was deposed and does
+        not know it (R33). The answer is NOT_CONTROLLER, immediately, if this controller is not
+        active or its queue is full."""
+        waiting = _Request(request, answer, encode, linearizable)
+        if not self.active or not self._requests.push(waiting, source):
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return
-        self._requests.append((request, answer, linearizable))
         self._schedule()
 
     def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
@@ -172,11 +207,11 @@ class ControllerShell:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting = self._waiting, deque()
-        requests, self._requests = self._requests, deque()
+        requests = self._requests.clear()
         for each in waiting:
             each.leadership_lost()
-        for _, answer, _ in requests:
-            answer(Refusal.NOT_CONTROLLER)
+        for request in requests:
+            request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
         """Answer what is committed now; the newest committed image, when there is a newer one."""
@@ -200,51 +235,84 @@ class ControllerShell:
 
     def _drain(self) -> None:
         self._drain_scheduled = False
+        slice_end_ms = self._clock.now_ms() + SLICE_MS
         while self._requests and self.active:
-            request, answer, linearizable = self._requests.popleft()
-            self._rule(partial(self._handle, request), answer, linearizable=linearizable)
+            self._serve(self._requests.pop())
+            if self._clock.now_ms() >= slice_end_ms:
+                break
         self._append()
         self._arm()
+        if self._requests:
+            self._schedule()
+
+    def _serve(self, asked: _Request) -> None:
+        """Decide one request and carry the decision out, or refuse it."""
+        try:
+            decision = self._decide(partial(self._handle, asked.request), asked.encode)
+        except StateInDoubt:
+            raise
+        except TooLarge:
+            asked.answer(Refusal.TOO_LARGE)
+            return
+        except Exception as error:
+            self._refuse(asked, error)
+            return
+        self._carry(decision, asked.answer, linearizable=asked.linearizable)
+
+    def _refuse(self, asked: _Request, error: Exception) -> None:
+        """Answer FAILED: an exception that no rule expects, raised before anything changed."""
+        self.failed_requests += 1
+        name = type(asked.request).__name__
+        left_out = self._failures.passes((name, type(error)))
+        if left_out is not None:
+            logger.error(
+                "%s failed with %r, nothing was changed%s", name, error, left_out, exc_info=error
+            )
+        asked.answer(Refusal.FAILED)
 
     def _handle(self, request: object, now_ms: int, next_offset: int) -> Result:
         return self._controller.handle(request, now_ms=now_ms, next_offset=next_offset)
 
     def _rule_now(self, rule: Rule) -> None:
-        self._rule(rule, _nobody)
+        """Carry out what no peer asked for. An exception stops the node: its state is in doubt."""
+        self._carry(self._decide(rule, _as_it_is), _nobody)
         self._append()
         self._arm()
 
-    def _rule(self, rule: Rule, answer: Answer, *, linearizable: bool = False) -> None:
-        """Its records join the batch; its answer waits for them and for all before them."""
+    def _decide(self, rule: Rule, encode: Encode) -> Decision:
+        """Return the checked outcome of `rule`. Raise whatever is wrong; nothing has changed."""
         self.operations += 1
         result = rule(self._clock.now_ms(), self._next_offset)
-        values = [encode_record(record) for record in result.records]
-        if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
-            answer(Refusal.TOO_LARGE)
-            return
-        effects = list(result.effects)
-        for part in _parts(len(values), whole=result.atomic):
-            effects.extend(self._add(result.records[part], values[part]))
-        if linearizable and not self._batch.values:
-            effects.extend(self._add((NO_OP,), [encode_record(NO_OP)]))
+        assert self._latest is not None, "only the active controller decides"
+        parts = decided(
+            result, self._latest, EpochOffset(self._epoch, self._next_offset), self._clock.wall_ms()
+        )
+        return Decision(parts, encode(result.response), list(result.effects))
+
+    def _carry(self, decision: Decision, answer: Answer, *, linearizable: bool = False) -> None:
+        """Its records join the batch; its answer waits for them and for all before them."""
+        effects = decision.effects
+        for part in decision.parts:
+            effects.extend(self._add(part))
+        if linearizable and not self._batch.values and self._latest is not None:
+            first = EpochOffset(self._epoch, self._next_offset)
+            for part in decided(NO_OP, self._latest, first, self._clock.wall_ms()):
+                effects.extend(self._add(part))
         self._batch.answers.append(
-            _Waiting(self._next_offset - 1, result.response, answer, bool(values))
+            _Waiting(self._next_offset - 1, decision.response, answer, bool(decision.parts))
         )
         for effect in effects:
             self._carry_out(effect)
 
-    def _add(self, records: Sequence[MetadataRecord], values: list[bytes]) -> Sequence[Effect]:
-        batch = self._batch
-        if batch.values and not batch.has_room_for(values):
+    def _add(self, part: Part) -> list[Effect]:
+        if self._batch.values and not self._batch.has_room_for(part.values):
             self._append()
-            batch = self._batch
         if self._latest is None:
-            return ()
-        batch.add(values)
-        last = EpochOffset(self._epoch, self._next_offset - 1)
-        stable = [each for each in records if not isinstance(each, MARKERS)]
-        self._latest, delta = replay(self._latest, stable, last, self._clock.wall_ms())
-        return self._controller.replayed(self._latest, delta).effects
+            return []
+        self._batch.add(part.values)
+        self._latest = part.image
+        with changing("the controller's index of partitions"):
+            return list(self._controller.replayed(part.image, part.delta).effects)
 
     @property
     def _next_offset(self) -> int:
@@ -286,10 +354,3 @@ class ControllerShell:
         self._timer = None
         if self.active:
             self._rule_now(lambda now_ms, _: self._controller.tick(now_ms))
-
-
-def _parts(count: int, *, whole: bool) -> Iterator[slice]:
-    """What of a result goes into one batch: all of it when it is atomic, else a bounded slice."""
-    size = max(1, count if whole else MAX_BATCH_RECORDS)
-    for first in range(0, count, size):
-        yield slice(first, first + size)

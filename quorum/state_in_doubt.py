@@ -27,7 +27,7 @@ class changing:  # noqa: N801 - read as a word: `with changing("the log of t-0")
 
     def __init__(self, what: str, *expected: type[BaseException]) -> None:
         self._what = what
-        self._expected = (StateInDoubt, *expected)
+        self._expected: tuple[type[BaseException], ...] = (StateInDoubt, *expected)
 
     def __enter__(self) -> None:
         return None

@@ -22,8 +22,12 @@ from quorate.quorum.rpc.kafka.wire import Message
 
 if TYPE_CHECKING:
     from quorate.quorum.node_core import NodeCore
+    from quorate.quorum.rpc.kafka.schemas.raft_voters import AddRaftVoterRequest
 
 CHANGE_TIMEOUT_MS = 30_000
+MAX_LISTENERS = 16
+MAX_NAME_BYTES = 255
+"""The longest host name or listener name of a voter."""
 Answer = Callable[[object], None]
 
 
@@ -60,6 +64,9 @@ class VoterAdmin:
             )
 
         if self._elsewhere(request.cluster_id, respond):
+            return
+        if problem := implausible(request):
+            respond(ErrorCode.INVALID_REQUEST, problem)
             return
         voter = Voter(
             voter_id=request.voter_id,
@@ -148,3 +155,19 @@ class VoterAdmin:
             partial(once, ErrorCode.REQUEST_TIMED_OUT, late),
         )
         return once
+
+
+def implausible(request: AddRaftVoterRequest) -> str:
+    """Return what is wrong with the described voter, or an empty string.
+
+    Every node stores the description in its log and connects to its first endpoint."""
+    if request.voter_id < 0:
+        return f"the voter id {request.voter_id} is negative"
+    if not 1 <= len(request.listeners) <= MAX_LISTENERS:
+        return f"{len(request.listeners)} listeners are described, 1 to {MAX_LISTENERS} are allowed"
+    for each in request.listeners:
+        if not 1 <= len(each.host.encode()) <= MAX_NAME_BYTES or not each.port:
+            return f"the host must have 1 to {MAX_NAME_BYTES} bytes and the port must not be 0"
+        if not 1 <= len(each.name.encode()) <= MAX_NAME_BYTES:
+            return f"the name of a listener must have 1 to {MAX_NAME_BYTES} bytes"
+    return ""

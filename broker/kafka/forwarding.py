@@ -1,12 +1,18 @@
-"""Admin requests that only the active controller can rule on: forwarded in Kafka's own bytes.
+"""Admin requests that only the active controller can serve: forwarded in Kafka's own bytes.
 
-Requests keep their order and are not repeated: only what was provably not appended is sent again,
-by `controller_client.py`; an unknown outcome is told to the client as REQUEST_TIMED_OUT.
+The body goes on as it came, and the answer's body comes back as it is. The controller reads the
+body. This broker reads it only to name, in a refusal, the items that were asked for.
+
+A connection may have MAX_FORWARDED_BYTES of requests at the controller, or one request if that is
+larger. The rest waits here. The cost of an admin request grows with its size, so small requests are
+pipelined as fast as before, and a client with large ones delays only itself.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
@@ -14,10 +20,12 @@ from quorate.quorum.rpc.kafka.apis import APIS
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
-from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.rpc.kafka.server import Connection, RequestContext
 
 FORWARD_TIMEOUT_MS = 30_000
 FORWARDED_API_KEYS = tuple(FAILURES)
+MAX_FORWARDED_BYTES = 64 * 1024
+"""Of one connection's requests at the controller."""
 
 
 class Forwarder(Protocol):
@@ -26,23 +34,47 @@ class Forwarder(Protocol):
     ) -> None: ...
 
 
-def forwarding_handler(forwarder: Forwarder) -> Callable[[RequestContext, memoryview], None]:
-    """A raw handler: the body goes on as it came, the answer's body comes back as it is. Only the
-    controller reads it; that it cannot be read shows here when its refusal has to be told."""
+@dataclass(slots=True)
+class _Source:
+    """The forwarded requests of one connection."""
 
-    def handle(context: RequestContext, body: memoryview) -> None:
+    size_bytes: int = 0  # of those at the controller
+    waiting: deque[tuple[RequestContext, memoryview]] = field(default_factory=deque)
+
+
+class Forwarding:
+    """`handle` is a raw handler. Bounded by the server, which bounds what a connection has open."""
+
+    def __init__(self, forwarder: Forwarder) -> None:
+        self._forwarder = forwarder
+        self._sources: dict[Connection, _Source] = {}  # those that have requests open
+
+    def handle(self, context: RequestContext, body: memoryview) -> None:
+        source = self._sources.setdefault(context.connection, _Source())
+        source.waiting.append((context, body))
+        self._send(context.connection, source)
+
+    def _send(self, connection: Connection, source: _Source) -> None:
+        """Forward what the bound admits. Discard the requests of a connection that is closed."""
+        if connection.closed:
+            source.waiting.clear()
+        while source.waiting:
+            context, body = source.waiting[0]
+            if source.size_bytes and source.size_bytes + len(body) > MAX_FORWARDED_BYTES:
+                return
+            source.waiting.popleft()
+            source.size_bytes += max(1, len(body))
+            self._forward(connection, source, context, body)
+        if not source.size_bytes:
+            self._sources.pop(connection, None)
+
+    def _forward(
+        self, connection: Connection, source: _Source, context: RequestContext, body: memoryview
+    ) -> None:
         def done(response: EnvelopeResponse) -> None:
-            if response.error == ErrorCode.NONE:
-                context.respond_raw(response.body)
-            else:
-                try:
-                    request = decode(APIS[context.api_key].request, context.version, body)
-                except DecodeError as error:
-                    context.connection.refuse(f"malformed request: {error}")
-                    return
-                text = "the active controller could not be asked, or its answer was lost"
-                failure = FAILURES[context.api_key](request, ErrorCode.of(response.error), text)
-                context.respond(failure)
+            source.size_bytes -= max(1, len(body))
+            answer(context, body, response)
+            self._send(connection, source)
 
         envelope = EnvelopeRequest(
             api_key=context.api_key,
@@ -50,6 +82,29 @@ def forwarding_handler(forwarder: Forwarder) -> Callable[[RequestContext, memory
             client_id=context.client_id or "",
             body=body,
         )
-        forwarder.forward(envelope, FORWARD_TIMEOUT_MS, done)
+        self._forwarder.forward(envelope, FORWARD_TIMEOUT_MS, done)
 
-    return handle
+
+def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse) -> None:
+    """Give the client what the controller answered, or its refusal as this API says it."""
+    if response.error == ErrorCode.NONE:
+        context.respond_raw(response.body)
+        return
+    try:
+        request = decode(APIS[context.api_key].request, context.version, body)
+    except DecodeError as error:
+        context.connection.refuse(f"malformed request: {error}")
+        return
+    error_code = ErrorCode.of(response.error)
+    text = REASONS.get(
+        error_code, "the active controller could not be asked, or its answer was lost"
+    )
+    context.respond(FAILURES[context.api_key](request, error_code, text))
+
+
+NO_ANSWER = "the active controller could not be asked, or its answer was lost"
+REASONS = {
+    ErrorCode.POLICY_VIOLATION: "the request changes more at once than one batch can hold",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the controller could not carry out the request; "
+    "nothing was changed",
+}

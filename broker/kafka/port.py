@@ -12,7 +12,7 @@ from quorate.broker.kafka.cluster import ClusterHandler
 from quorate.broker.kafka.config_resources import ConfigResourcesHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
-from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, forwarding_handler
+from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, Forwarding
 from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_members import GroupMembersHandler
 from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
@@ -92,8 +92,9 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.PRODUCE: ProduceHandler(services.replicas, topics).handle,
         ApiKey.FETCH: FetchHandler(services.replicas, topics, config["fetch.max.bytes"]).handle,
     }
+    forwarding = Forwarding(services.forwarder)
     for key in FORWARDED_API_KEYS:
-        raw[key] = forwarding_handler(services.forwarder)
+        raw[key] = forwarding.handle
 
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, services.features).handle

@@ -59,6 +59,7 @@ class LifecycleSettings:
 RETRIED_REGISTRATION = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
 )
 

@@ -86,7 +86,7 @@ def test_r33_who_asks_a_controller_that_was_replaced_hears_nothing_old(paused: b
         else:
             isolate(stage, old)
         assert shell.active, "it does not know"
-        port._ask(ListPartitionReassignmentsRequest(), answers.append)
+        port._ask(ListPartitionReassignmentsRequest(), 0, None, answers.append)
         if paused:
             old.process.host.resume()
         await stage.until(lambda: bool(answers), "answered", 10)

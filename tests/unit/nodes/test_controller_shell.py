@@ -8,16 +8,25 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum import controller_shell
+from quorate.quorum import controller_decision, controller_queue, controller_shell
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import NOTHING, Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
 from quorate.quorum.controller_shell import ControllerShell, Refusal
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata import read_back
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord, NoOpRecord
+from quorate.quorum.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    NoOpRecord,
+    RemoveTopicRecord,
+)
 from quorate.quorum.raft.errors import NotLeader
+from quorate.quorum.rpc.kafka.codec import EncodeError
+from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.kafka.fakes import FakeClock
 
 EPOCH = 3
@@ -53,8 +62,10 @@ class FakeRules:
     loaded_image: MetadataImage | None = None
     deactivated: int = 0
 
-    def handle(self, request: Result, *, now_ms: int, next_offset: int) -> Result:
+    def handle(self, request: Result | Exception, *, now_ms: int, next_offset: int) -> Result:
         self.offsets.append(next_offset)
+        if isinstance(request, Exception):
+            raise request
         return request
 
     def activate(self, image: MetadataImage, **moment: Any) -> Result:
@@ -98,6 +109,10 @@ class Shell:
     def submit(self, name: str, *records: MetadataRecord, atomic: bool = True) -> None:
         result = Result(records, f"done {name}", atomic=atomic)
         self.shell.submit(result, lambda answer: self.answers.__setitem__(name, answer))
+
+    def fail(self, name: str, error: Exception) -> None:
+        """Submit a request whose rule raises."""
+        self.shell.submit(error, lambda answer: self.answers.__setitem__(name, answer))
 
     def run(self) -> None:
         self.clock.advance(0)
@@ -173,7 +188,7 @@ def test_leadership_lost_inside_the_append_orphans_nobody(raises: bool) -> None:
 def test_an_atomic_result_that_fits_no_batch_is_refused_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(controller_shell, "MAX_RESULT_BYTES", 1000)
+    monkeypatch.setattr(controller_decision, "MAX_RESULT_BYTES", 1000)
     each = Shell()
     each.submit("large", config(1, 600), config(2, 600))
     each.submit("small", config(3))
@@ -185,6 +200,7 @@ def test_an_atomic_result_that_fits_no_batch_is_refused_and_changes_nothing(
 
 def test_batches_are_bounded_and_offsets_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_shell, "MAX_BATCH_RECORDS", 4)
+    monkeypatch.setattr(controller_decision, "MAX_BATCH_RECORDS", 4)
     each = Shell()
     each.submit("a", config(1), config(2), config(3))
     each.submit("b", config(4), config(5))
@@ -206,8 +222,91 @@ def test_only_control_over_the_offset_moves_with_records_that_change_nothing() -
 
 
 def test_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_shell, "MAX_QUEUED", 2)
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED", 2)
     each = Shell()
     for name in "abc":
         each.submit(name)
     assert each.answers == {"c": Refusal.NOT_CONTROLLER}
+
+
+def test_a_rule_that_raises_fails_its_request_only(caplog: pytest.LogCaptureFixture) -> None:
+    each = Shell()
+    each.fail("bad", RecursionError("deep"))
+    each.fail("worse", MemoryError())
+    each.submit("good", config(1))
+    each.run()
+    each.commit()
+    assert each.answers == {"bad": Refusal.FAILED, "worse": Refusal.FAILED, "good": "done good"}
+    assert each.shell.failed_requests == 2
+    assert "RecursionError failed with RecursionError('deep'), nothing was changed" in caplog.text
+
+
+def test_a_state_in_doubt_leaves_the_shell() -> None:
+    each = Shell()
+    each.fail("fatal", StateInDoubt("the log was left half changed"))
+    with pytest.raises(StateInDoubt):
+        each.run()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ConfigRecord(resource_type=2, resource_name="t", name="k", value="v" * (1 << 20)),
+        ConfigRecord(resource_type=2, resource_name="t", name="k", value="v\ud800"),
+        ConfigRecord(resource_type=200, resource_name="t", name="k", value="v"),
+        ConfigRecord(resource_type=2, resource_name="t", name=None, value="v"),  # type: ignore[arg-type]
+        RemoveTopicRecord(topic_id=Uuid(bytes(16))),
+    ],
+    ids=["too long", "no UTF-8", "out of range", "null", "contradicts the image"],
+)
+def test_a_record_that_no_node_could_replay_is_refused_and_changes_nothing(
+    record: MetadataRecord,
+) -> None:
+    each = Shell()
+    each.submit("bad", config(1), record)
+    each.submit("good", config(2))
+    each.run()
+    each.commit()
+    assert each.answers == {"bad": Refusal.FAILED, "good": "done good"}
+    assert each.committed_image.config(2, "t") == {"k2": "v"}
+    assert [len(batch) for batch in each.log.batches] == [1]
+
+
+def test_a_record_that_reads_back_as_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_back, "decode_record", lambda value: config(7))
+    each = Shell()
+    each.submit("bad", config(1))
+    each.run()
+    assert each.answers == {"bad": Refusal.FAILED}
+    assert each.log.batches == []
+
+
+def test_an_answer_that_cannot_be_encoded_is_refused_before_anything_is_appended() -> None:
+    each = Shell()
+    result = Result((config(1),), "x" * 40_000)
+
+    def encode(response: object) -> bytes:
+        raise EncodeError("too long")
+
+    each.shell.submit(result, lambda answer: each.answers.__setitem__("a", answer), encode=encode)
+    each.run()
+    assert each.answers == {"a": Refusal.FAILED}
+    assert each.log.batches == []
+
+
+def test_long_work_is_appended_in_slices_between_which_the_loop_runs() -> None:
+    each = Shell()
+    handle = each.rules.handle
+
+    def slow(request: Result, *, now_ms: int, next_offset: int) -> Result:
+        each.clock.time_ms += controller_shell.SLICE_MS // 2
+        return handle(request, now_ms=now_ms, next_offset=next_offset)
+
+    each.rules.handle = slow  # type: ignore[method-assign,assignment]
+    for number in range(6):
+        each.submit(str(number), config(number))
+    for slices in (1, 2, 3):
+        each.run()
+        assert [len(batch) for batch in each.log.batches] == [2] * slices
+    each.run()
+    assert each.rules.offsets == [0, 1, 2, 3, 4, 5]

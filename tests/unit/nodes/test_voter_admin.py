@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -83,3 +84,28 @@ def test_only_the_leader_changes_who_votes() -> None:
     host = Host(Role.FOLLOWER)
     host.ask(ADD)
     assert host.answers == [Refusal.NOT_CONTROLLER]
+
+
+def listener(**changes: Any) -> RaftVoterListener:
+    return dataclasses.replace(ADD.listeners[0], **changes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"voter_id": -1},
+        {"listeners": ()},
+        {"listeners": ADD.listeners * 17},
+        {"listeners": (listener(host="h" * 256),)},
+        {"listeners": (listener(host=""),)},
+        {"listeners": (listener(name="n" * 256),)},
+        {"listeners": (listener(port=0),)},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_an_implausible_voter_never_reaches_raft(change: dict[str, Any]) -> None:
+    """Every node would store it and connect to its first listener."""
+    host = Host()
+    host.ask(dataclasses.replace(ADD, **change))
+    assert host.done == []
+    assert [each.error_code for each in host.answers] == [ErrorCode.INVALID_REQUEST]

@@ -1,0 +1,71 @@
+"""The outcome of a rule, checked against everything that could fail later, before anything changes.
+
+`decided` encodes the records, reads them back, and replays them on the controller's latest image.
+The image is persistent, so a replay that raises leaves the controller as it was. The caller then
+appends the parts, or drops all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.loader import MARKERS
+from quorate.quorum.metadata.read_back import read_back
+from quorate.quorum.metadata.replay import replay
+
+MAX_BATCH_RECORDS = 1_000
+"""Every node replays a batch in one step. An atomic result is one batch, however many it has."""
+MAX_BATCH_BYTES = 4 << 20
+MAX_RESULT_BYTES = 6 << 20
+"""An atomic result must fit one batch of the metadata log: 8 MiB with its framing."""
+
+
+class TooLarge(Exception):
+    """An atomic result has more than MAX_RESULT_BYTES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Values that go into one batch together, and the image that they lead to."""
+
+    values: list[bytes]
+    image: MetadataImage
+    delta: ImageDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A checked outcome. `response` is encoded."""
+
+    parts: list[Part]
+    response: object
+    effects: list[Effect]
+
+
+def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: int) -> list[Part]:
+    """Return the parts that carry out `result`: none if it has no records.
+
+    `first` is the epoch and the offset of the first record. Raise TooLarge, UnreadableRecord,
+    EncodeError, or ReplayError if a record contradicts `image`."""
+    values = read_back(result.records)
+    if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
+        raise TooLarge
+    parts = []
+    for part in _slices(len(values), whole=result.atomic):
+        last = EpochOffset(first.epoch, first.offset + part.stop - 1)
+        stable = [each for each in result.records[part] if not isinstance(each, MARKERS)]
+        image, delta = replay(image, stable, last, wall_ms)
+        parts.append(Part(values[part], image, delta))
+    return parts
+
+
+def _slices(count: int, *, whole: bool) -> Iterator[slice]:
+    """Yield one slice for an atomic result, else slices of at most MAX_BATCH_RECORDS."""
+    size = max(1, count if whole else MAX_BATCH_RECORDS)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))

@@ -1,0 +1,71 @@
+"""The requests that wait for the active controller, in the order in which it takes them.
+
+Nodes come first, because a broker whose heartbeat waits behind admin requests would be fenced.
+Clients come after them, one source after the other, so a source with many requests delays only
+itself. A source is the connection or the node that a request came through. To keep clients from
+starving, every second request is a client's while both wait.
+
+Bounded: MAX_QUEUED requests in all, MAX_QUEUED_PER_SOURCE of one source.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+MAX_QUEUED = 20_000
+MAX_QUEUED_PER_SOURCE = 5_000
+
+
+class ControllerQueue(Generic[R]):
+    def __init__(self) -> None:
+        self._nodes: deque[R] = deque()
+        self._clients: dict[Hashable, deque[R]] = {}  # the source whose turn is next comes first
+        self._length = 0
+        self._client_is_next = False
+
+    def __len__(self) -> int:
+        return self._length
+
+    def push(self, request: R, source: Hashable | None) -> bool:
+        """Queue a request of a client's `source`, or of a node if `source` is None.
+
+        Return False if the queue is full; the request is then not queued."""
+        if self._length >= MAX_QUEUED:
+            return False
+        if source is None:
+            self._nodes.append(request)
+        else:
+            requests = self._clients.setdefault(source, deque())
+            if len(requests) >= MAX_QUEUED_PER_SOURCE:
+                return False
+            requests.append(request)
+        self._length += 1
+        return True
+
+    def pop(self) -> R:
+        """Take the next request. Raise IndexError if the queue is empty."""
+        take_client = self._clients and (self._client_is_next or not self._nodes)
+        self._client_is_next = not take_client
+        request = self._pop_client() if take_client else self._nodes.popleft()
+        self._length -= 1
+        return request
+
+    def clear(self) -> list[R]:
+        """Empty the queue and return what it held."""
+        held = [*self._nodes, *(each for requests in self._clients.values() for each in requests)]
+        self._nodes.clear()
+        self._clients.clear()
+        self._length = 0
+        return held
+
+    def _pop_client(self) -> R:
+        source = next(iter(self._clients))
+        requests = self._clients.pop(source)
+        request = requests.popleft()
+        if requests:
+            self._clients[source] = requests  # behind all other sources
+        return request

@@ -1,0 +1,109 @@
+"""Admin requests on their way to the controller: pipelined while small, one by one when large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding
+from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.codec import decode, encode
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from tests.unit.kafka.fakes import FakeLink
+from tests.unit.kafka.test_server import Served, frame
+
+VERSION = 6
+NONE = EnvelopeResponse(
+    error=ErrorCode.NONE, body=encode(DeleteTopicsResponse(responses=()), VERSION)
+)
+
+
+class Controller:
+    """Holds what was forwarded until the test answers."""
+
+    def __init__(self) -> None:
+        self.asked: list[EnvelopeRequest] = []
+        self.waiting: list[Callable[[EnvelopeResponse], None]] = []
+
+    def forward(
+        self, request: EnvelopeRequest, timeout_ms: int, done: Callable[[EnvelopeResponse], None]
+    ) -> None:
+        self.asked.append(request)
+        self.waiting.append(done)
+
+
+def delete(name_bytes: int) -> memoryview:
+    state = DeleteTopicState(name="t" * name_bytes, topic_id=bytes(16))  # type: ignore[arg-type]
+    return frame(DeleteTopicsRequest(topics=(state,), timeout_ms=1000), VERSION)
+
+
+SMALL, LARGE = delete(10), delete(MAX_FORWARDED_BYTES // 3)
+
+
+def served() -> tuple[Controller, Forwarding, Served]:
+    controller = Controller()
+    forwarding = Forwarding(controller)
+    return controller, forwarding, Served({}, {ApiKey.DELETE_TOPICS: forwarding.handle})
+
+
+def test_small_requests_are_pipelined() -> None:
+    controller, forwarding, client = served()
+    client.receive(*[SMALL] * 20)
+    assert len(controller.asked) == 20
+    for _ in range(20):
+        controller.waiting.pop(0)(NONE)
+    assert len(client.link.sent) == 20
+    assert not forwarding._sources, "nothing is left behind"
+
+
+def test_large_requests_wait_for_each_other_and_delay_nobody_else() -> None:
+    controller, forwarding, client = served()
+    client.receive(*[LARGE] * 5, SMALL)
+    assert len(controller.asked) == 2
+    other = FakeLink()
+    connection = client.server.accept(other)
+    connection.on_frame(SMALL)
+    assert len(controller.asked) == 3, "another connection's request goes ahead"
+    while controller.waiting:
+        controller.waiting.pop(0)(NONE)
+    assert len(client.link.sent) == 6
+    assert len(other.sent) == 1
+    assert not forwarding._sources
+
+
+def test_a_request_beyond_the_bound_goes_alone() -> None:
+    controller, _, client = served()
+    huge = frame(
+        DeleteTopicsRequest(
+            topics=(DeleteTopicState(name="t" * 30_000, topic_id=bytes(16)),) * 5,  # type: ignore[arg-type]
+            timeout_ms=1000,
+        ),
+        VERSION,
+    )
+    client.receive(huge, huge)
+    assert len(controller.asked) == 1
+
+
+def test_what_a_closed_connection_left_waiting_is_discarded() -> None:
+    controller, forwarding, client = served()
+    client.receive(*[LARGE] * 5)
+    client.connection.on_closed(None)
+    while controller.waiting:
+        controller.waiting.pop(0)(NONE)
+    assert len(controller.asked) == 2
+    assert not forwarding._sources
+
+
+def test_a_request_that_the_controller_could_not_carry_out_names_its_items() -> None:
+    controller, _, client = served()
+    client.receive(SMALL)
+    controller.waiting.pop()(EnvelopeResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+    response = decode(DeleteTopicsResponse, VERSION, client.link.sent[0], 5)
+    assert [each.error_code for each in response.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert response.responses[0].error_message is not None
+    assert "nothing was changed" in response.responses[0].error_message
