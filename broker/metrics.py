@@ -101,6 +101,11 @@ def broker_metrics(node: BrokerNode) -> Iterator[Metric]:
     yield from of_requests(node)
     yield from of_fetchers(node)
     yield from of_metadata(node)
+    yield counter(
+        "quorate_groups_rebuilt_shards_total",
+        "Partitions of __consumer_offsets whose groups were loaded again after a failure.",
+        node.groups.rebuilt_shards,
+    )
 
 
 def of_replicas(node: BrokerNode, replicas: list[Replica]) -> Iterator[Metric]:

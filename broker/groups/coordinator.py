@@ -8,6 +8,8 @@ is loaded anew: another broker may have led it in between.
 Requests that come while their shard is loaded wait for it, up to PARKED_MS: the error that would
 send them away, COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin
 client does not ask again.
+
+A shard whose work raises something unexpected is dropped and loaded again (`guarded.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from quorate.broker.groups.guarded import Guard, GuardedClock
 from quorate.broker.groups.loading import Loading
 from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
@@ -25,6 +28,7 @@ from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSet
 from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
@@ -58,6 +62,7 @@ class Led:
     leader_epoch: int
     shard: Shard
     journal: ReplicatedJournal
+    guard: Guard
     loading: Loading | None = None
     ready: bool = False
     failed: bool = False
@@ -91,6 +96,8 @@ class GroupCoordinator:
         self._broker_id = broker_id
         self._image = MetadataImage()
         self._led: dict[Key, Led] = {}
+        self.rebuilt_shards = 0
+        self._failures = LogLimit(clock)
         self._expiry: Timer | None = None
 
     def start(self) -> None:
@@ -116,7 +123,7 @@ class GroupCoordinator:
         if led is None or led.failed:
             refuse(ErrorCode.NOT_COORDINATOR)
         elif led.ready:
-            work(led)
+            self._run(led, work, refuse)
         elif len(led.parked) < MAX_PARKED:
             if not led.parked:
                 self._clock.call_later(PARKED_MS, partial(led.unpark, still_loading))
@@ -142,9 +149,7 @@ class GroupCoordinator:
             self._follow_leadership(image)
         if delta.deleted:
             names = [topic.name for topic in delta.deleted.values()]
-            for led in self._led.values():
-                if led.ready:
-                    led.shard.topics_deleted(names)
+            self._run_in_all(lambda shard: shard.topics_deleted(names))
 
     def _follow_leadership(self, image: MetadataImage) -> None:
         topic = image.topic(OFFSETS_TOPIC)
@@ -164,9 +169,11 @@ class GroupCoordinator:
             self._replicas.when_settled(self._load)
 
     def _opened(self, key: Key, leader_epoch: int) -> Led:
-        journal = ReplicatedJournal(self._clock, self._replicas.append, *key)
-        shard = Shard(self.settings, self._clock, journal, self._new_member_id)
-        return Led(leader_epoch=leader_epoch, shard=shard, journal=journal)
+        guard = Guard(partial(self._rebuild, key, leader_epoch))
+        journal = ReplicatedJournal(self._clock, self._replicas.append, *key, guard=guard)
+        clock = GuardedClock(self._clock, guard)
+        shard = Shard(self.settings, clock, journal, self._new_member_id)
+        return Led(leader_epoch=leader_epoch, shard=shard, journal=journal, guard=guard)
 
     def _load(self) -> None:
         """All that are led and open by now."""
@@ -189,7 +196,7 @@ class GroupCoordinator:
             count = len(led.shard.groups)
             if count:
                 logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
-            led.unpark(lambda each: each.work(led))
+            led.unpark(lambda each: self._run(led, each.work, each.refuse))
         else:
             led.failed = True
             led.unpark(not_coordinator)
@@ -203,13 +210,55 @@ class GroupCoordinator:
         led.journal.close()
         led.shard.close()
 
+    # --- work in a shard
+
+    def _run(
+        self, led: Led, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
+    ) -> None:
+        """Run `work`, which answers or refuses. Refuse for it if it raises."""
+        error: ErrorCode | None = ErrorCode.UNKNOWN_SERVER_ERROR
+
+        def run() -> None:
+            nonlocal error
+            try:
+                work(led)
+            except KafkaError as refused:
+                error = refused.code
+            else:
+                error = None
+
+        led.guard.run(run)
+        if error is not None:
+            refuse(error)
+
+    def _run_in_all(self, work: Callable[[Shard], None]) -> None:
+        for led in [each for each in self._led.values() if each.ready]:
+            led.guard.run(partial(work, led.shard))
+
+    def _rebuild(self, key: Key, leader_epoch: int, error: Exception) -> None:
+        """Replace a shard whose state is in doubt by what its log says."""
+        self.rebuilt_shards += 1
+        left_out = self._failures.passes((key, type(error)))
+        if left_out is not None:
+            logger.error(
+                "%s-%d: work on a group failed with %r, the groups are loaded again%s",
+                OFFSETS_TOPIC,
+                key[1],
+                error,
+                left_out,
+                exc_info=error,
+            )
+        led = self._led.get(key)
+        if led is not None and led.leader_epoch == leader_epoch:
+            self._drop(key)
+            self._led[key] = self._opened(key, leader_epoch)
+            self._replicas.when_settled(self._load)
+
     # --- the rest
 
     def _expire(self) -> None:
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
-        for led in self._led.values():
-            if led.ready:
-                led.shard.expire()
+        self._run_in_all(Shard.expire)
 
     def _new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{uuid_to_text(random_uuid(self._random))}"

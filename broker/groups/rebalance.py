@@ -24,6 +24,8 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupResponse,
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Clock
 
+MAX_PENDING_MEMBERS = 1000
+"""Of one group: members that got an id and have not joined with it yet."""
 NO_MEMBER = ""
 
 logger = logging.getLogger("quorate.broker.groups")
@@ -52,7 +54,12 @@ class Rebalance:
         )
 
     def await_join(self, group: Group, member_id: str, timeout_ms: int) -> None:
-        """The id was handed out; it is forgotten when nobody joins with it."""
+        """Keep the id that a client got until it joins with it, at most `timeout_ms`.
+
+        If MAX_PENDING_MEMBERS clients have not joined yet, the oldest id is dropped. Its client
+        gets UNKNOWN_MEMBER_ID and asks for another."""
+        while len(group.pending) >= MAX_PENDING_MEMBERS:
+            group.forget_pending(next(iter(group.pending)))
         group.pending[member_id] = self._clock.call_later(
             timeout_ms, partial(self._pending_expired, group, member_id)
         )

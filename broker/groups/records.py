@@ -8,6 +8,7 @@ read all of them. Other types (groups of the consumer, share and streams protoco
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,6 +99,21 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
     value = bytearray(_INT16.pack(version))
     writer(type(record.value), version, False)(value, record.value)
     return bytes(key), bytes(value)
+
+
+class UnreadableRecord(Exception):
+    """A record that the next coordinator could not read, if it were appended."""
+
+
+def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]]:
+    """Return the encoded records, each of which decodes to what it was made from.
+
+    Raise UnreadableRecord, EncodeError or DecodeError if one of them does not."""
+    encoded = [encode_record(each) for each in records]
+    for record, (key, value) in zip(records, encoded, strict=True):
+        if decode_record(key, value) != record:
+            raise UnreadableRecord(f"{type(record.key).__name__} does not decode to itself")
+    return encoded
 
 
 def version_of(value: Value) -> int:

@@ -1,23 +1,37 @@
 """The journal of one shard: appends to a partition of __consumer_offsets, acks=all.
 
 There is no timeout of its own: an append is committed once the ISR has it, and a replica that does
-not fetch leaves the ISR after replica.lag.time.max.ms. So what was told to fail never comes true
-later (Kafka answers after offsets.commit.timeout.ms and may be wrong).
+not fetch leaves the ISR after replica.lag.time.max.ms. An append that was reported as failed
+therefore never appears later (Kafka answers after offsets.commit.timeout.ms and may be wrong).
+
+Each record is encoded and read back before it is appended, because a record that the next
+coordinator could not read would make its shard unavailable.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from quorate.broker.groups.records import OFFSETS_TOPIC, GroupRecord, encode_record
+from quorate.broker.groups.guarded import Guard
+from quorate.broker.groups.records import (
+    OFFSETS_TOPIC,
+    GroupRecord,
+    UnreadableRecord,
+    read_back,
+)
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
+
+logger = logging.getLogger("quorate.broker.groups")
 
 ACKS_ALL = -1
 UNTIL_DECIDED_MS = 2**31 - 1
@@ -39,8 +53,12 @@ class Append(Protocol):
 
 
 class ReplicatedJournal:
-    def __init__(self, clock: Clock, append: Append, topic_id: Uuid, partition: int) -> None:
+    def __init__(
+        self, clock: Clock, append: Append, topic_id: Uuid, partition: int, *, guard: Guard
+    ) -> None:
+        """`guard` runs the callbacks of `when_committed`."""
         self._clock = clock
+        self._guard = guard
         self._append = append
         self._topic_id = topic_id
         self._partition = partition
@@ -53,7 +71,11 @@ class ReplicatedJournal:
         if self._closed:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         wall_ms = self._clock.wall_ms()
-        encoded = (encode_record(each) for each in records)
+        try:
+            encoded = read_back(records)
+        except (EncodeError, DecodeError, UnreadableRecord) as error:
+            logger.warning("%s-%d: not appended: %s", OFFSETS_TOPIC, self._partition, error)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         batch = build_batch(
             [Record(index, wall_ms, *each) for index, each in enumerate(encoded)], leader_epoch=0
         )
@@ -90,7 +112,7 @@ class ReplicatedJournal:
         self._closed = True
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
-            done(ErrorCode.NOT_COORDINATOR)
+            self._guard.run(partial(done, ErrorCode.NOT_COORDINATOR))
 
     def _decided(self, error: ErrorCode) -> None:
         """Of the oldest append that was not: the partition decides them in order."""
@@ -101,4 +123,5 @@ class ReplicatedJournal:
             return
         self._committed += 1
         while self._waiting and self._waiting[0][0] <= self._committed:
-            self._waiting.popleft()[1](ErrorCode.NONE)
+            _, done = self._waiting.popleft()
+            self._guard.run(partial(done, ErrorCode.NONE))

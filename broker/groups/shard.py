@@ -42,6 +42,8 @@ from quorate.quorum.seams import Clock
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 """Version of OffsetCommit; before, ILLEGAL_GENERATION says it."""
+MAX_UNRECORDED_GROUPS = 10_000
+"""Groups of one shard that have only members who got an id and have not joined with it yet."""
 RECORDS_PER_BATCH = 500
 """Of tombstones that need not be atomic."""
 
@@ -56,6 +58,7 @@ class Shard:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self._unrecorded: dict[str, None] = {}  # may name groups that are recorded by now
         self._settings = settings
         self._clock = clock
         self._journal = journal
@@ -119,6 +122,8 @@ class Shard:
         self._joining.join(group, join)
         if self._is_vacant(group):
             del self.groups[group.id]
+        elif self._is_unrecorded(group):
+            self._bound_unrecorded(group.id)
 
     def sync(self, request: SyncGroupRequest, reply: Reply) -> None:
         self._membership.sync(self._occupied(request.group_id), request, reply)
@@ -139,9 +144,25 @@ class Shard:
         return group
 
     def _is_vacant(self, group: Group) -> bool:
-        """Nothing of it is in the log, and nobody knows it."""
+        """Return True if nothing of the group is in the log and no client has an id in it."""
+        return self._is_unrecorded(group) and not group.pending
+
+    def _is_unrecorded(self, group: Group) -> bool:
+        """Return True if nothing of the group is in the log."""
         unused = group.state is State.EMPTY and not group.generation
-        return unused and not group.pending and not self.offsets.of(group.id)
+        return unused and not self.offsets.of(group.id)
+
+    def _bound_unrecorded(self, group_id: str) -> None:
+        """Drop the oldest group that is still unrecorded if there are too many of them."""
+        self._unrecorded.pop(group_id, None)
+        self._unrecorded[group_id] = None
+        while len(self._unrecorded) > MAX_UNRECORDED_GROUPS:
+            oldest = next(iter(self._unrecorded))
+            del self._unrecorded[oldest]
+            group = self.groups.get(oldest)
+            if group is not None and self._is_unrecorded(group):
+                del self.groups[oldest]
+                self._end(group)
 
     # --- offsets
 

@@ -22,6 +22,11 @@ def controller_metrics(node: ControllerNode) -> Iterator[Metric]:
         "Leaders elected from outside of the ISR.",
         node.rules.index.unclean_elections,
     )
+    yield counter(
+        "quorate_controller_failed_requests_total",
+        "Requests refused because a rule or its records failed in an unexpected way.",
+        node.shell.failed_requests,
+    )
 
 
 def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:

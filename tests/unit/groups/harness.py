@@ -130,11 +130,12 @@ class World:
         known: bool = True,
         metadata: bytes = b"\x00\x00\x00\x00\x00\x01\x00\x01t",
         skip: bool = True,
+        group: str = GROUP,
     ) -> AskedJoin:
         """`known`: an unknown dynamic member is sent back for its id (v4+)."""
         asked = AskedJoin(member_id)
         request = JoinGroupRequest(
-            group_id=GROUP,
+            group_id=group,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             member_id=member_id,

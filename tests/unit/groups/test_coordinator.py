@@ -29,7 +29,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.partition.memory_log import MemoryLog
@@ -237,3 +237,60 @@ def test_the_offsets_of_a_deleted_topic_are_forgotten() -> None:
     world.apply(RemoveTopicRecord(topic_id=other))
     world.ask()
     assert world.said == [-1]
+
+
+def broken(led: Led) -> None:
+    """Change the shard, then raise."""
+    led.shard.offsets.of(GROUP).clear()
+    raise ZeroDivisionError
+
+
+def test_work_that_raises_is_refused_and_its_shard_is_loaded_again() -> None:
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    world.coordinator.find(GROUP, broken, world.said.append)
+    assert world.said == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    world.ask()
+    world.load()
+    assert world.said[1:] == [3], "what is in the log counts, not what was half changed"
+    assert world.coordinator.rebuilt_shards == 1
+
+
+def test_work_that_waited_for_the_loading_is_refused_the_same_way() -> None:
+    world = World()
+    world.create()
+    world.coordinator.find(GROUP, broken, world.said.append)
+    world.load()
+    assert world.said == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_a_timer_of_a_group_that_raises_rebuilds_the_shard() -> None:
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    timers: list[Led] = []
+    world.coordinator.find(GROUP, timers.append, world.said.append)
+    clock = timers[0].shard._clock
+    clock.call_later(50, lambda: broken(timers[0]))
+    clock.call_soon(lambda: broken(timers[0]))
+    world.clock.advance(50)
+    world.load()
+    world.ask()
+    assert world.said == [3]
+    assert world.coordinator.rebuilt_shards == 2
+
+
+def test_an_error_of_kafka_is_passed_on_and_rebuilds_nothing() -> None:
+    world = World()
+    world.create()
+    world.load()
+
+    def refuse(led: Led) -> None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+
+    world.coordinator.find(GROUP, refuse, world.said.append)
+    assert world.said == [ErrorCode.GROUP_ID_NOT_FOUND]
+    assert not world.coordinator.rebuilt_shards

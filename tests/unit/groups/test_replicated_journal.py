@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.records import GroupKey, GroupRecord, decode_record
 from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.quorum.ids import Uuid
@@ -46,8 +47,11 @@ class Partition:
             self.waiting.append(answer)
 
 
+doubts: list[Exception] = []
+
+
 def journal_on(partition: Partition) -> ReplicatedJournal:
-    return ReplicatedJournal(FakeClock(), partition.append, TOPIC_ID, 3)
+    return ReplicatedJournal(FakeClock(), partition.append, TOPIC_ID, 3, guard=Guard(doubts.append))
 
 
 def test_answers_wait_for_what_was_appended_before_them() -> None:
@@ -102,3 +106,28 @@ def test_records_go_as_one_batch_to_the_partition() -> None:
     ((position, header),) = batches(wanted.records)
     found = list(records_of(wanted.records, position, header))
     assert [decode_record(each.key or b"", each.value) for each in found] == [RECORD, RECORD]
+
+
+def test_a_record_that_cannot_be_read_back_is_not_appended() -> None:
+    partition = Partition()
+    journal = journal_on(partition)
+    for group in ("g" * 40_000, "g\ud800"):
+        unreadable = GroupRecord(GroupKey(group=group), None)
+        assert journal.append([RECORD, unreadable]) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not partition.appended
+
+
+def test_a_callback_that_raises_reaches_the_guard_and_spares_the_partition() -> None:
+    partition = Partition()
+    journal = journal_on(partition)
+    journal.append([RECORD])
+    answers: list[ErrorCode] = []
+
+    def fail(error: ErrorCode) -> None:
+        raise ZeroDivisionError
+
+    journal.when_committed(fail)
+    journal.when_committed(answers.append)
+    partition.waiting[0](ErrorCode.NONE)
+    assert answers == [ErrorCode.NONE]
+    assert isinstance(doubts.pop(), ZeroDivisionError)
