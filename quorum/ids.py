@@ -7,6 +7,7 @@ import binascii
 from dataclasses import dataclass
 from typing import NewType
 
+from quorate.quorum.bounds import Epoch, NodeId, Offset
 from quorate.quorum.seams import Random
 
 Uuid = NewType("Uuid", bytes)
@@ -50,7 +51,7 @@ class ReplicaKey:
     """A voter or observer: a wiped disk has a new directory id and so is another replica
     (KIP-853)."""
 
-    id: int
+    id: NodeId
     directory_id: Uuid
 
     def __str__(self) -> str:
@@ -61,5 +62,5 @@ class ReplicaKey:
 class EpochOffset:
     """Ordered by epoch first: the longest log is the greatest (last epoch, end offset)."""
 
-    epoch: int
-    offset: int
+    epoch: Epoch
+    offset: Offset

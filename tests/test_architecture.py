@@ -33,6 +33,7 @@ KAFKA_MESSAGES = (
 PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
+    "quorum/bounds.py",
     "quorum/steps.py",
     "quorum/clipped.py",
     "quorum/state_in_doubt.py",
@@ -63,7 +64,7 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "ids", "steps", "clipped", "state_in_doubt"),
+    ("seams", "bounds", "ids", "steps", "clipped", "state_in_doubt"),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),

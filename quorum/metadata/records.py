@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.bounds import Host, Name, Number, Port, Version
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.wire import wire
 
@@ -32,17 +33,17 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    name: str = wire("string")
-    host: str = wire("string")
-    port: int = wire("uint16")
-    security_protocol: int = wire("int16", default=0)
+    name: Name = wire("string")
+    host: Host = wire("string")
+    port: Port = wire("uint16")
+    security_protocol: Number = wire("int16", default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRange:
-    name: str = wire("string")
-    min_supported_version: int = wire("int16")
-    max_supported_version: int = wire("int16")
+    name: Name = wire("string")
+    min_supported_version: Version = wire("int16")
+    max_supported_version: Version = wire("int16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,17 @@ import enum
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
+from quorate.quorum.bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.wire import wire
 from quorate.quorum.seams import Buffer
 
 _KEY = struct.Struct(">hh")
+MAX_ENDPOINTS = 16
+"""Of one voter."""
 LEADER_CHANGE_VERSION = 0
 """Kafka declares version 1 (with directory ids), but writes and reads 0 up to 4.1, whatever the
 record's own version says."""
@@ -54,15 +58,15 @@ class KRaftVersionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterEndpoint:
-    name: str = wire("string")
-    host: str = wire("string")
-    port: int = wire("uint16")
+    name: Name = wire("string")
+    host: Host = wire("string")
+    port: Port = wire("uint16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVersionFeature:
-    min_supported_version: int = wire("int16")
-    max_supported_version: int = wire("int16")
+    min_supported_version: Version = wire("int16")
+    max_supported_version: Version = wire("int16")
 
 
 SUPPORTED = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
@@ -71,9 +75,9 @@ SUPPORTED = KRaftVersionFeature(min_supported_version=0, max_supported_version=1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:
-    voter_id: int = wire("int32")
+    voter_id: NodeId = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
-    endpoints: tuple[VoterEndpoint, ...] = wire()
+    endpoints: Annotated[tuple[VoterEndpoint, ...], Items(MAX_ENDPOINTS)] = wire()
     k_raft_version_feature: KRaftVersionFeature = wire()
 
 

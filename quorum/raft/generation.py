@@ -32,6 +32,7 @@ from typing import Any
 
 from crc32c import crc32c
 
+from quorate.quorum.bounds import Epoch, Offset
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.checkpoints import read_small, replace
 from quorate.quorum.raft.errors import GenerationFileError
@@ -46,8 +47,8 @@ class Rebuild:
     """One rebuild: what ended there was kept, what came after it is gone."""
 
     id: Uuid
-    epoch: int
-    offset: int
+    epoch: Epoch
+    offset: Offset
 
     @property
     def end(self) -> EpochOffset:

@@ -8,129 +8,146 @@ A FetchRequest's `offset` is an acknowledgement: a voter has flushed everything 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from quorate.quorum.bounds import (
+    MAX_NODE_FRAME_BYTES,
+    Bytes,
+    Epoch,
+    ErrorNumber,
+    Host,
+    Items,
+    Millis,
+    Name,
+    NodeIdOrNone,
+    Offset,
+    Port,
+    Size,
+)
 from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.seams import Buffer
+
+MAX_VOTERS = 1000
+"""In one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAddress:
     """For those who do not know the voters' addresses from their log (KIP-853)."""
 
-    host: str
-    port: int
+    host: Host
+    port: Port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteRequest:
-    cluster_id: str
+    cluster_id: Name
     voter: ReplicaKey
     candidate: ReplicaKey
-    epoch: int
+    epoch: Epoch
     last: EpochOffset  # the candidate's last leader epoch and log end offset
     pre_vote: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteResponse:
-    error: int
-    epoch: int
-    leader_id: int
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
     granted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochRequest:
-    cluster_id: str
+    cluster_id: Name
     voter: ReplicaKey
-    leader_id: int
-    epoch: int
+    leader_id: NodeIdOrNone
+    epoch: Epoch
     leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochResponse:
-    error: int
-    epoch: int
-    leader_id: int
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochRequest:
-    cluster_id: str
-    leader_id: int
-    epoch: int
-    preferred_candidates: tuple[ReplicaKey, ...]
+    cluster_id: Name
+    leader_id: NodeIdOrNone
+    epoch: Epoch
+    preferred_candidates: Annotated[tuple[ReplicaKey, ...], Items(MAX_VOTERS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochResponse:
-    error: int
-    epoch: int
-    leader_id: int
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    cluster_id: str
+    cluster_id: Name
     replica: ReplicaKey
-    epoch: int  # current leader epoch as the fetcher knows it
-    offset: int
-    last_fetched_epoch: int
-    max_wait_ms: int
-    max_bytes: int
-    high_watermark: (
-        int  # what the fetcher knows; the leader answers at once when it has more (KIP-1166)
-    )
+    epoch: Epoch  # current leader epoch as the fetcher knows it
+    offset: Offset
+    last_fetched_epoch: Epoch
+    max_wait_ms: Millis
+    max_bytes: Size
+    high_watermark: Offset
+    """The fetcher's. The leader answers immediately when its own is higher (KIP-1166)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
-    error: int
-    epoch: int
-    leader_id: int
-    high_watermark: int
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
+    high_watermark: Offset
     diverging: EpochOffset | None = None  # (epoch, end offset): truncate to it, then fetch again
-    records: Buffer = b""
+    records: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)] = b""
     snapshot: EpochOffset | None = None  # fetch that instead: the log no longer goes back so far
     leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSnapshotRequest:
-    cluster_id: str
+    cluster_id: Name
     replica: ReplicaKey
-    epoch: int
+    epoch: Epoch
     snapshot: EpochOffset
-    position: int
-    max_bytes: int
+    position: Offset
+    max_bytes: Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSnapshotResponse:
-    error: int
-    epoch: int
-    leader_id: int
-    size_bytes: int = 0
-    data: Buffer = b""
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
+    size_bytes: Offset = 0
+    data: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)] = b""
     leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateVoterRequest:
-    cluster_id: str
+    cluster_id: Name
     replica: ReplicaKey
-    epoch: int
+    epoch: Epoch
     voter: Voter
     join: bool = False  # it is no voter yet and wants to be one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateVoterResponse:
-    error: int
-    epoch: int
-    leader_id: int
+    error: ErrorNumber
+    epoch: Epoch
+    leader_id: NodeIdOrNone
 
 
 Request = (

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from quorate.quorum.bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.rpc.messages import (
     BY_CLASS,
@@ -62,7 +63,7 @@ Handlers = Mapping[type, Handler]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
-    max_frame_bytes: int = 32 * 1024 * 1024
+    max_frame_bytes: int = MAX_NODE_FRAME_BYTES
     max_outstanding: int = 100_000  # requests without a response
     max_pending_bytes: int = 128 * 1024 * 1024  # queued for a peer that does not read
 

@@ -8,38 +8,43 @@ other side why.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from quorate.quorum.bounds import EpochOrNone, Items, Message, Name, NodeId, Number, Version
 from quorate.quorum.ids import NO_NODE, Uuid, uuid_to_text
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Address
 
 PROTOCOL_MIN, PROTOCOL_MAX = 1, 1
 UNKNOWN_GENERATION = -1
+MAX_RPCS = 1000
+MAX_ROLES = 8
+MAX_REBUILDS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRange:
     """The versions of one RPC (its number in `messages.py`) that a node reads and writes."""
 
-    rpc: int
-    minimum: int
-    maximum: int
+    rpc: Number
+    minimum: Version
+    maximum: Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    protocol_min: int = PROTOCOL_MIN
-    protocol_max: int = PROTOCOL_MAX
-    versions: tuple[VersionRange, ...]
-    cluster_id: str
-    node_id: int
+    protocol_min: Number = PROTOCOL_MIN
+    protocol_max: Number = PROTOCOL_MAX
+    versions: Annotated[tuple[VersionRange, ...], Items(MAX_RPCS)]
+    cluster_id: Name
+    node_id: NodeId
     directory_id: Uuid
-    roles: tuple[str, ...]
+    roles: Annotated[tuple[Name, ...], Items(MAX_ROLES)]
     incarnation_id: Uuid  # another one each time the process starts
-    generation: int = (
-        UNKNOWN_GENERATION  # grows when a lost quorum is rebuilt: old members stay out
-    )
-    rebuilds: tuple[Rebuild, ...] = ()  # one for each generation after the first
+    generation: EpochOrNone = UNKNOWN_GENERATION
+    """Grows when a lost quorum is rebuilt, so that its old members stay out."""
+    rebuilds: Annotated[tuple[Rebuild, ...], Items(MAX_REBUILDS)] = ()
+    """One for each generation after the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class HelloReply:
     older generation and may follow."""
 
     hello: Hello | None
-    refusal: str = ""
+    refusal: Message = ""
 
 
 @dataclass(frozen=True, slots=True)

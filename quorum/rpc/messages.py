@@ -13,14 +13,23 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgpack  # type: ignore[import-untyped]
 
+from quorate.quorum import bounds
 from quorate.quorum.controller import messages as controller
 from quorate.quorum.raft import messages as raft
+from quorate.quorum.rpc.elements import check_elements
 from quorate.quorum.rpc.handshake import Hello, HelloReply, VersionRange
 from quorate.quorum.rpc.rows import reader, writer
 from quorate.quorum.seams import Buffer, ProtocolError
 
 MAX_MESSAGES_PER_FRAME = 4096
 MAX_ARRAY_ELEMENTS = 100_000
+MAX_FRAME_ELEMENTS = 1_000_000
+"""Of all arrays in a frame. The largest legitimate frame is an AlterPartition request of 10,000
+partitions with 10 replicas each: 400,000 elements."""
+SMALL_FRAME_BYTES = 64 * 1024
+"""Frames up to this size are unpacked without a count: they hold at most as many elements, which
+take 4 MB. It is also the bound of a handshake's frame."""
+MAX_REASON = 200  # characters of the unpacker's own words
 HEAD = 2  # kind and correlation id
 ARRAY_32 = b"\xdd"  # msgpack's array with a four-byte length
 
@@ -35,7 +44,7 @@ class Message(Protocol):
 class Unsupported:
     """Answer to a request that this node does not serve: it was provably not carried out."""
 
-    reason: str
+    reason: bounds.Message
 
 
 class Rpc(NamedTuple):
@@ -101,14 +110,15 @@ FRAME_HEADER_BYTES = len(frame_header(0))
 
 
 def rows_of(frame: Buffer) -> list[list[Any]]:
-    """The messages of a frame, each checked to start with kind and correlation id, not yet
-    decoded."""
-    try:
-        rows = msgpack.unpackb(
-            frame, max_array_len=MAX_ARRAY_ELEMENTS, max_map_len=0, max_ext_len=0, use_list=True
-        )
-    except (ValueError, msgpack.UnpackException) as error:
-        raise ProtocolError(f"not a frame of messages: {error}") from None
+    """Return the rows of a frame's messages, each checked to begin with kind and correlation id.
+
+    Raise ProtocolError for any other content. The number of elements is bounded before any is
+    built."""
+    if len(frame) <= SMALL_FRAME_BYTES:
+        rows = _unpacked(frame, MAX_MESSAGES_PER_FRAME)
+    else:
+        check_elements(frame, MAX_FRAME_ELEMENTS)
+        rows = _unpacked(frame, MAX_ARRAY_ELEMENTS)
     if type(rows) is not list or len(rows) > MAX_MESSAGES_PER_FRAME:
         raise ProtocolError(f"not an array of at most {MAX_MESSAGES_PER_FRAME} messages")
     for row in rows:
@@ -119,8 +129,24 @@ def rows_of(frame: Buffer) -> list[list[Any]]:
     return rows
 
 
+def _unpacked(frame: Buffer, max_array_len: int) -> Any:
+    """Return what the frame holds. Raise ProtocolError, outside of the handler so that the error
+    refers to no other error, whose traceback would keep the frame."""
+    try:
+        return msgpack.unpackb(
+            frame, max_array_len=max_array_len, max_map_len=0, max_ext_len=0, use_list=True
+        )
+    except (ValueError, msgpack.UnpackException) as error:
+        reason = str(error)
+    raise ProtocolError(f"not a frame of messages: {reason[:MAX_REASON]}")
+
+
 def sole_message(frame: Buffer, expected: type) -> Any:
-    """The one message that a frame of the handshake holds."""
+    """Return the one message that a frame of the handshake holds. A large frame is not parsed."""
+    if len(frame) > SMALL_FRAME_BYTES:
+        raise ProtocolError(
+            f"a frame of {len(frame)} bytes before the handshake, allowed are {SMALL_FRAME_BYTES}"
+        )
     rows = rows_of(frame)
     kind = BY_NUMBER.get(rows[0][0]) if len(rows) == 1 else None
     if kind is None or kind.cls is not expected:

@@ -1,152 +1,160 @@
-"""Dataclasses to msgpack rows and back: readers and writers compiled from the annotations.
+"""Dataclasses to msgpack rows and back: readers and writers compiled from their shapes.
 
 A row is the array of a dataclass' values in order of declaration. A reader skips elements beyond
 those it knows and gives missing trailing ones their defaults, so a field may be added at the end,
-with a default, without a new version. Every value is checked against its annotation: another type
-is a ProtocolError that names the field. Bounds on sizes are the unpacker's (`messages.py`).
-
-Annotations: int, bool, str, bytes, Uuid, Buffer, `X | None`, `tuple[X, ...]`, `tuple[X, Y]`,
-dataclasses.
+with a default, without a new version. Every value is checked against its type and its bound
+(`shapes.py`): a violation is a ProtocolError that names the field. The number of elements of a
+whole frame is bounded before they are built (`messages.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
-from quorate.quorum.ids import Uuid
-from quorate.quorum.seams import Buffer, ProtocolError
+from quorate.quorum.bounds import Bytes, Items, Range
+from quorate.quorum.rpc.shapes import Shape, Type, shape_of
+from quorate.quorum.seams import ProtocolError
 
 Row = Sequence[Any]
-PRIMITIVES: dict[Any, str] = {int: "int", bool: "bool", str: "str", bytes: "bytes"}
+MAX_UTF8 = 4  # bytes of a character
 
 
 def writer(cls: type, head: int = 0) -> Callable[..., Row]:
-    """`write(*head values, message) -> row`; the head stands before the fields."""
+    """Return `write(*head values, message) -> row`. The head precedes the fields."""
     names = [f"h{i}" for i in range(head)]
-    body = ", ".join([*names, *_fields_written(cls, "m")])
+    body = ", ".join([*names, *_fields_written(shape_of(cls), "m")])
     write: Callable[..., Row] = eval(f"lambda {', '.join([*names, 'm'])}: ({body},)")
     return write
 
 
 def reader(cls: type, head: int = 0) -> Callable[[Row], Any]:
-    """`read(row) -> message`, of a row whose first `head` values are not the message's."""
-    fields = dataclasses.fields(cls)
-    hints = typing.get_type_hints(cls)
-    names: dict[str, Any] = {"cls": cls, "fill": _filler(cls, head), "wrong": _wrong}
-    width = head + len(fields)
-    values = [f"v{i}" for i in range(len(fields))]
+    """Return `read(row) -> message`, for rows whose first `head` values are not the message's."""
+    return _reader(shape_of(cls), head)
+
+
+def _reader(shape: Shape, head: int = 0) -> Callable[[Row], Any]:
+    cls = cast(type, shape.cls)
+    names: dict[str, Any] = {"cls": cls, "fill": _filler(shape, head), "wrong": _wrong}
+    width = head + len(shape.parts)
+    values = [f"v{i}" for i in range(len(shape.parts))]
     lines = ["def read(row):"]
     lines += [f"    if len(row) != {width}: row = fill(row)"]
     lines += [f"    {', '.join(['_'] * head + values)}, = row"] if width else []
-    for value, field in zip(values, fields, strict=True):
-        label = f"{cls.__name__}.{field.name}"
-        lines += ["    " + line for line in _checks(hints[field.name], value, label, names)]
-    arguments = ", ".join(f"{f.name}={v}" for f, v in zip(fields, values, strict=True))
+    for value, (_, part) in zip(values, shape.parts, strict=True):
+        lines += ["    " + line for line in _checks(part, value, names)]
+    arguments = ", ".join(f"{name}={v}" for (name, _), v in zip(shape.parts, values, strict=True))
     lines += [f"    return cls({arguments})"]
     exec("\n".join(lines), names)
     read: Callable[[Row], Any] = names["read"]
     return read
 
 
-def _fields_written(cls: type, expression: str) -> list[str]:
-    hints = typing.get_type_hints(cls)
-    return [
-        _written(hints[field.name], f"{expression}.{field.name}")
-        for field in dataclasses.fields(cls)
-    ]
+def _fields_written(shape: Shape, expression: str) -> list[str]:
+    return [_written(part, f"{expression}.{name}") for name, part in shape.parts]
 
 
-def _written(annotation: Any, expression: str) -> str:
-    """The Python expression that turns a value into what msgpack packs."""
-    inner = _optional(annotation)
-    if inner is not None:
-        written = _written(inner, expression)
+def _written(shape: Shape, expression: str) -> str:
+    """Return the Python expression that turns a value into what msgpack packs."""
+    if shape.optional:
+        written = _written(dataclasses.replace(shape, optional=False), expression)
         if written == expression:
             return expression
         return f"(None if {expression} is None else {written})"
-    if dataclasses.is_dataclass(annotation):
-        return f"({', '.join(_fields_written(typing.cast(type, annotation), expression))},)"
-    elements = _elements(annotation)
-    if elements is None:
-        return expression
-    if len(elements) == 2 and elements[1] is Ellipsis:
-        variable = (
-            expression.partition(".")[0].partition("[")[0] + "x"
-        )  # unlike an enclosing loop's
-        written = _written(elements[0], variable)
+    if shape.kind is Type.STRUCT:
+        return f"({', '.join(_fields_written(shape, expression))},)"
+    if shape.kind is Type.ARRAY:
+        # Each nested loop needs a variable of its own name.
+        variable = expression.partition(".")[0].partition("[")[0] + "x"
+        written = _written(shape.parts[0][1], variable)
         return expression if written == variable else f"[{written} for {variable} in {expression}]"
-    parts = [_written(element, f"{expression}[{i}]") for i, element in enumerate(elements)]
-    return f"({', '.join(parts)},)"
+    if shape.kind is Type.TUPLE:
+        parts = [_written(part, f"{expression}[{i}]") for i, (_, part) in enumerate(shape.parts)]
+        return f"({', '.join(parts)},)"
+    return expression
 
 
-def _checks(annotation: Any, value: str, label: str, names: dict[str, Any]) -> list[str]:
-    """Statements that check the variable `value` and turn it into what the dataclass holds."""
-    inner = _optional(annotation)
-    if inner is not None:
-        checks = _checks(inner, value, label, names)
+def _checks(shape: Shape, value: str, names: dict[str, Any]) -> list[str]:
+    """Return the statements that check the variable `value` and turn it into the field's value.
+
+    The condition is inline, because every field of every message passes it."""
+    if shape.optional:
+        checks = _checks(dataclasses.replace(shape, optional=False), value, names)
         return [f"if {value} is not None:", *("    " + line for line in checks)]
-    wrong = f"wrong({label!r}, {_name(annotation)!r}, {value})"
-    if annotation is Uuid:
-        return [f"if type({value}) is not bytes or len({value}) != 16: {wrong}"]
-    primitive = "bytes" if annotation == Buffer else PRIMITIVES.get(annotation)
-    if primitive is not None:
-        return [f"if type({value}) is not {primitive}: {wrong}"]
-    lines = [f"if type({value}) is not list: {wrong}"]
-    function = f"f{len(names)}"
-    if dataclasses.is_dataclass(annotation):
-        names[function] = reader(typing.cast(type, annotation))
-        return [*lines, f"{value} = {function}({value})"]
-    elements = _elements(annotation)
-    if elements is None:
-        raise TypeError(f"{label}: no row codec for {annotation}")
-    if len(elements) == 2 and elements[1] is Ellipsis:
-        names[function] = _element_reader(elements[0], label)
+    shape_name = _named(names, shape)
+    lines = [f"if {_violated(shape, value, names)}: wrong({shape_name}, {value})"]
+    if shape.kind is Type.STRUCT:
+        return [*lines, f"{value} = {_named(names, _reader(shape))}({value})"]
+    if shape.kind is Type.ARRAY:
+        function = _named(names, _element_reader(shape.parts[0][1]))
         return [*lines, f"{value} = tuple([{function}(x) for x in {value}])"]
-    lines += [f"if len({value}) != {len(elements)}: {wrong}"]
-    functions = []
-    for element in elements:
-        names[f"f{len(names)}"] = _element_reader(element, label)
-        functions.append(f"f{len(names) - 1}")
-    calls = ", ".join(f"{f}({value}[{i}])" for i, f in enumerate(functions))
-    return [*lines, f"{value} = ({calls},)"]
+    if shape.kind is Type.TUPLE:
+        functions = [_named(names, _element_reader(part)) for _, part in shape.parts]
+        calls = ", ".join(f"{f}({value}[{i}])" for i, f in enumerate(functions))
+        return [*lines, f"{value} = ({calls},)"]
+    return lines
 
 
-def _element_reader(annotation: Any, label: str) -> Callable[[Any], Any]:
-    if dataclasses.is_dataclass(annotation):
-        cls = typing.cast(type, annotation)
-        read = reader(cls)
-        return lambda value: (
-            read(value) if type(value) is list else _wrong(label, _name(cls), value)
-        )
+def _violated(shape: Shape, value: str, names: dict[str, Any]) -> str:
+    """Return the expression that is true for a value of another type, or outside of its bound."""
+    bound = shape.bound
+    match shape.kind, bound:
+        case Type.INT, Range(low, high):
+            return f"type({value}) is not int or not {low} <= {value} <= {high}"
+        case Type.STR, Bytes(most):
+            names["too_long"] = _too_long
+            may_be = f"len({value}) > {most // MAX_UTF8} and too_long({value}, {most})"
+            return f"type({value}) is not str or {may_be}"
+        case Type.BYTES, Bytes(most):
+            return f"type({value}) is not bytes or len({value}) > {most}"
+        case Type.ARRAY, Items(most):
+            return f"type({value}) is not list or len({value}) > {most}"
+        case Type.TUPLE, _:
+            return f"type({value}) is not list or len({value}) != {len(shape.parts)}"
+        case Type.STRUCT, _:
+            return f"type({value}) is not list"
+        case Type.UUID, _:
+            return f"type({value}) is not bytes or len({value}) != 16"
+    return f"type({value}) is not bool"
+
+
+def _named(names: dict[str, Any], value: object) -> str:
+    name = f"n{len(names)}"
+    names[name] = value
+    return name
+
+
+def _too_long(text: str, most: int) -> bool:
+    return len(text) > most or len(text.encode()) > most
+
+
+def _element_reader(shape: Shape) -> Callable[[Any], Any]:
     names: dict[str, Any] = {"wrong": _wrong}
-    checks = _checks(annotation, "x", f"{label}[]", names)
+    checks = _checks(shape, "x", names)
     exec("\n    ".join(["def read(x):", *checks, "return x"]), names)
     element: Callable[[Any], Any] = names["read"]
     return element
 
 
-def _filler(cls: type, head: int) -> Callable[[Row], Row]:
-    """Makes a row of another width fit: cut, or completed by the defaults, as they are written."""
-    fields = dataclasses.fields(cls)
-    hints = typing.get_type_hints(cls)
-    width = head + len(fields)
+def _filler(shape: Shape, head: int) -> Callable[[Row], Row]:
+    """Return the function that cuts a row of another width, or completes it by the defaults."""
+    width = head + len(shape.parts)
     defaults: list[Any] = []
-    for field in fields:
+    fields = dataclasses.fields(cast(type, shape.cls))
+    for field, (_, part) in zip(fields, shape.parts, strict=True):
         if field.default is dataclasses.MISSING:
-            defaults.clear()  # only those after the last required field can be missing
+            defaults.clear()  # only fields after the last required one can be missing
         else:
-            write = eval(f"lambda d: {_written(hints[field.name], 'd')}")
+            write = eval(f"lambda d: {_written(part, 'd')}")
             defaults.append(_as_read(write(field.default)))
     required = width - len(defaults)
+    name = cast(type, shape.cls).__name__
 
     def fill(row: Row) -> Row:
         if len(row) < required:
             raise ProtocolError(
-                f"{cls.__name__} has {len(row) - head} fields, {required - head} are required"
+                f"{name} has {len(row) - head} fields, {required - head} are required"
             )
         return [*row, *defaults[len(row) - required :]] if len(row) < width else row[:width]
 
@@ -154,28 +162,38 @@ def _filler(cls: type, head: int) -> Callable[[Row], Row]:
 
 
 def _as_read(value: Any) -> Any:
-    """As unpacking what was packed would give it: arrays are lists."""
+    """Return a written value as unpacking gives it: arrays are lists."""
     return [_as_read(x) for x in value] if isinstance(value, tuple | list) else value
 
 
-def _optional(annotation: Any) -> Any:
-    """X of `X | None`, else None."""
-    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
-        return None
-    arguments = typing.get_args(annotation)
-    if type(None) not in arguments:
-        return None
-    rest = [a for a in arguments if a is not type(None)]
-    return rest[0] if len(rest) == 1 else Buffer
+EXPECTED = {
+    Type.INT: "int",
+    Type.BOOL: "bool",
+    Type.STR: "str",
+    Type.BYTES: "bytes",
+    Type.UUID: "Uuid",
+    Type.ARRAY: "tuple",
+    Type.TUPLE: "tuple",
+}
+READ_AS = {Type.UUID: bytes, Type.ARRAY: list, Type.TUPLE: list, Type.STRUCT: list}
+BY_NAME = {"int": int, "bool": bool, "str": str, "bytes": bytes}
 
 
-def _elements(annotation: Any) -> tuple[Any, ...] | None:
-    return typing.get_args(annotation) if typing.get_origin(annotation) is tuple else None
-
-
-def _name(annotation: Any) -> str:
-    return getattr(annotation, "__name__", str(annotation))
-
-
-def _wrong(label: str, expected: str, value: object) -> NoReturn:
-    raise ProtocolError(f"{label}: expected {expected}, got {type(value).__name__}")
+def _wrong(shape: Shape, value: Any) -> NoReturn:
+    """Raise the ProtocolError of a value that was refused; it names no value of the peer's."""
+    expected = EXPECTED.get(shape.kind) or cast(type, shape.cls).__name__
+    wanted = READ_AS.get(shape.kind) or BY_NAME[expected]
+    found: type = type(value)
+    if found is not wanted:
+        raise ProtocolError(f"{shape.label}: expected {expected}, got {found.__name__}")
+    match shape.bound:
+        case Range(low, high):
+            reason = f"{value} is not in {low}..{high}"
+        case Bytes(most):
+            size = len(value.encode() if isinstance(value, str) else value)
+            reason = f"{size} bytes, at most {most} are allowed"
+        case Items(most):
+            reason = f"{len(value)} elements, at most {most} are allowed"
+        case _:
+            reason = f"expected {expected}, got another size: {len(value)}"
+    raise ProtocolError(f"{shape.label}: {reason}")

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from quorate.quorum.bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, Link, PeerRefused, PeerUnreachable
@@ -32,7 +33,7 @@ class WebSocketSide:
         on_gone: Callable[[Link], None],
     ) -> None:
         self._accept = accept
-        self._max_frame_bytes = max_frame_bytes
+        self._max_frame_bytes = min(max_frame_bytes, MAX_NODE_FRAME_BYTES)
         self._on_link = on_link
         self._on_gone = on_gone
         self._server = web.Server(self._serve, access_log=None)

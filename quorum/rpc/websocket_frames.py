@@ -4,6 +4,9 @@ aiohttp makes the handshake; then the connection's bytes come here, because its 
 future, a task's step and a loop iteration for every frame. One binary message is one frame, never
 fragmented, never compressed: the other end is a node. A client's frames are masked with the key 0,
 which changes nothing: masks keep scripts in browsers from fooling proxies, and here is neither.
+
+The first frame of a link is the handshake's: a header that announces more than SMALL_FRAME_BYTES
+closes the link. Later frames have the bound of the link.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Callable
 from typing import cast
 
 from quorate.quorum.rpc.frame_link import FrameLink
+from quorate.quorum.rpc.messages import SMALL_FRAME_BYTES
 from quorate.quorum.seams import Accept, Buffer, Link
 
 BINARY, CLOSE, PING, PONG = 0x82, 0x88, 0x89, 0x8A  # each the first byte of a final frame
@@ -37,6 +41,7 @@ class WebSocketLink(FrameLink):
         masks: bool,
     ) -> None:
         super().__init__(accept, max_frame_bytes, on_gone)
+        self._allowed_bytes = min(max_frame_bytes, SMALL_FRAME_BYTES)
         self.gone = asyncio.get_running_loop().create_future()
         self.keeper: asyncio.Task[None] | None = None  # owned: a loop refers to its tasks weakly
         self._mask = NO_MASK if masks else b""
@@ -79,6 +84,8 @@ class WebSocketLink(FrameLink):
         while (found := self._next_message()) is not None:
             first, payload = found
             if first == BINARY:
+                # The first one is the handshake's. If it is refused, the link is closed.
+                self._allowed_bytes = self._max_frame_bytes
                 return payload
             self._control(first, payload)
         return None
@@ -94,8 +101,8 @@ class WebSocketLink(FrameLink):
             if len(data) < header.size:
                 return None
             size, start = header.unpack_from(data)[2], header.size
-        if size > self._max_frame_bytes:
-            self._refuse(f"a frame of {size} bytes, allowed are 0 to {self._max_frame_bytes}")
+        if size > self._allowed_bytes:
+            self._refuse(f"a frame of {size} bytes, allowed are 0 to {self._allowed_bytes}")
             return None
         key = b""
         if second & MASKED:
@@ -107,7 +114,9 @@ class WebSocketLink(FrameLink):
         return first, unmasked(payload, key) if key != NO_MASK and key else payload
 
     def _control(self, first: int, payload: memoryview) -> None:
-        if first == CLOSE:
+        if len(payload) > LARGEST_SHORT:
+            self._refuse(f"a control frame of {len(payload)} bytes")
+        elif first == CLOSE:
             self.abort()
         elif first == PING:
             self._write(PONG, payload)

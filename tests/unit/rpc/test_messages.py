@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import msgpack  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.quorum.bounds import Bytes, Items, Name, Offset, Range
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.rpc.messages import (
@@ -25,32 +26,39 @@ from quorate.quorum.rpc.messages import (
     rows_of,
 )
 from quorate.quorum.rpc.rows import reader, writer
+from quorate.quorum.rpc.shapes import Shape, Type, shape_of
 from quorate.quorum.seams import ProtocolError
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 CLASSES = list(BY_CLASS)
 
 
-def values(annotation: Any) -> st.SearchStrategy[Any]:
-    """A strategy per annotation, written without the code under test."""
-    if annotation is Uuid:
-        return st.binary(min_size=16, max_size=16)
-    if annotation is int:
-        return st.integers(-(2**63), 2**63 - 1)
-    if annotation in (bool, str, bytes):
-        return st.from_type(annotation)
-    if dataclasses.is_dataclass(annotation):
-        hints = typing.get_type_hints(annotation)
-        assert isinstance(annotation, type)
-        return st.builds(annotation, **{name: values(hint) for name, hint in hints.items()})
-    arguments = typing.get_args(annotation)
-    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        if type(None) in arguments:
-            return st.none() | values(arguments[0])
-        return st.binary(max_size=50)  # Buffer
-    if arguments[-1] is Ellipsis:
-        return st.lists(values(arguments[0]), max_size=4).map(tuple)
-    return st.tuples(*map(values, arguments))
+def values(shape: Shape) -> st.SearchStrategy[Any]:
+    """Any value that the declaration allows."""
+    found = _values(shape)
+    return st.none() | found if shape.optional else found
+
+
+def _values(shape: Shape) -> st.SearchStrategy[Any]:
+    match shape.kind, shape.bound:
+        case Type.BOOL, _:
+            return st.booleans()
+        case Type.INT, Range(low, high):
+            return st.integers(low, high)
+        case Type.STR, Bytes(most):
+            return st.text(max_size=most // 4)
+        case Type.BYTES, Bytes(most):
+            return st.binary(max_size=min(most, 50))
+        case Type.UUID, _:
+            return st.binary(min_size=16, max_size=16)
+        case Type.ARRAY, _:
+            return st.lists(values(shape.parts[0][1]), max_size=4).map(tuple)
+        case Type.TUPLE, _:
+            return st.tuples(*(values(part) for _, part in shape.parts))
+        case Type.STRUCT, _:
+            assert shape.cls is not None
+            return st.builds(shape.cls, **{name: values(part) for name, part in shape.parts})
+    raise AssertionError(shape)
 
 
 def unpacked(data: bytes) -> Any:
@@ -61,7 +69,7 @@ def unpacked(data: bytes) -> Any:
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_every_message_comes_back_as_it_was(cls: type) -> None:
     @quick
-    @given(values(cls), st.integers(0, 2**63))
+    @given(values(shape_of(cls)), st.integers(0, 2**63))
     def check(message: Any, correlation_id: int) -> None:
         data = packed(message, correlation_id)
         assert unpacked(data) == message
@@ -101,23 +109,23 @@ def test_a_bytearray_and_a_memoryview_are_buffers() -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Inner:
-    name: str
-    ids: tuple[int, ...] = (7,)
+    name: Name
+    ids: Annotated[tuple[Offset, ...], Items(3)] = (7,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Old:
-    number: int
+    number: Offset
     inner: Inner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class New:
-    number: int
+    number: Offset
     inner: Inner
-    later: tuple[Inner, ...] = (Inner(name="a"),)
+    later: Annotated[tuple[Inner, ...], Items(3)] = (Inner(name="a"),)
     last: EpochOffset | None = EpochOffset(1, 2)
-    pairs: tuple[tuple[int, str], ...] = ((1, "x"),)
+    pairs: Annotated[tuple[tuple[Offset, Name], ...], Items(3)] = ((1, "x"),)
 
 
 def wire(row: Any) -> list[Any]:
@@ -151,7 +159,7 @@ def test_a_required_field_is_missing() -> None:
         ([5, "b"], "New.inner: expected Inner, got str"),
         ([5, [b"b"]], "Inner.name: expected str, got bytes"),
         ([5, ["b", [1, None]]], r"Inner.ids\[\]: expected int, got NoneType"),
-        ([5, ["b"], [3]], "New.later: expected Inner, got int"),
+        ([5, ["b"], [3]], r"New.later\[\]: expected Inner, got int"),
         ([5, ["b"], [], [1]], "EpochOffset has 1 fields"),
         ([5, ["b"], [], None, [[1, "x", 2]]], r"New.pairs\[\]: expected tuple"),
     ],
@@ -208,7 +216,7 @@ def test_no_frame_of_messages(frame: bytes) -> None:
 @given(st.data())
 def test_a_damaged_frame_is_at_worst_a_protocol_error(data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(CLASSES))
-    frame = bytearray(frame_header(1) + packed(data.draw(values(cls)), 3))
+    frame = bytearray(frame_header(1) + packed(data.draw(values(shape_of(cls))), 3))
     for _ in range(data.draw(st.integers(1, 4))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     try:
@@ -225,3 +233,88 @@ def test_kinds_tell_requests_from_responses() -> None:
         assert BY_CLASS[rpc.response].number % 2 == 1
         if rpc.request is not None:
             assert BY_CLASS[rpc.request].number % 2 == 0
+
+
+def edges(shape: Shape) -> list[Any]:
+    """Values just outside of a bound, as msgpack carries them."""
+    match shape.kind, shape.bound:
+        case Type.INT, Range(low, high):
+            return [each for each in (low - 1, high + 1) if -(2**63) <= each < 2**64]
+        case Type.STR, Bytes(most):
+            return ["x" * (most + 1), "\u20ac" * (most // 3 + 1)]
+        case Type.BYTES, Bytes(most):
+            return [bytes(most + 1)]
+        case Type.ARRAY, Items(most):
+            return [[None] * (most + 1)]
+        case Type.UUID, _:
+            return [bytes(15), bytes(17)]
+    return []
+
+
+def plausible(shape: Shape) -> Any:
+    """Some value that the declaration allows, as msgpack carries it."""
+    match shape.kind, shape.bound:
+        case Type.INT, Range(low, _):
+            return low
+        case Type.STR, _:
+            return ""
+        case Type.BYTES, _:
+            return b""
+        case Type.UUID, _:
+            return bytes(16)
+        case Type.BOOL, _:
+            return False
+        case Type.ARRAY, _:
+            return [plausible(shape.parts[0][1])]
+    return [plausible(part) for _, part in shape.parts]
+
+
+def with_one_edge(shape: Shape) -> Iterator[tuple[str, Any]]:
+    """The plausible value of `shape`, with one place in it outside of its bound."""
+    for edge in edges(shape):
+        yield shape.label, edge
+    if shape.kind is Type.ARRAY:
+        for label, inner in with_one_edge(shape.parts[0][1]):
+            yield label, [inner]
+    elif shape.parts:
+        whole = plausible(shape)
+        for position, (_, part) in enumerate(shape.parts):
+            for label, inner in with_one_edge(part):
+                yield label, [*whole[:position], inner, *whole[position + 1 :]]
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_bound_of_every_field_is_checked(cls: type) -> None:
+    shape = shape_of(cls)
+    kind = BY_CLASS[cls]
+    kind.read([kind.number, 0, *plausible(shape)])  # what is plausible is read
+    for label, row in with_one_edge(shape):
+        with pytest.raises(ProtocolError, match=re.escape(label)):
+            kind.read([kind.number, 0, *row])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unbounded:
+    number: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BoundedWrongly:
+    name: Annotated[str, Range(0, 5)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UnboundedItems:
+    numbers: tuple[Offset, ...]
+
+
+@pytest.mark.parametrize("cls", [Unbounded, BoundedWrongly, UnboundedItems])
+def test_a_field_without_a_bound_does_not_compile(cls: type) -> None:
+    with pytest.raises(TypeError, match=f"{cls.__name__}.* has no bound"):
+        reader(cls)
+
+
+def test_a_refusal_holds_nothing_of_the_message() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        reader(Inner)(["x" * 10_000])
+    assert len(str(caught.value)) < 200

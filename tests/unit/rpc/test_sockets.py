@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.rpc.messages import SMALL_FRAME_BYTES
 from quorate.quorum.seams import Address, Link, PeerRefused, PeerUnreachable, Wire
 from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
 
@@ -227,9 +228,9 @@ def test_frames_of_a_foreign_client(kind: str) -> None:
         async with aiohttp.ClientSession() as session:
             socket = await session.ws_connect(f"http://{listener.address}/rpc", autoping=False)
             await socket.ping(b"there?")
-            await socket.send_bytes(b"x" * 70_001)
             await socket.send_bytes(b"")
-            assert await server.received(2) == [b"x" * 70_001, b""]
+            await socket.send_bytes(b"x" * 70_001)
+            assert await server.received(2) == [b"", b"x" * 70_001]
             pong = await socket.receive()
             assert (pong.type, pong.data) == (aiohttp.WSMsgType.PONG, b"there?")
             transport = socket._response.connection.transport  # type: ignore[union-attr]
@@ -237,5 +238,30 @@ def test_frames_of_a_foreign_client(kind: str) -> None:
             transport.write(b"\x02\x01x")
             await server.ended()
             assert "whole" in str(server.ends[0])
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_the_first_frame_of_a_node_link_is_small(kind: str) -> None:
+    """Its header alone is refused, before any of it has come; a later frame may be large."""
+
+    async def scenario(net: Net) -> None:
+        server = Recorder()
+        listener = await net.listen(server, Wire.NODE)
+        async with aiohttp.ClientSession() as session:
+            socket = await session.ws_connect(f"http://{listener.address}/rpc")
+            transport = socket._response.connection.transport  # type: ignore[union-attr]
+            assert transport is not None
+            transport.write(b"\x82\x7f" + (SMALL_FRAME_BYTES + 1).to_bytes(8, "big"))
+            await server.ended()
+            assert "65537 bytes" in str(server.ends[0])
+        other = Recorder()
+        listener = await net.listen(other, Wire.NODE)
+        async with aiohttp.ClientSession() as session:
+            socket = await session.ws_connect(f"http://{listener.address}/rpc")
+            await socket.send_bytes(bytes(SMALL_FRAME_BYTES))
+            await socket.send_bytes(bytes(SMALL_FRAME_BYTES + 1))
+            assert len((await other.received(2))[1]) == SMALL_FRAME_BYTES + 1
 
     run(kind, scenario)
