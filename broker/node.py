@@ -93,6 +93,7 @@ class BrokerNode:
             suspects=self.suspects,
             groups=self.groups,
             connections=self.connections,
+            work=core.work,
             features=core.features,
         )
         self.lifecycle: BrokerLifecycle | None = None
@@ -130,7 +131,9 @@ class BrokerNode:
             ports[each] = {Wire.KAFKA: self._once_serving(port.accept)}
         accepts = {
             **ports,
-            replication: node_port(node, self.replicas.fetch_as_replica, self.core.watch.accept),
+            replication: node_port(
+                node, self.replicas.fetch_as_replica, self.core.watch.accept, self.core.work
+            ),
         }
         for listener, accept in accepts.items():
             address = Address(listener.host, listener.port)

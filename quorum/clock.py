@@ -21,6 +21,9 @@ class AsyncioClock:
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def cpu_ms(self) -> float:
+        return time.thread_time_ns() / 1_000_000
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, callback)
 

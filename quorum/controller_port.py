@@ -25,7 +25,7 @@ from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
 from quorate.quorum.rpc.kafka.sasl import no_sasl
-from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
+from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Link, LinkHandler
 from quorate.quorum.voter_admin import VoterAdmin
@@ -65,7 +65,7 @@ class ControllerPort:
         self._core = core
         self._shell = shell
         self._voters = VoterAdmin(core)
-        handlers: dict[int, Callable[[RequestContext, Any], None]] = {
+        handlers: dict[int, Handler] = {
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
             ApiKey.SASL_HANDSHAKE: no_sasl,
@@ -83,6 +83,7 @@ class ControllerPort:
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
             connections=Connections(clock, ConnectionLimits.of(config)),
+            work=core.work,
         )
 
     def accept(self, link: Link) -> LinkHandler:

@@ -58,6 +58,7 @@ from quorate.quorum.rpc.connector import ConnectorSettings
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
+from quorate.quorum.rpc.kafka.work import Work
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
@@ -105,6 +106,7 @@ class NodeCore:
         self.config = config
         self.seams = seams
         self.followers = Followers()
+        self.work = Work(seams.clock)
         self.failed = False
         self._on_failed = on_failed
         self._lock = lock_directory(config, seams)
@@ -296,15 +298,13 @@ class NodeCore:
         self._links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
-        if voter_id < 0:
-            return
-        self.replica.link_lost(voter_id)
-        self._links_changed()
+        if voter_id >= 0:
+            self.replica.link_lost(voter_id)
+            self._links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
-        if voter_id < 0:
-            return
-        self.replica.link_refused(voter_id)
+        if voter_id >= 0:
+            self.replica.link_refused(voter_id)
 
     def on_peer(self, channel: Channel) -> None:
         """A node reached us: if it is a voter, reach it too without waiting out a backoff."""

@@ -36,6 +36,10 @@ class Clock(Protocol):
 
     def wall_ms(self) -> int: ...
 
+    def cpu_ms(self) -> float:
+        """Return the CPU time that the loop's thread has used. It only measures how long work
+        took, so a simulated clock may stand still."""
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
 
     def call_soon(self, callback: Callable[[], None]) -> None: ...

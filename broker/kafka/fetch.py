@@ -42,7 +42,7 @@ class FetchHandler:
         self.replicas.fetch_as_consumer(
             request,
             self.max_bytes,
-            partial(self._respond, context),
+            context.callback(partial(self._respond, context)),
             uses_topic_ids=version >= TOPIC_ID_SINCE,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
@@ -30,7 +29,8 @@ from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connections import Connections
 from quorate.quorum.rpc.kafka.sasl import no_sasl
-from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
+from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
+from quorate.quorum.rpc.kafka.work import Work
 from quorate.quorum.seams import Clock
 
 
@@ -48,10 +48,11 @@ class Services:
     suspects: Suspects
     groups: GroupCoordinator
     connections: Connections
+    work: Work
     features: Callable[[], Features]
 
 
-Handlers = dict[int, Callable[[RequestContext, Any], None]]
+Handlers = dict[int, Handler]
 
 
 def client_port(services: Services, listener: str) -> KafkaServer:
@@ -88,7 +89,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.LIST_CONFIG_RESOURCES: ConfigResourcesHandler(image).handle,
         **group_handlers(services),
     }
-    raw: dict[int, Callable[[RequestContext, memoryview], None]] = {
+    raw: dict[int, RawHandler] = {
         ApiKey.PRODUCE: ProduceHandler(services.replicas, topics).handle,
         ApiKey.FETCH: FetchHandler(services.replicas, topics, config["fetch.max.bytes"]).handle,
     }
@@ -104,6 +105,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         raw_handlers=raw,
         settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
         connections=services.connections,
+        work=services.work,
     )
 
 

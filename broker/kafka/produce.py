@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -42,7 +43,7 @@ class ProduceHandler:
             request.partitions,
             request.acks,
             request.timeout_ms,
-            lambda results: answer(context, results),
+            context.callback(partial(answer, context)),
         )
 
     def _answer(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:

@@ -26,6 +26,9 @@ class FaultClock:
     def wall_ms(self) -> int:
         return self._inner.wall_ms()
 
+    def cpu_ms(self) -> float:
+        return self._inner.cpu_ms()
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         timer = FaultTimer(self, callback)
         if not self.faults.crashed:

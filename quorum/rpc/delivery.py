@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from quorate.quorum.rpc.kept_errors import without_frames
 from quorate.quorum.seams import Link, LinkHandler, ProtocolError
 
 logger = logging.getLogger(__name__)
@@ -17,14 +18,18 @@ def raise_failure(task: asyncio.Task[None]) -> None:
 
 
 def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
-    """What the handler raised, if it did: the link is then aborted already. A ProtocolError is
-    the peer's fault; anything else is a bug and goes to the loop's exception handler, where the
-    node stops."""
+    """Hand `frame` to `handler`. Return the exception that it raised, or None. After an exception
+    the link is aborted.
+
+    A ProtocolError is the peer's fault. It is returned without its stack frames, because they refer
+    to the peer's frame and the link keeps the error. Any other exception goes to the loop's
+    exception handler, where the node stops: the handlers of requests answer their own."""
     try:
         handler.on_frame(frame)
     except ProtocolError as error:
         logger.warning("closing the link to %s: %s", link.peer, error)
         link.abort()
+        without_frames(error)
         return error
     except Exception as error:
         asyncio.get_running_loop().call_exception_handler(

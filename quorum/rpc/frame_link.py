@@ -10,6 +10,7 @@ import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Callable
+from time import perf_counter
 from typing import cast
 
 from quorate.quorum.rpc.delivery import deliver
@@ -17,6 +18,7 @@ from quorate.quorum.seams import Accept, Address, Link, LinkHandler, ProtocolErr
 
 logger = logging.getLogger(__name__)
 COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
+MAX_DELIVERY_S = 0.002  # plus the time of one frame
 NO_ADDRESS = Address("", 0)
 
 
@@ -40,7 +42,8 @@ class FrameLink(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._handler: LinkHandler
         self._input = bytearray()
-        self._paused = False
+        self._paused = False  # by the handler
+        self._resting = False  # until the next loop iteration
         self._error: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,7 +59,7 @@ class FrameLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._input += data
-        if not self._paused:
+        if not self._paused and not self._resting:
             self._deliver()
 
     @property
@@ -66,26 +69,50 @@ class FrameLink(asyncio.Protocol):
     def pause_reading(self) -> None:
         if not self._paused and not self.closed:
             self._paused = True
-            self._transport.pause_reading()
+            if not self._resting:
+                self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         if self._paused and not self.closed:
             self._paused = False
-            self._transport.resume_reading()
-            asyncio.get_running_loop().call_soon(self._resume)
+            if not self._resting:
+                self._transport.resume_reading()
+                asyncio.get_running_loop().call_soon(self._resume)
 
     def abort(self) -> None:
         self.closed = True
         self._transport.abort()
 
     def _resume(self) -> None:
-        if not self._paused and not self.closed:
+        if not self._paused and not self._resting and not self.closed:
             self._deliver()
 
     def _deliver(self) -> None:
-        """Every whole frame of the input."""
+        """Deliver the whole frames of the input, for MAX_DELIVERY_S. The rest waits for the next
+        loop iteration, so that a pipeline of requests does not hold up other links."""
+        end_s = 0.0
         while not self._paused and not self.closed and (frame := self._next_frame()) is not None:
             self._error = deliver(cast(Link, self), self._handler, frame) or self._error
+            if not self._input:
+                return
+            now_s = perf_counter()
+            if not end_s:
+                end_s = now_s + MAX_DELIVERY_S
+            elif now_s > end_s and not self.closed:
+                self._rest()
+                return
+
+    def _rest(self) -> None:
+        self._resting = True
+        if not self._paused:
+            self._transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if not self._paused and not self.closed:
+            self._transport.resume_reading()
+            self._deliver()
 
     @abstractmethod
     def _next_frame(self) -> memoryview | None:

@@ -28,6 +28,10 @@ class SimClock:
     def wall_ms(self) -> int:
         return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
 
+    def cpu_ms(self) -> float:
+        """Work costs nothing in virtual time; slices of long work end after a count of steps."""
+        return 0.0
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
         timer = SimTimer(callback)
         when_s = self._loop.now_s + delay_ms / 1000 / self._rate

@@ -1,15 +1,19 @@
 """Kafka's protocol on links: requests to handlers, responses back in the order of the requests.
 
-Handlers are callbacks and answer through their `RequestContext`, at once or later; each request has
-a slot in its connection's queue, and what is ready at the head of the queue leaves. There is no
+Handlers answer through their `RequestContext`, immediately or later. Each request has a slot in its
+connection's queue. Responses leave as soon as they are ready at the head of the queue. There is no
 task and no future per request.
 
+- A handler returns None, or steps (`quorum/steps.py`), which `work.py` runs in slices. While a
+  connection has such work, the server does not read it.
+- Every exception of a request ends at the boundary (`boundary.py`). Only exceptions about the
+  node's own state pass.
 - A request of an unknown API, an unsupported version or with malformed bytes closes its connection
   with one log line, as in Kafka; only ApiVersions is answered in version 0 (KIP-511).
 - Bounded: requests and bytes in flight per connection (then it is not read), and bytes that the
   client does not take (then it is not read until it does). What all connections of a node may do
   together, `connections.py` bounds.
-- A connection that is refused still gets what was answered, for CLOSE_TIMEOUT_MS.
+- A refused connection still gets its earlier responses, for CLOSE_TIMEOUT_MS.
 """
 
 from __future__ import annotations
@@ -22,22 +26,35 @@ from typing import Any
 
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import EncodeError, encode, reader
+from quorate.quorum.rpc.kafka.boundary import Boundary
+from quorate.quorum.rpc.kafka.codec import reader
 from quorate.quorum.rpc.kafka.connections import Connections
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.failed import failed_response
+from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.rpc.kafka.wire import Message
-from quorate.quorum.seams import Address, Buffer, Clock, Link
+from quorate.quorum.rpc.kafka.work import Work
+from quorate.quorum.seams import Address, Clock, Link
+from quorate.quorum.steps import Steps
+
+__all__ = [
+    "Connection",
+    "Handler",
+    "KafkaServer",
+    "RawHandler",
+    "RequestContext",
+    "Route",
+    "ServerSettings",
+]
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
 
-Handler = Callable[["RequestContext", Any], None]
-"""Gets the context and the decoded request."""
-RawHandler = Callable[["RequestContext", memoryview], None]
-"""Gets the context and the body after the header."""
+Handler = Callable[[RequestContext, Any], Steps[None] | None]
+"""Takes the context and the decoded request. The server runs the steps that it returns."""
+RawHandler = Callable[[RequestContext, memoryview], Steps[None] | None]
+"""Takes the context and the body after the header. The server runs the steps that it returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,78 +68,10 @@ class ServerSettings:
     drain_check_ms: int = 10
 
 
-class RequestContext:
-    """One request: what its header said, and the slot that its response leaves by.
-
-    Answer exactly once: `respond`, `respond_raw`, `no_response` or `fail`. After the connection is
-    `closed` answers go nowhere."""
-
-    __slots__ = (
-        "api_key",
-        "client_id",
-        "connection",
-        "correlation_id",
-        "parts",
-        "received_ms",
-        "request_bytes",
-        "version",
-    )
-
-    def __init__(self, connection: Connection, api_key: int, version: int, correlation_id: int):
-        self.connection = connection
-        self.api_key = api_key
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id: str | None = None
-        self.received_ms = connection.clock.now_ms()
-        self.request_bytes = 0
-        self.parts: tuple[Buffer, ...] | None = None
-
-    @property
-    def closed(self) -> bool:
-        return self.connection.closed
-
-    @property
-    def peer(self) -> Address:
-        return self.connection.link.peer
-
-    def respond(self, response: Message) -> None:
-        try:
-            body = encode(response, self.version)
-        except EncodeError:
-            self.connection.link.abort()
-            raise
-        self.respond_raw(body)
-
-    def respond_raw(self, *body: Buffer) -> None:
-        """The parts of the body after the header; they must not change until they are written."""
-        header_version = APIS[self.api_key].response_header_version(self.version)
-        self._answered(headers.response_header(self.correlation_id, header_version), *body)
-
-    def no_response(self) -> None:
-        """For Produce with acks=0, which nobody waits for."""
-        self._answered()
-
-    def fail(self, error: ErrorCode, message: str | None = None) -> None:
-        """The request as a whole failed. Without a place for that in the response the connection
-        is closed, with a log line."""
-        response = failed_response(APIS[self.api_key], self.version, error, message)
-        if response is not None:
-            self.respond(response)
-        else:
-            reason = message if message is not None else error.message
-            self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
-
-    def _answered(self, *parts: Buffer) -> None:
-        if self.parts is not None:
-            raise RuntimeError(f"{APIS[self.api_key].name} request was answered twice")
-        self.parts = parts
-        self.connection.answered()
-
-
 @dataclass(slots=True)
 class Route:
-    """Who handles an API, and how often and for how long it was used."""
+    """The handler of an API, and counters of its use. `failures` counts requests that failed with
+    an exception that no handler expected."""
 
     api: Api
     handle: Handler | RawHandler
@@ -130,6 +79,7 @@ class Route:
     requests: int = 0
     answers: int = 0
     total_ms: int = 0
+    failures: int = 0
 
 
 class KafkaServer:
@@ -143,14 +93,17 @@ class KafkaServer:
         raw_handlers: Mapping[int, RawHandler] | None = None,
         settings: ServerSettings | None = None,
         connections: Connections | None = None,
+        work: Work | None = None,
     ) -> None:
-        """`connections` are shared by the ports that are bounded together."""
+        """Ports that are bounded together share `connections`; all ports of a node share `work`."""
         self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
         for key, each in (raw_handlers or {}).items():
             self.routes[key] = Route(APIS[key], each, True)
         self.clock = clock
         self.settings = settings or ServerSettings()
         self.connections = Connections(clock) if connections is None else connections
+        self.work = Work(clock) if work is None else work
+        self.boundary = Boundary(clock)
 
     @property
     def api_keys(self) -> tuple[int, ...]:
@@ -180,6 +133,7 @@ class Connection:
         "closed",
         "link",
         "server",
+        "turn",
         "used_ms",
     )
 
@@ -188,6 +142,7 @@ class Connection:
         self.link = link
         self.clock = server.clock
         self.closed = False
+        self.turn = server.work.turn()
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
@@ -210,15 +165,26 @@ class Connection:
     def on_frame(self, frame: memoryview) -> None:
         if self._refused:
             return
+        if len(frame) > self.server.settings.max_request_bytes:
+            most = self.server.settings.max_request_bytes
+            self.refuse(f"malformed request: {len(frame)} bytes, allowed are {most}")
+            return
         try:
-            self._dispatch(frame)
+            context = self._context(frame)
         except DecodeError as error:
             self.refuse(f"malformed request: {error}")
+            return
+        if context is not None:
+            try:
+                self._dispatch(context, frame)
+            except Exception as error:
+                context.raised(error)
 
     def on_closed(self, error: Exception | None) -> None:
         self.closed = True
         self._queue.clear()
         self._count_queued()
+        self.server.work.end(self.turn)
         self.server.connections.left(self)
 
     def refuse(self, reason: str) -> None:
@@ -229,6 +195,7 @@ class Connection:
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
+            self.server.work.end(self.turn)
             self.server.connections.left(self)
             self.link.close()
             if self.link.pending_bytes:
@@ -253,34 +220,37 @@ class Connection:
                 self.link.send(*parts)
         self.bound()
 
-    def _dispatch(self, frame: memoryview) -> None:
-        if len(frame) > self.server.settings.max_request_bytes:
-            raise DecodeError(
-                f"{len(frame)} bytes, allowed are {self.server.settings.max_request_bytes}"
-            )
+    def _context(self, frame: memoryview) -> RequestContext | None:
+        """Read the fixed part of the header. Return None if the request is not for a handler."""
         api_key, version, correlation_id = headers.read_fixed(frame)
         route = self.server.routes.get(api_key)
         if route is None:
             self.refuse(f"API key {api_key} is not served here")
-            return
-        api = route.api
-        if not api.serves(version):
-            self._unsupported(api, version, correlation_id)
-            return
+            return None
+        if not route.api.serves(version):
+            self._unsupported(route.api, version, correlation_id)
+            return None
         route.requests += 1
         context = RequestContext(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
+        context.frame = frame
         self.used_ms = context.received_ms
+        return context
+
+    def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
+        route, version = self.server.routes[context.api_key], context.version
+        api = route.api
         flexible = version >= api.flexible_since
         context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
         request: Any = frame[start:]
         if not route.raw:
             request, _ = reader(api.request, version, flexible)(request, 0)
         self._enqueue(context)
-        try:
-            route.handle(context, request)
-        except KafkaError as error:
-            context.fail(error.code, error.message)
+        steps = route.handle(context, request)
+        if steps is not None:
+            self.server.work.begin(context, steps)
+            if self.turn.tasks:
+                self.bound()
 
     def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
         if api.key != ApiKey.API_VERSIONS:
@@ -316,6 +286,7 @@ class Connection:
             undrained
             or crowded
             or self._held
+            or bool(self.turn.tasks)
             or len(self._queue) >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
         )

@@ -22,12 +22,16 @@ class FakeTimer:
 class FakeClock:
     time_ms: int = 1000
     timers: list[FakeTimer] = field(default_factory=list)
+    used_cpu_ms: float = 0.0
 
     def now_ms(self) -> int:
         return self.time_ms
 
     def wall_ms(self) -> int:
         return self.time_ms
+
+    def cpu_ms(self) -> float:
+        return self.used_cpu_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         timer = FakeTimer(self.time_ms + delay_ms, callback)

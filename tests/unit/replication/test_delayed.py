@@ -27,6 +27,9 @@ class TurnedClock:
     def wall_ms(self) -> int:
         return self.ms
 
+    def cpu_ms(self) -> float:
+        return 0.0
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Handle:
         handle = Handle()
         self.timers.append((self.ms + delay_ms, callback, handle))

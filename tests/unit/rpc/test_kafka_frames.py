@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
+from quorate.quorum.rpc import frame_link
 from quorate.quorum.rpc.kafka_frames import KafkaLink
+from quorate.quorum.seams import ProtocolError
 
 
 class Wire:
@@ -14,6 +18,16 @@ class Wire:
     def __init__(self) -> None:
         self.writes: list[bytes] = []
         self.closed = False
+        self.reads = True
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def abort(self) -> None:
+        self.closed = True
 
     def write(self, data: bytes) -> None:
         self.writes.append(bytes(data))
@@ -82,3 +96,69 @@ def test_what_is_held_back_keeps_its_place_before_answers_to_input_and_before_th
         link.close()
 
     assert writes_of(use) == [framed(b"a"), framed(b"b", b"c"), framed(b"d"), framed(b"e")]
+
+
+class Slow:
+    """A handler whose frames take 1 ms each on the clock of `perf_counter`."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.frames: list[bytes] = []
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.now_s += 0.001
+        self.frames.append(bytes(frame))
+
+    def on_closed(self, error: Exception | None) -> None: ...
+
+
+def test_one_delivery_ends_and_the_rest_waits_for_the_next_iteration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow, wire = Slow(), Wire()
+    monkeypatch.setattr(frame_link, "perf_counter", slow.perf_counter)
+    contents = [bytes([each]) for each in range(20)]
+
+    async def run() -> None:
+        link = KafkaLink(lambda link: slow, 1 << 20)
+        link.connection_made(wire)  # type: ignore[arg-type]
+        link.data_received(framed(*contents))
+        assert len(slow.frames) == 4, "the first, and those of 2 ms; the last one crossed the line"
+        assert not wire.reads, "the peer could send faster than frames are handled"
+        link.data_received(framed(b"later"))
+        assert len(slow.frames) == 4
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert slow.frames == [*contents, b"later"]
+        assert wire.reads
+
+    asyncio.run(run())
+
+
+def test_a_link_keeps_an_error_without_its_frames() -> None:
+    class Refusing(Slow):
+        def on_frame(self, frame: memoryview) -> None:
+            try:
+                raise ValueError(frame)
+            except ValueError as error:
+                raise ProtocolError("no") from error
+
+    ends: list[Exception | None] = []
+
+    async def run() -> None:
+        handler = Refusing()
+        handler.on_closed = ends.append  # type: ignore[assignment]
+        link = KafkaLink(lambda link: handler, 1 << 20)
+        link.connection_made(Wire())  # type: ignore[arg-type]
+        link.data_received(framed(b"x"))
+        link.connection_lost(None)
+
+    asyncio.run(run())
+    (error,) = ends
+    assert isinstance(error, ProtocolError)
+    assert error.__traceback__ is None
+    assert error.__cause__ is None
+    assert error.__context__ is None

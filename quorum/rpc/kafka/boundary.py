@@ -1,0 +1,112 @@
+"""The boundary of a Kafka port: every exception of a request ends here, and the node goes on.
+
+A request enters through `Connection.on_frame` and its response leaves through a `RequestContext`.
+Each exception in between is the request's fault: the client receives an error, or its connection is
+closed if the response of that API and version has no place for one. Only exceptions about the
+node's own state pass the boundary, and they stop the node (`is_nodes`).
+
+The log of a boundary is bounded: the first exception of a kind (API, type, line of code) is written
+with its traceback, further ones as one line, at most one in LINE_INTERVAL_MS. A line counts those
+that were left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import traceback
+
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.seams import Address, Buffer, Clock
+from quorate.quorum.state_in_doubt import StateInDoubt
+
+logger = logging.getLogger("quorate.kafka")
+
+ANONYMOUS = "User:ANONYMOUS"
+LINE_INTERVAL_MS = 1000
+MAX_KINDS = 256
+MAX_FRAMES = 20
+HASH_DIGITS = 12
+DISK_ERRORS = frozenset(
+    getattr(errno, name)
+    for name in ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ENXIO", "ENODEV", "EUCLEAN")
+    if hasattr(errno, name)
+)
+
+Kind = tuple[str, type[BaseException], str, int]
+
+
+def is_nodes(error: Exception) -> bool:
+    """Return True if `error` says that the node's own state or disk is at fault.
+
+    `CorruptLog` is damage of stored data. `broker/replication/damage.py` raises it only if the node
+    shall stop. An OSError for lack of file descriptors or memory is not the disk's fault."""
+    if isinstance(error, OSError):
+        return error.errno in DISK_ERRORS
+    return isinstance(error, (StateInDoubt, CorruptLog))
+
+
+def error_code_of(error: Exception) -> ErrorCode:
+    """Return the error code that a client receives for an exception that no handler expected."""
+    corrupt = isinstance(error, CorruptBatch)
+    return ErrorCode.CORRUPT_MESSAGE if corrupt else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class Boundary:
+    """Writes the bounded log of failed requests. One per port."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kinds: set[Kind] = set()
+        self._next_line_ms = 0
+        self._left_out = 0
+
+    def report(
+        self, error: Exception, name: str, version: int, peer: Address, frame: Buffer
+    ) -> None:
+        """Log that a request failed with `error`, and remove the frames from `error`."""
+        kind = _kind(name, error)
+        now_ms = self._clock.now_ms()
+        first = kind not in self._kinds and len(self._kinds) < MAX_KINDS
+        if first:
+            self._kinds.add(kind)
+        elif now_ms < self._next_line_ms:
+            self._left_out += 1
+            without_frames(error)
+            return
+        self._next_line_ms = now_ms + LINE_INTERVAL_MS
+        left_out, self._left_out = self._left_out, 0
+        digest = hashlib.sha256(frame).hexdigest()[:HASH_DIGITS]
+        detail = "".join(traceback.format_tb(error.__traceback__, -MAX_FRAMES)) if first else ""
+        logger.log(
+            logging.ERROR if first else logging.WARNING,
+            "%s v%d of %s at %s failed: %s (frame of %d bytes, sha256 %s; "
+            "%d earlier failures were not logged)%s",
+            name,
+            version,
+            ANONYMOUS,
+            peer,
+            _summary(error),
+            len(frame),
+            digest,
+            left_out,
+            f"\n{detail}" if detail else "",
+        )
+        without_frames(error)
+
+
+def _summary(error: Exception) -> str:
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _kind(name: str, error: Exception) -> Kind:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return name, type(error), "", 0
+    return name, type(error), last.tb_frame.f_code.co_filename, last.tb_lineno

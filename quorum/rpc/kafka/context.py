@@ -1,0 +1,154 @@
+"""One request of a Kafka port: what its header says, and the only way out for its response.
+
+Answering never raises. A response that cannot be encoded, and an exception in a callback that
+answers later, fail the request at the boundary (`boundary.py`). So code that calls such a callback,
+for example a partition whose high watermark advances, cannot be harmed by a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec
+
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.rpc.kafka.boundary import error_code_of, is_nodes
+from quorate.quorum.rpc.kafka.codec import encode
+from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.failed import failed_response
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address, Buffer
+from quorate.quorum.steps import Steps
+
+if TYPE_CHECKING:
+    from quorate.quorum.rpc.kafka.server import Connection
+
+P = ParamSpec("P")
+NO_FRAME = memoryview(b"")
+
+
+class RequestContext:
+    """One request: its header, and the slot that its response leaves by.
+
+    Answer exactly once: `respond`, `respond_steps`, `respond_raw`, `no_response` or `fail`. A
+    second answer closes the connection. After the connection is `closed`, answers are discarded."""
+
+    __slots__ = (
+        "api_key",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "failed",
+        "frame",
+        "parts",
+        "received_ms",
+        "request_bytes",
+        "version",
+    )
+
+    def __init__(self, connection: Connection, api_key: int, version: int, correlation_id: int):
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id: str | None = None
+        self.received_ms = connection.clock.now_ms()
+        self.request_bytes = 0
+        self.frame = NO_FRAME
+        """The whole request until it is answered. The log of a failure contains its hash."""
+        self.failed = False
+        self.parts: tuple[Buffer, ...] | None = None
+
+    @property
+    def closed(self) -> bool:
+        return self.connection.closed
+
+    @property
+    def peer(self) -> Address:
+        return self.connection.link.peer
+
+    def respond(self, response: Message) -> None:
+        try:
+            body = encode(response, self.version)
+        except Exception as error:
+            self.raised(error)
+        else:
+            self.respond_raw(body)
+
+    def respond_steps(self, response: Message) -> Steps[None]:
+        """Answer like `respond`, but encode in steps. For `yield from` in a handler that returns
+        steps, and for `run` in a callback."""
+        body = encode(response, self.version)
+        yield
+        self.respond_raw(body)
+
+    def respond_raw(self, *body: Buffer) -> None:
+        """Answer with the parts of the body. They must not change until they are written."""
+        header_version = APIS[self.api_key].response_header_version(self.version)
+        self._answered(headers.response_header(self.correlation_id, header_version), *body)
+
+    def no_response(self) -> None:
+        """End a request that has no response: a Produce with acks=0."""
+        self._answered()
+
+    def fail(self, error: ErrorCode, message: str | None = None) -> None:
+        """Answer that the whole request failed. If the response has no place for the error, close
+        the connection with a log line."""
+        try:
+            response = failed_response(APIS[self.api_key], self.version, error, message)
+            body = None if response is None else encode(response, self.version)
+        except Exception:
+            body = None
+        if body is not None:
+            self.respond_raw(body)
+        else:
+            reason = message if message is not None else error.message
+            self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
+
+    def run(self, steps: Steps[None]) -> None:
+        """Let the server run `steps`, which answer this request, in slices (`work.py`)."""
+        self.connection.server.work.begin(self, steps)
+
+    def callback(self, function: Callable[P, None]) -> Callable[P, None]:
+        """Return `function` inside the boundary, for a caller that answers this request later."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                function(*args, **kwargs)
+            except Exception as error:
+                self.raised(error)
+
+        return call
+
+    def raised(self, error: Exception) -> None:
+        """Fail this request because its code raised `error`. Raise `error` again only if it says
+        that the node's own state is at fault."""
+        if isinstance(error, KafkaError):
+            self.fail(error.code, error.message)
+        elif isinstance(error, DecodeError):
+            self.connection.refuse(f"malformed request: {error}")
+        elif is_nodes(error):
+            raise error
+        else:
+            self._failed_by(error)
+
+    def _failed_by(self, error: Exception) -> None:
+        server = self.connection.server
+        server.routes[self.api_key].failures += 1
+        code = error_code_of(error)
+        server.boundary.report(error, APIS[self.api_key].name, self.version, self.peer, self.frame)
+        if self.parts is None:
+            self.fail(code)
+        self.failed = True
+
+    def _answered(self, *parts: Buffer) -> None:
+        if self.failed:
+            return
+        if self.parts is not None:
+            self._failed_by(RuntimeError("the request was answered twice"))
+            self.connection.refuse(f"{APIS[self.api_key].name} was answered twice")
+            return
+        self.parts = parts
+        self.frame = NO_FRAME
+        self.connection.answered()

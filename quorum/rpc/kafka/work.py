@@ -1,0 +1,238 @@
+"""Long requests of all connections of a node, run in slices between which the loop serves others.
+
+A handler that returns steps (`quorum/steps.py`) has its work done here. The rules:
+
+- A slice ends after SLICE_MS of CPU or STEPS_PER_SLICE steps, at most one per loop iteration.
+- All slices together use at most the share DUTY of the node's time, with a burst of one slice. The
+  other connections, which produce and fetch, have the rest.
+- The connection that has used the least CPU is next, as in a fair scheduler of processes: each has
+  a virtual time, which advances by the CPU that it uses. A connection that was idle continues at
+  the virtual time of the last one served, less one slice, so that it cannot save up CPU.
+- A request that has used `request_cpu_ms` is cut off: the client receives REQUEST_TIMED_OUT, or its
+  connection is closed. Every client knows this error, and it states what happened.
+- The steps of a request are closed when its connection ends.
+
+CPU time comes from the clock. Where it stands still, as in the simulator, slices end by steps only.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.seams import Clock
+from quorate.quorum.steps import Steps
+
+if TYPE_CHECKING:
+    from quorate.quorum.rpc.kafka.context import RequestContext
+
+logger = logging.getLogger("quorate.kafka")
+
+LINE_INTERVAL_MS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLimits:
+    slice_ms: float = 2.0
+    steps_per_slice: int = 1000
+    duty: float = 0.5
+    request_cpu_ms: float = 2000.0
+
+
+class Turn:
+    """The work of one connection, and the CPU that the connection has used (virtual time, ms)."""
+
+    __slots__ = ("ended", "tasks", "used_ms", "waits")
+
+    def __init__(self, used_ms: float) -> None:
+        self.used_ms = used_ms
+        self.tasks: deque[Task] = deque()
+        self.ended = False
+        self.waits = False  # for its next slice
+
+
+class Task:
+    __slots__ = ("context", "cpu_ms", "steps")
+
+    def __init__(self, context: RequestContext, steps: Steps[None]) -> None:
+        self.context = context
+        self.steps = steps
+        self.cpu_ms = 0.0
+
+
+class Work:
+    """Runs the steps of all ports of a node. `slices` and `cut_off` count for metrics."""
+
+    def __init__(self, clock: Clock, limits: WorkLimits | None = None) -> None:
+        self.limits = limits or WorkLimits()
+        self.slices = 0
+        self.cut_off = 0
+        self.cpu_ms = 0.0
+        self._clock = clock
+        self._waiting: list[tuple[float, int, Turn]] = []  # heap by virtual time
+        self._order = 0
+        self._virtual_ms = 0.0  # of the turn that was served last
+        self._credit_ms = self.limits.slice_ms
+        self._credited_ms = clock.now_ms()
+        self._running: Task | None = None
+        self._scheduled = False
+        self._next_line_ms = 0
+
+    def __len__(self) -> int:
+        """The number of connections whose work waits."""
+        return len(self._waiting)
+
+    def turn(self) -> Turn:
+        """Return the turn of a new connection."""
+        return Turn(self._virtual_ms)
+
+    def begin(self, context: RequestContext, steps: Steps[None]) -> None:
+        """Run `steps`: the first slice immediately if no other work waits, the rest later."""
+        turn = context.connection.turn
+        if turn.ended:
+            _close(steps)
+            return
+        turn.tasks.append(Task(context, steps))
+        if len(turn.tasks) > 1:
+            return
+        turn.used_ms = max(turn.used_ms, self._virtual_ms - self.limits.slice_ms)
+        if self._running is None or self._running.context.connection.turn is not turn:
+            self._push(turn)
+        if len(self._waiting) == 1 and self._running is None and self._may_run():
+            self._slice()
+        self._schedule()
+
+    def end(self, turn: Turn) -> None:
+        """Discard the work of a connection that ends."""
+        turn.ended = True
+        tasks, turn.tasks = turn.tasks, deque()
+        for task in tasks:
+            if task is not self._running:  # a generator cannot close itself
+                _close(task.steps)
+
+    def _push(self, turn: Turn) -> None:
+        turn.waits = True
+        self._order += 1
+        heapq.heappush(self._waiting, (turn.used_ms, self._order, turn))
+
+    def _may_run(self) -> bool:
+        """Refill the credit, and return True if some is left."""
+        limits, now_ms = self.limits, self._clock.now_ms()
+        refill_ms = (now_ms - self._credited_ms) * limits.duty
+        self._credit_ms = min(limits.slice_ms, self._credit_ms + refill_ms)
+        self._credited_ms = now_ms
+        return self._credit_ms > 0
+
+    def _schedule(self) -> None:
+        if not self._waiting or self._scheduled or self._running is not None:
+            return
+        self._scheduled = True
+        if self._may_run():
+            self._clock.call_soon(self._run)
+        else:
+            delay_ms = 1 + int(-self._credit_ms / self.limits.duty)
+            self._clock.call_later(delay_ms, self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        try:
+            if self._may_run():
+                self._slice()
+        finally:
+            self._schedule()
+
+    def _slice(self) -> None:
+        """Run the waiting turn with the least virtual time for one slice."""
+        turn = self._next()
+        if turn is None:
+            return
+        self._running = turn.tasks[0]
+        self.slices += 1
+        begun_ms = self._clock.cpu_ms()
+        try:
+            self._run_turn(turn, begun_ms)
+        finally:
+            self._running = None
+            spent_ms = self._clock.cpu_ms() - begun_ms
+            self.cpu_ms += spent_ms
+            self._credit_ms -= spent_ms
+            turn.used_ms += spent_ms
+            if turn.tasks and not turn.waits:
+                self._push(turn)
+
+    def _next(self) -> Turn | None:
+        while self._waiting:
+            virtual_ms, _, turn = heapq.heappop(self._waiting)
+            turn.waits = False
+            if turn.tasks:  # else its connection has ended
+                self._virtual_ms = max(self._virtual_ms, virtual_ms)
+                return turn
+        return None
+
+    def _run_turn(self, turn: Turn, begun_ms: float) -> None:
+        """Run the first task of `turn` for one slice. If the task ends, remove it."""
+        task = turn.tasks[0]
+        limits, cpu_ms, steps = self.limits, self._clock.cpu_ms, task.steps
+        end_ms = begun_ms + min(limits.slice_ms, limits.request_cpu_ms - task.cpu_ms)
+        try:
+            for _ in range(limits.steps_per_slice):
+                next(steps)
+                if turn.ended:
+                    _close(steps)
+                    return
+                if cpu_ms() >= end_ms:
+                    break
+        except StopIteration:
+            self._done(turn, task)
+            return
+        except Exception as error:
+            self._done(turn, task)
+            task.context.raised(error)
+            return
+        task.cpu_ms += cpu_ms() - begun_ms
+        if task.cpu_ms >= limits.request_cpu_ms:
+            self._done(turn, task)
+            self._cut_off(task)
+
+    def _done(self, turn: Turn, task: Task) -> None:
+        if turn.tasks and turn.tasks[0] is task:
+            turn.tasks.popleft()
+        if not turn.tasks and not turn.ended:
+            task.context.connection.bound()
+
+    def _cut_off(self, task: Task) -> None:
+        context, limit_ms = task.context, self.limits.request_cpu_ms
+        _close(task.steps)
+        self.cut_off += 1
+        now_ms = self._clock.now_ms()
+        name = APIS[context.api_key].name
+        if now_ms >= self._next_line_ms:
+            self._next_line_ms = now_ms + LINE_INTERVAL_MS
+            logger.warning(
+                "%s v%d from %s is cut off after %d ms of CPU (frame of %d bytes). "
+                "Ask for less in one request.",
+                name,
+                context.version,
+                context.peer,
+                limit_ms,
+                context.request_bytes,
+            )
+        if context.parts is None:
+            message = f"the request used more than {limit_ms:.0f} ms of CPU; ask for less"
+            context.fail(ErrorCode.REQUEST_TIMED_OUT, message)
+            context.failed = True
+
+
+def _close(steps: Steps[None]) -> None:
+    try:
+        steps.close()
+    except Exception as error:
+        if is_nodes(error):
+            raise
+        logger.error("closing the steps of a request failed: %r", error)

@@ -1,0 +1,156 @@
+"""The boundary of a Kafka port: no exception of a request leaves it, but for the node's own."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import weakref
+from typing import Any
+
+import pytest
+
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.boundary import LINE_INTERVAL_MS
+from quorate.quorum.rpc.kafka.codec import decode
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.state_in_doubt import StateInDoubt, changing
+from tests.unit.kafka.test_server import METADATA, Served, answer, frame
+
+CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
+REQUEST_FAULTS = [
+    ValueError("x"),
+    KeyError("x"),
+    OverflowError("x"),
+    MemoryError(),
+    RecursionError(),
+    AssertionError("x"),
+    OSError(errno.EMFILE, "too many open files"),
+]
+NODE_FAULTS = [
+    StateInDoubt("half"),
+    CorruptLog("log", 0, 0, "damaged"),
+    OSError(errno.EIO, "no disk"),
+]
+
+
+def raising(error: Exception) -> Served:
+    def handle(context: RequestContext, request: Any) -> None:
+        raise error
+
+    return Served(handlers={ApiKey.METADATA: handle, ApiKey.DESCRIBE_CLUSTER: handle})
+
+
+def error_of(served: Served) -> int:
+    body = headers.response_body(memoryview(served.link.sent[0]), 1)
+    return decode(DescribeClusterResponse, 1, body).error_code
+
+
+@pytest.mark.parametrize("error", REQUEST_FAULTS, ids=repr)
+def test_an_exception_of_a_handler_fails_its_request(error: Exception) -> None:
+    served = raising(error)
+    served.receive(frame(CLUSTER, 1))
+    assert error_of(served) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not served.link.closed
+    assert served.server.routes[ApiKey.DESCRIBE_CLUSTER].failures == 1
+
+
+@pytest.mark.parametrize("error", REQUEST_FAULTS, ids=repr)
+def test_it_closes_the_connection_where_the_response_has_no_place_for_it(error: Exception) -> None:
+    served = raising(error)
+    served.receive(frame(METADATA, 9))
+    assert served.link.closed
+    assert served.link.sent == []
+
+
+def test_a_corrupt_batch_is_a_corrupt_message() -> None:
+    served = raising(CorruptBatch("no batch"))
+    served.receive(frame(CLUSTER, 1))
+    assert error_of(served) == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("error", NODE_FAULTS, ids=repr)
+def test_a_fault_of_the_node_passes(error: Exception) -> None:
+    served = raising(error)
+    with pytest.raises(type(error)):
+        served.receive(frame(CLUSTER, 1))
+
+
+def test_a_change_left_half_done_passes() -> None:
+    def handle(context: RequestContext, request: Any) -> None:
+        with changing("the image"):
+            raise ValueError("x")
+
+    served = Served(handlers={ApiKey.METADATA: handle})
+    with pytest.raises(StateInDoubt, match="the image"):
+        served.receive(frame(METADATA, 9))
+
+
+def test_an_exception_while_a_callback_answers_stays_in_its_request() -> None:
+    """The caller of the callback is another part of the node, such as a partition."""
+    served = Served()
+    served.receive(frame(METADATA, 9))
+    context = served.contexts[0]
+
+    def build(value: int) -> None:
+        raise ValueError(value)
+
+    context.callback(build)(7)
+    assert served.link.closed
+    context.respond(answer("later"))
+    assert served.link.sent == []
+
+
+def test_one_line_names_the_request_and_further_ones_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = raising(ValueError("the cause"))
+    with caplog.at_level(logging.WARNING, "quorate.kafka"):
+        for _ in range(10):
+            served.receive(frame(CLUSTER, 1))
+        served.clock.advance(LINE_INTERVAL_MS)
+        served.receive(frame(CLUSTER, 1))
+    first, second = (each.getMessage() for each in caplog.records)
+    for part in (
+        "DescribeCluster v1 of User:ANONYMOUS at 10.0.0.1:5000 failed: ValueError: the cause",
+        "sha256 ",
+        "raise error",
+    ):
+        assert part in first
+    assert "9 earlier failures were not logged" in second
+    assert "\n" not in second, "the traceback is logged once"
+
+
+class Large:
+    """Stands for a request's bytes."""
+
+
+def test_an_exception_that_is_kept_keeps_no_frames() -> None:
+    large = Large()
+    reference = weakref.ref(large)
+
+    def fail(held: Large) -> None:
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            raise ValueError("outer") from inner
+
+    kept = None
+    try:
+        fail(large)
+    except ValueError as error:
+        kept = error
+    del large
+    assert kept is not None
+    gc.disable()
+    try:
+        assert reference() is not None
+        without_frames(kept)
+        assert reference() is None
+    finally:
+        gc.enable()
