@@ -100,12 +100,12 @@ class Changes:
     def __init__(self, log: Log, high_watermark: Callable[[], int]) -> None:
         self._log = log
         self._high_watermark = high_watermark
-        self._waiting: list[asyncio.Event] = []
+        self._waiting: dict[asyncio.Event, None] = {}
 
     def committed(self, high_watermark: int) -> None:
         """The high watermark moved: those who wait may have something to read."""
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting = self._waiting, {}
             for each in waiting:
                 each.set()
 
@@ -114,16 +114,24 @@ class Changes:
         offset = self._log.start_offset if asked.offset is None else asked.offset
         self._check(offset)
         page = Page(offset)
+        if await self._await_commit(offset, asked.wait_ms):
+            await self._fill(page, asked)
+        return page.response()
+
+    async def _await_commit(self, offset: int, wait_ms: int) -> bool:
+        """Wait until `offset` is committed. Return False if that takes longer than `wait_ms`."""
+        news = asyncio.Event()
         try:
-            async with asyncio.timeout(asked.wait_ms / 1000):
-                while offset >= self._high_watermark() and asked.wait_ms:
-                    news = asyncio.Event()
-                    self._waiting.append(news)
+            async with asyncio.timeout(wait_ms / 1000):
+                while wait_ms and offset >= self._high_watermark():
+                    news.clear()
+                    self._waiting[news] = None
                     await news.wait()
         except TimeoutError:
-            return page.response()
-        await self._fill(page, asked)
-        return page.response()
+            return False
+        finally:
+            self._waiting.pop(news, None)
+        return True
 
     def _check(self, offset: int) -> None:
         start, end = self._log.start_offset, self._high_watermark()

@@ -1,9 +1,9 @@
 """HTTP GET by path: how a node answers those who watch it.
 
 A handler is a coroutine from query parameters to a response, one task per request, cancelled when
-the client goes. At most MAX_OPEN requests are under way; the next is told to come back. A handler
-that fails is answered 500 and logged: what only watches must not stop what it watches, which is
-the one place where an unexpected exception does not end the node.
+the client goes. At most MAX_OPEN requests are under way, and the next one is refused with 503.
+Handlers in `always` are answered beyond that, because an orchestrator that gets no health check
+restarts the node. A handler that fails is answered with 500 and logged. It never stops the node.
 """
 
 from __future__ import annotations
@@ -40,9 +40,13 @@ def json_response(value: object, status: int = 200) -> HttpResponse:
 
 
 class Endpoints:
-    def __init__(self, handlers: Mapping[str, HttpHandler]) -> None:
+    def __init__(
+        self, handlers: Mapping[str, HttpHandler], always: Mapping[str, HttpHandler] | None = None
+    ) -> None:
+        """`always` are handlers that do not wait for anything."""
         self.open = 0
-        self._handlers = handlers
+        self._handlers = {**(always or {}), **handlers}
+        self._bounded = frozenset(handlers)
 
     def accept(self, link: Link) -> Exchange:
         """The Accept of `Wire.HTTP`."""
@@ -53,7 +57,7 @@ class Endpoints:
         handler = self._handlers.get(path)
         if handler is None:
             return refusal(404, f"no {path} here; there are {', '.join(self._handlers)}")
-        if self.open > MAX_OPEN:
+        if self.open > MAX_OPEN and path in self._bounded:
             return refusal(503, f"{MAX_OPEN} requests are under way; come back later")
         try:
             return await handler(parameters(query))

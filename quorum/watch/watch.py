@@ -39,12 +39,11 @@ class Watch:
         core.followers.committed += (self.measures.on_committed, changes.committed)
         self._endpoints = Endpoints(
             {
-                "/healthz": self._healthz,
-                "/readyz": self._readyz,
                 "/metrics": self._metrics,
                 "/v1/changes": changes.get,
                 "/v1/targets": self._targets,
-            }
+            },
+            always={"/healthz": self._healthz, "/readyz": self._readyz},
         )
         self.accept = self._endpoints.accept
 

@@ -195,12 +195,22 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
     async def fast(query: Query) -> HttpResponse:
         raise BadQuery("gone", 410)
 
-    endpoints = Endpoints({"/slow": slow, "/fast": fast})
+    endpoints = Endpoints({"/slow": slow, "/fast": fast}, always={"/health": fast})
     open_ = [endpoints.accept(FakeLink()) for _ in range(MAX_OPEN)]  # type: ignore[arg-type]
     for each in open_:
         each.on_frame(memoryview(b"/slow"))
     assert (await exchanged(endpoints, b"/fast")).startswith(b"HTTP/1.1 503 ")
+    assert (await exchanged(endpoints, b"/health")).startswith(b"HTTP/1.1 410 "), "always answered"
     for each in open_:
         each.on_closed(None)
     assert endpoints.open == 0
     assert (await exchanged(endpoints, b"/fast")).startswith(b"HTTP/1.1 410 ")
+
+
+async def test_a_wait_for_a_commit_leaves_nothing_behind(tmp_path: Path) -> None:
+    """While the quorum is lost nothing is committed, so nothing else would clear the list."""
+    async with made(tmp_path / "node") as node:
+        waits = changes.Changes(node.core.log, lambda: 0)
+        response = await waits.get({"wait_ms": "5"})
+        assert response.headers == ((NEXT_OFFSET, "0"),)
+        assert not waits._waiting
