@@ -50,6 +50,10 @@ from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 
+MAX_UNCOMMITTED = 20_000
+"""Answers that wait for a commit. Commits stall while no majority of the voters is reachable."""
+MAX_IMAGES = 1_000
+"""Images of batches that are not committed yet."""
 SLICE_MS = 10
 """The time that the controller works on requests before it appends and lets the event loop run."""
 NO_OP = Result((NoOpRecord(),))
@@ -175,9 +179,10 @@ class ControllerShell:
         through, None for a node's own request. `linearizable`: the answer waits for a commit also
         when the request changes nothing, so it is never that of a leader that was deposed and does
         not know it (R33). The answer is NOT_CONTROLLER, immediately, if this controller is not
-        active or its queue is full."""
+        active, its queue is full, or MAX_UNCOMMITTED answers wait for a commit."""
         waiting = _Request(request, answer, encode, linearizable)
-        if not self.active or not self._requests.push(waiting, source):
+        stalled = len(self._waiting) >= MAX_UNCOMMITTED
+        if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return
@@ -323,6 +328,8 @@ class ControllerShell:
         batch, self._batch = self._batch, _Batch()
         appended = True
         if batch.values and self._latest is not None:
+            if len(self._images) >= MAX_IMAGES:
+                self._images.pop()  # adopted together with the batch that follows it
             self._images.append(self._latest)
             try:
                 self._log.append(batch.values)

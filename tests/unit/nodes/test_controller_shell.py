@@ -310,3 +310,20 @@ def test_long_work_is_appended_in_slices_between_which_the_loop_runs() -> None:
         assert [len(batch) for batch in each.log.batches] == [2] * slices
     each.run()
     assert each.rules.offsets == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_waits_for_a_commit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_UNCOMMITTED", 5)
+    monkeypatch.setattr(controller_shell, "MAX_IMAGES", 3)
+    each = Shell()
+    for number in range(8):
+        each.submit(str(number), config(number))
+        each.run()
+    assert each.answers == dict.fromkeys("567", Refusal.NOT_CONTROLLER)
+    assert len(each.shell._images) == 3
+    each.commit()
+    assert each.answers == {
+        **dict.fromkeys("567", Refusal.NOT_CONTROLLER),
+        **{name: f"done {name}" for name in "01234"},
+    }
+    assert each.committed_image.last.offset == 4, "the newest image is kept"
