@@ -7,7 +7,7 @@ ARGS ?=
 # Tests start hundreds of processes; none should compile again what the one before it did.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long demo sim break bench clean
+.PHONY: help check test test-kafka test-long demo sim break attack bench clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -17,6 +17,7 @@ help:
 	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
 	@echo "make sim        the simulator, until stopped"
 	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"
+	@echo "make attack     hostile input to a cluster, and what its clients notice: ARGS=--list"
 	@echo "make bench      all benchmarks"
 
 $(STAMP): pyproject.toml
@@ -67,6 +68,9 @@ OUT ?= break.html
 
 break: $(STAMP)
 	@$(BIN)/python -m tests.sim.ablations $(if $(SAFEGUARD),$(SAFEGUARD) $(OUT))
+
+attack: $(STAMP)
+	@$(BIN)/python -m tests.attacks $(ARGS)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

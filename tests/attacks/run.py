@@ -1,0 +1,201 @@
+"""Attacks one after the other, with well-behaved clients beside them, and the verdict on each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.attacker import addresses
+from tests.attacks.bystanders import MAX_LATENCY_RATIO, Bystanders, Window, bystanders
+from tests.attacks.nodes import (
+    MAX_GROWTH_BYTES,
+    Standing,
+    dead,
+    memories,
+    settled_growth,
+    standing,
+)
+from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
+from tests.attacks.target import NotServed, Target
+from tests.clients.cluster import ProcessCluster
+
+QUIET_S, QUICK_QUIET_S = 12.0, 3.0
+LEAST_S = 8.0
+"""A full attack is repeated until it has lasted this long, so that its p99 means something."""
+MAX_REPEATS = 20
+AFTER_S = 0.5
+GRACE_S = 30.0
+MB = 1 << 20
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A cluster that can be attacked. `pids` is empty if its processes are not ours to watch."""
+
+    bootstrap: str
+    controllers: str
+    pids: dict[int, int]
+    directory: Path
+
+    @classmethod
+    def of(cls, cluster: ProcessCluster, directory: Path) -> Site:
+        entry = cluster.entry()
+        controllers = ",".join(f"{each['host']}:{each['port']}" for each in entry["controllers"])
+        pids = {node["id"]: node["pid"] for node in cluster.nodes() if node["pid"] is not None}
+        return cls(entry["bootstrap"], controllers, pids, directory)
+
+    def target(self) -> Target:
+        return Target(brokers=addresses(self.bootstrap), controllers=addresses(self.controllers))
+
+
+@dataclass(slots=True)
+class Verdict:
+    name: str
+    item: int
+    seconds: float
+    outcome: dict[str, int]
+    quiet: Window
+    beside: Window
+    growth_mb: dict[int, int]
+    wrong: list[str] = field(default_factory=list)
+    """Why the attack counts as successful; empty if the cluster withstood it."""
+
+    @property
+    def ratio(self) -> float:
+        return self.beside.p99_ratio(self.quiet)
+
+    def line(self) -> str:
+        ok = "FAILED" if self.wrong else "ok"
+        happened = " ".join(f"{name} {count}" for name, count in sorted(self.outcome.items()))
+        return (
+            f"{ok:6} {self.item} {self.name:36} {self.seconds:6.1f} s  p99 ms produce "
+            f"{self.quiet.produce_p99_ms:.1f} -> {self.beside.produce_p99_ms:.1f}, consume "
+            f"{self.quiet.consume_p99_ms:.1f} -> {self.beside.consume_p99_ms:.1f} "
+            f"({self.ratio:.1f}x), memory +{max(self.growth_mb.values(), default=0)} MB, {happened}"
+            + "".join(f"\n         {each}" for each in self.wrong)
+        )
+
+
+def attacker(names: Sequence[str], site: Site, *, quick: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.attacks.attacker", *names]
+    command += ["--bootstrap-server", site.bootstrap, "--bootstrap-controller", site.controllers]
+    return subprocess.Popen(command + ["--quick"] * quick, stdout=subprocess.PIPE)
+
+
+def struck(names: Sequence[str], site: Site, *, quick: bool) -> list[dict[str, Any]]:
+    """Run attacks in a process of their own; return what each one reported."""
+    process = attacker(names, site, quick=quick)
+    try:
+        out, _ = process.communicate(timeout=(ATTACK_TIMEOUT_S + GRACE_S) * len(names))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, _ = process.communicate()
+    return [json.loads(line) for line in out.decode().splitlines()]
+
+
+def now_standing(site: Site, topic: str) -> Standing | None:
+    try:
+        return asyncio.run(standing(site.target(), topic))
+    except (OSError, TimeoutError, NotServed):
+        return None
+
+
+def judged(name: str, site: Site, clients: Bystanders, *, quick: bool) -> Verdict:
+    """Run one attack; compare what clients and nodes did with the quiet seconds before it."""
+    quiet_s = QUICK_QUIET_S if quick else QUIET_S
+    began_s = time.monotonic()
+    time.sleep(quiet_s)
+    quiet = clients.window(began_s, time.monotonic())
+    before, before_bytes = now_standing(site, clients.topic), memories(site.pids)
+    reports: list[dict[str, Any]] = []
+    began_s = time.monotonic()
+    for _ in range(1 if quick else MAX_REPEATS):
+        reports += struck([name], site, quick=quick)
+        if time.monotonic() - began_s > LEAST_S or dead(site.pids):
+            break
+    time.sleep(AFTER_S)
+    ended_s = time.monotonic()
+    outcome: dict[str, int] = {}
+    for report in reports:
+        for what, count in report["outcome"].items():
+            outcome[what] = outcome.get(what, 0) + count
+    verdict = Verdict(
+        name=name,
+        item=attacks()[name].item,
+        seconds=ended_s - began_s,
+        outcome=outcome,
+        quiet=quiet,
+        beside=clients.window(began_s, ended_s),
+        growth_mb={n: size // MB for n, size in settled_growth(site.pids, before_bytes).items()},
+    )
+    after = now_standing(site, clients.topic)
+    verdict.wrong += [f"node {node_id} is dead" for node_id in dead(site.pids)]
+    if not reports:
+        verdict.wrong.append("the attacker did not get to report: is the cluster there?")
+    verdict.wrong += [f"the attack failed: {each['error']}" for each in reports if each["error"]]
+    if before is None or after != before:
+        verdict.wrong.append(f"leadership changed: {before} -> {after}")
+    verdict.wrong += list(verdict.beside.errors[:5])
+    verdict.wrong += [
+        f"node {node_id} keeps {growth} MB"
+        for node_id, growth in verdict.growth_mb.items()
+        if growth > MAX_GROWTH_BYTES // MB
+    ]
+    if not quick and verdict.ratio > MAX_LATENCY_RATIO:
+        verdict.wrong.append(f"p99 is {verdict.ratio:.1f} times its quiet value")
+    return verdict
+
+
+@contextmanager
+def fresh(root: Path) -> Iterator[Site]:
+    """Start a cluster of three controllers and three brokers; end it afterwards."""
+    cluster = ProcessCluster(root / "cluster")
+    try:
+        cluster.start()
+        yield Site.of(cluster, root)
+    finally:
+        cluster.stop()
+
+
+def run_on(site: Site, names: Sequence[str], say: Say, *, quick: bool) -> list[Verdict]:
+    """Run attacks until one kills a node; return a verdict on each that ran."""
+    verdicts: list[Verdict] = []
+    with bystanders(site.bootstrap, site.directory, f"bystanders-{time.time_ns()}") as clients:
+        for name in names:
+            verdicts.append(judged(name, site, clients, quick=quick))
+            say(verdicts[-1].line())
+            if dead(site.pids):
+                return verdicts
+        if verdicts:
+            verdicts[-1].wrong += [each for each in clients.stop() if each not in seen(verdicts)]
+    return verdicts
+
+
+def seen(verdicts: Sequence[Verdict]) -> set[str]:
+    return {text.partition(": ")[2] for each in verdicts for text in each.wrong}
+
+
+def run_fresh(root: Path, names: Sequence[str], say: Say, *, quick: bool) -> list[Verdict]:
+    """Run attacks; after one that kills a node, the next one gets a cluster of its own."""
+    verdicts: list[Verdict] = []
+    while len(verdicts) < len(names):
+        place = root / str(len(verdicts))
+        place.mkdir(parents=True)
+        with fresh(place) as site:
+            verdicts += run_on(site, names[len(verdicts) :], say, quick=quick)
+    return verdicts
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    rows = [{**asdict(each), "ratio": round(each.ratio, 2)} for each in verdicts]
+    return json.dumps(rows, indent=1)
