@@ -120,8 +120,13 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Key and value."""
-    return control_key(_TYPES[type(record)]), encode(record, 0)
+    """Return key and value, which were read back.
+
+    Raise EncodeError or DecodeError for a record that no node could read: it must not reach the
+    log, where each node would stop at it at every start."""
+    value = encode(record, 0)
+    decode(type(record), 0, value)
+    return control_key(_TYPES[type(record)]), value
 
 
 def decode_control(key: Buffer | None, value: Buffer | None) -> ControlRecord | None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.raft.control import (
+    SUPPORTED,
     ControlType,
     LeaderChangeMessage,
     LeaderChangeVoter,
+    Voter,
+    VoterEndpoint,
+    VotersRecord,
     control_key,
     encode_control,
     leader_change,
 )
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from tests.unit.raft.harness import key
+from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError, decode, encode
+from tests.unit.raft.harness import directory, key
 
 KAFKA_LOG = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1/00000000000000000000.log"
 
@@ -39,3 +45,15 @@ def test_kafkas_leader_change_is_read_and_written_alike() -> None:
 
     change = leader_change(1, (key(1), key(2), key(3)), (key(2), key(1)))
     assert encode_control(change)[1] == record.value
+
+
+def test_a_control_record_that_no_node_could_read_is_never_made() -> None:
+    """It would stop each node that holds it, at every start."""
+    voter = Voter(
+        voter_id=1,
+        voter_directory_id=directory(1),
+        endpoints=(VoterEndpoint(name="C", host="h" * 40_000, port=1),),
+        k_raft_version_feature=SUPPORTED,
+    )
+    with pytest.raises((EncodeError, DecodeError)):
+        encode_control(VotersRecord(version=0, voters=(voter,)))

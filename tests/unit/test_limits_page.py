@@ -1,0 +1,50 @@
+"""docs/limits.md says what the code does: every constant and key, with its value."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from quorate.config.node_keys import NODE_KEYS
+
+PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
+CONSTANT = re.compile(r"`((?:quorum|broker|cli|config)/[\w/]+)\.py` `(\w+(?:\.\w+)*)`")
+KEY = re.compile(r"`([a-z]+(?:\.[a-z]+)+)`")
+
+
+def rows() -> list[list[str]]:
+    """Return the cells of each row: bound, default, where, effect."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [each for each in cells if each[0] != "bound"]
+
+
+def held(where: str) -> object:
+    """Return the value in the code that a row names."""
+    if constant := CONSTANT.search(where):
+        module = importlib.import_module("quorate." + constant[1].replace("/", "."))
+        value: object = module
+        for name in constant[2].split("."):
+            value = getattr(value, name)
+        return value
+    key = KEY.search(where)
+    assert key is not None, f"{where!r} names neither a constant nor a key"
+    return NODE_KEYS[key[1]].default
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[2])
+def test_the_page_gives_the_value_in_the_code(row: list[str]) -> None:
+    assert len(row) == 4, "bound, default, where, what a client sees"
+    _, default, where, effect = row
+    assert effect
+    value = held(where)
+    assert isinstance(value, int | float)
+    assert default == f"{value:,}"
+
+
+def test_every_bound_has_one_row() -> None:
+    places = [row[2] for row in rows()]
+    assert len(places) == len(set(places)) > 10
