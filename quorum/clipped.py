@@ -20,3 +20,8 @@ def quoted(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
     if len(text) <= max_chars:
         return repr(text)
     return f"{text[:max_chars]!r}... ({len(text)} characters)"
+
+
+def clip_bytes(utf8: bytes, max_bytes: int) -> bytes:
+    """Return the whole characters of `utf8` that fit in `max_bytes`."""
+    return utf8[:max_bytes].decode(errors="ignore").encode()

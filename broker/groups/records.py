@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.rpc.kafka.codec import reader, writer
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.rpc.kafka.wire import wire
@@ -30,8 +31,8 @@ _INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKey:
-    group: str = wire("string")
-    topic: str = wire("string")
+    group: str = wire("string", bound=STORED_TEXT)
+    topic: str = wire("string", bound=STORED_TEXT)
     partition: int = wire("int32")
 
 
@@ -39,7 +40,7 @@ class OffsetKey:
 class OffsetValue:
     offset: int = wire("int64")
     leader_epoch: int = wire("int32", versions="3+", default=-1)
-    metadata: str = wire("string")
+    metadata: str = wire("string", bound=STORED_TEXT)
     commit_timestamp: int = wire("int64")
     expire_timestamp: int = wire("int64", versions="1", default=NO_TIMESTAMP)
     topic_id: Uuid = wire("uuid", versions="4+", tag=0, default=ZERO_UUID)
@@ -47,29 +48,31 @@ class OffsetValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey:
-    group: str = wire("string")
+    group: str = wire("string", bound=STORED_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
-    member_id: str = wire("string")
-    group_instance_id: str | None = wire("string", versions="3+", nullable="3+", default=None)
-    client_id: str = wire("string")
-    client_host: str = wire("string")
+    member_id: str = wire("string", bound=STORED_TEXT)
+    group_instance_id: str | None = wire(
+        "string", versions="3+", nullable="3+", bound=STORED_TEXT, default=None
+    )
+    client_id: str = wire("string", bound=STORED_TEXT)
+    client_host: str = wire("string", bound=STORED_TEXT)
     rebalance_timeout: int = wire("int32", versions="1+", default=-1)
     session_timeout: int = wire("int32")
-    subscription: Buffer = wire("bytes")
-    assignment: Buffer = wire("bytes")
+    subscription: Buffer = wire("bytes", bound=STORED_BYTES)
+    assignment: Buffer = wire("bytes", bound=STORED_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValue:
-    protocol_type: str = wire("string")
+    protocol_type: str = wire("string", bound=STORED_TEXT)
     generation: int = wire("int32")
-    protocol: str | None = wire("string", nullable="0+")
-    leader: str | None = wire("string", nullable="0+")
+    protocol: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
+    leader: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
     current_state_timestamp: int = wire("int64", versions="2+", default=NO_TIMESTAMP)
-    members: tuple[MemberValue, ...] = wire()
+    members: tuple[MemberValue, ...] = wire(count=STORED_ELEMENTS)
 
 
 Key = OffsetKey | GroupKey

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.rpc.kafka.wire import wire
 from quorate.quorum.seams import Buffer
 
@@ -18,37 +19,37 @@ from quorate.quorum.seams import Buffer
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 10
-    owner: str = wire("string")
-    requester: str = wire("string")
-    renewers: tuple[str, ...] = wire("string")
+    owner: str = wire("string", bound=STORED_TEXT)
+    requester: str = wire("string", bound=STORED_TEXT)
+    renewers: tuple[str, ...] = wire("string", bound=STORED_TEXT, count=STORED_ELEMENTS)
     issue_timestamp: int = wire("int64")
     max_timestamp: int = wire("int64")
     expiration_timestamp: int = wire("int64")
-    token_id: str = wire("string")
+    token_id: str = wire("string", bound=STORED_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 11
-    name: str = wire("string")
+    name: str = wire("string", bound=STORED_TEXT)
     mechanism: int = wire("int8")
-    salt: Buffer = wire("bytes")
-    stored_key: Buffer = wire("bytes")
-    server_key: Buffer = wire("bytes")
+    salt: Buffer = wire("bytes", bound=STORED_BYTES)
+    stored_key: Buffer = wire("bytes", bound=STORED_BYTES)
+    server_key: Buffer = wire("bytes", bound=STORED_BYTES)
     iterations: int = wire("int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity:
-    entity_type: str = wire("string")
-    entity_name: str | None = wire("string", nullable="0+")
+    entity_type: str = wire("string", bound=STORED_TEXT)
+    entity_name: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotaRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 14
-    entity: tuple[QuotaEntity, ...] = wire()
-    key: str = wire("string")
+    entity: tuple[QuotaEntity, ...] = wire(count=STORED_ELEMENTS)
+    key: str = wire("string", bound=STORED_TEXT)
     value: float = wire("float64")
     remove: bool = wire("bool")
 
@@ -58,10 +59,10 @@ class AccessControlEntryRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 18
     id: Uuid = wire("uuid")
     resource_type: int = wire("int8")
-    resource_name: str = wire("string")
+    resource_name: str = wire("string", bound=STORED_TEXT)
     pattern_type: int = wire("int8")
-    principal: str = wire("string")
-    host: str = wire("string")
+    principal: str = wire("string", bound=STORED_TEXT)
+    host: str = wire("string", bound=STORED_TEXT)
     operation: int = wire("int8")
     permission_type: int = wire("int8")
 
@@ -75,14 +76,14 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 22
-    name: str = wire("string")
+    name: str = wire("string", bound=STORED_TEXT)
     mechanism: int = wire("int8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 26
-    token_id: str = wire("string")
+    token_id: str = wire("string", bound=STORED_TEXT)
 
 
 FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from quorate.quorum.bounds import Host, Name, Number, Port, Version
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_REPLICAS, STORED_TEXT
 from quorate.quorum.rpc.kafka.wire import wire
 
 NO_LEADER = -1
@@ -33,15 +34,15 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    name: Name = wire("string")
-    host: Host = wire("string")
+    name: Name = wire("string", bound=STORED_TEXT)
+    host: Host = wire("string", bound=STORED_TEXT)
     port: Port = wire("uint16")
     security_protocol: Number = wire("int16", default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRange:
-    name: Name = wire("string")
+    name: Name = wire("string", bound=STORED_TEXT)
     min_supported_version: Version = wire("int16")
     max_supported_version: Version = wire("int16")
 
@@ -54,13 +55,15 @@ class RegisterBrokerRecord(MetadataRecord):
     is_migrating_zk_broker: bool = wire("bool", versions="2+", default=False)
     incarnation_id: Uuid = wire("uuid")
     broker_epoch: int = wire("int64")
-    end_points: tuple[Endpoint, ...] = wire()
-    features: tuple[FeatureRange, ...] = wire(default=())
-    rack: str | None = wire("string", nullable="0+", default=None)
+    end_points: tuple[Endpoint, ...] = wire(count=STORED_ELEMENTS)
+    features: tuple[FeatureRange, ...] = wire(count=STORED_ELEMENTS, default=())
+    rack: str | None = wire("string", nullable="0+", bound=STORED_TEXT, default=None)
     fenced: bool = wire("bool", default=True)
     in_controlled_shutdown: bool = wire("bool", versions="1+", default=False)
-    log_dirs: tuple[Uuid, ...] = wire("uuid", versions="3+", tag=0, default=())
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    log_dirs: tuple[Uuid, ...] = wire(
+        "uuid", versions="3+", tag=0, count=STORED_ELEMENTS, default=()
+    )
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +71,13 @@ class UnregisterBrokerRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 1
     broker_id: int = wire("int32")
     broker_epoch: int = wire("int64")
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 2
-    name: str = wire("string")
+    name: str = wire("string", bound=STORED_TEXT)
     topic_id: Uuid = wire("uuid")
 
 
@@ -84,31 +87,31 @@ class PartitionRecord(MetadataRecord):
     VERSION: ClassVar[int] = 1
     partition_id: int = wire("int32", default=-1)
     topic_id: Uuid = wire("uuid", default=ZERO_UUID)
-    replicas: tuple[int, ...] = wire("int32", default=())
-    isr: tuple[int, ...] = wire("int32", default=())
-    removing_replicas: tuple[int, ...] = wire("int32", default=())
-    adding_replicas: tuple[int, ...] = wire("int32", default=())
+    replicas: tuple[int, ...] = wire("int32", count=STORED_REPLICAS, default=())
+    isr: tuple[int, ...] = wire("int32", count=STORED_REPLICAS, default=())
+    removing_replicas: tuple[int, ...] = wire("int32", count=STORED_REPLICAS, default=())
+    adding_replicas: tuple[int, ...] = wire("int32", count=STORED_REPLICAS, default=())
     leader: int = wire("int32", default=NO_LEADER)
     leader_recovery_state: int = wire("int8", tag=0, default=RECOVERED)
     leader_epoch: int = wire("int32", default=-1)
     partition_epoch: int = wire("int32", default=-1)
-    directories: tuple[Uuid, ...] = wire("uuid", versions="1+", default=())
+    directories: tuple[Uuid, ...] = wire("uuid", versions="1+", count=STORED_REPLICAS, default=())
     eligible_leader_replicas: tuple[int, ...] | None = wire(
-        "int32", versions="2+", nullable="2+", tag=1, default=None
+        "int32", versions="2+", nullable="2+", tag=1, count=STORED_REPLICAS, default=None
     )
     last_known_elr: tuple[int, ...] | None = wire(
-        "int32", versions="2+", nullable="2+", tag=2, default=None
+        "int32", versions="2+", nullable="2+", tag=2, count=STORED_REPLICAS, default=None
     )
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 4
     resource_type: int = wire("int8")
-    resource_name: str = wire("string")
-    name: str = wire("string")
-    value: str | None = wire("string", nullable="0+")
+    resource_name: str = wire("string", bound=STORED_TEXT)
+    name: str = wire("string", bound=STORED_TEXT)
+    value: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,22 +120,30 @@ class PartitionChangeRecord(MetadataRecord):
     VERSION: ClassVar[int] = 1
     partition_id: int = wire("int32", default=-1)
     topic_id: Uuid = wire("uuid", default=ZERO_UUID)
-    isr: tuple[int, ...] | None = wire("int32", nullable="0+", tag=0, default=None)
+    isr: tuple[int, ...] | None = wire(
+        "int32", nullable="0+", tag=0, count=STORED_REPLICAS, default=None
+    )
     leader: int = wire("int32", tag=1, default=NO_LEADER_CHANGE)
-    replicas: tuple[int, ...] | None = wire("int32", nullable="0+", tag=2, default=None)
-    removing_replicas: tuple[int, ...] | None = wire("int32", nullable="0+", tag=3, default=None)
-    adding_replicas: tuple[int, ...] | None = wire("int32", nullable="0+", tag=4, default=None)
+    replicas: tuple[int, ...] | None = wire(
+        "int32", nullable="0+", tag=2, count=STORED_REPLICAS, default=None
+    )
+    removing_replicas: tuple[int, ...] | None = wire(
+        "int32", nullable="0+", tag=3, count=STORED_REPLICAS, default=None
+    )
+    adding_replicas: tuple[int, ...] | None = wire(
+        "int32", nullable="0+", tag=4, count=STORED_REPLICAS, default=None
+    )
     leader_recovery_state: int = wire("int8", tag=5, default=NO_RECOVERY_CHANGE)
     directories: tuple[Uuid, ...] | None = wire(
-        "uuid", versions="1+", nullable="1+", tag=8, default=None
+        "uuid", versions="1+", nullable="1+", tag=8, count=STORED_REPLICAS, default=None
     )
     eligible_leader_replicas: tuple[int, ...] | None = wire(
-        "int32", versions="2+", nullable="2+", tag=6, default=None
+        "int32", versions="2+", nullable="2+", tag=6, count=STORED_REPLICAS, default=None
     )
     last_known_elr: tuple[int, ...] | None = wire(
-        "int32", versions="2+", nullable="2+", tag=7, default=None
+        "int32", versions="2+", nullable="2+", tag=7, count=STORED_REPLICAS, default=None
     )
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +173,7 @@ class RemoveTopicRecord(MetadataRecord):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 12
-    name: str = wire("string")
+    name: str = wire("string", bound=STORED_TEXT)
     feature_level: int = wire("int16")
 
 
@@ -185,15 +196,17 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
     broker_epoch: int = wire("int64")
     fenced: int = wire("int8", tag=0, default=0)
     in_controlled_shutdown: int = wire("int8", versions="1+", tag=1, default=0)
-    log_dirs: tuple[Uuid, ...] = wire("uuid", versions="2+", tag=2, default=())
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    log_dirs: tuple[Uuid, ...] = wire(
+        "uuid", versions="2+", tag=2, count=STORED_ELEMENTS, default=()
+    )
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 20
 
-    cause: str = wire("string", tag=CAUSE_TAG, default="")
+    cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +220,7 @@ class ZkMigrationStateRecord(MetadataRecord):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransactionRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 23
-    name: str | None = wire("string", nullable="0+", tag=0, default=None)
+    name: str | None = wire("string", nullable="0+", tag=0, bound=STORED_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +231,7 @@ class EndTransactionRecord(MetadataRecord):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortTransactionRecord(MetadataRecord):
     API_KEY: ClassVar[int] = 25
-    reason: str | None = wire("string", nullable="0+", tag=0, default=None)
+    reason: str | None = wire("string", nullable="0+", tag=0, bound=STORED_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +240,8 @@ class RegisterControllerRecord(MetadataRecord):
     controller_id: int = wire("int32")
     incarnation_id: Uuid = wire("uuid")
     zk_migration_ready: bool = wire("bool", default=False)
-    end_points: tuple[Endpoint, ...] = wire()
-    features: tuple[FeatureRange, ...] = wire(default=())
+    end_points: tuple[Endpoint, ...] = wire(count=STORED_ELEMENTS)
+    features: tuple[FeatureRange, ...] = wire(count=STORED_ELEMENTS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +249,7 @@ class ClearElrRecord(MetadataRecord):
     """An empty topic name clears every topic's ELR."""
 
     API_KEY: ClassVar[int] = 28
-    topic_name: str = wire("string", default="")
+    topic_name: str = wire("string", bound=STORED_TEXT, default="")
 
 
 RECORD_TYPES: dict[int, type[MetadataRecord]] = {

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from quorate.quorum.bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.wire import wire
 from quorate.quorum.seams import Buffer
@@ -46,8 +47,8 @@ class LeaderChangeMessage:
 
     version: int = wire("int16")
     leader_id: int = wire("int32")
-    voters: tuple[LeaderChangeVoter, ...] = wire()
-    granting_voters: tuple[LeaderChangeVoter, ...] = wire()
+    voters: tuple[LeaderChangeVoter, ...] = wire(count=STORED_ELEMENTS)
+    granting_voters: tuple[LeaderChangeVoter, ...] = wire(count=STORED_ELEMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,8 @@ class KRaftVersionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterEndpoint:
-    name: Name = wire("string")
-    host: Host = wire("string")
+    name: Name = wire("string", bound=STORED_TEXT)
+    host: Host = wire("string", bound=STORED_TEXT)
     port: Port = wire("uint16")
 
 
@@ -77,14 +78,16 @@ SUPPORTED = KRaftVersionFeature(min_supported_version=0, max_supported_version=1
 class Voter:
     voter_id: NodeId = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
-    endpoints: Annotated[tuple[VoterEndpoint, ...], Items(MAX_ENDPOINTS)] = wire()
+    endpoints: Annotated[tuple[VoterEndpoint, ...], Items(MAX_ENDPOINTS)] = wire(
+        count=STORED_ELEMENTS
+    )
     k_raft_version_feature: KRaftVersionFeature = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VotersRecord:
     version: int = wire("int16")
-    voters: tuple[Voter, ...] = wire()
+    voters: tuple[Voter, ...] = wire(count=STORED_ELEMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from quorate.quorum.rpc.kafka.apis import is_flexible
 from quorate.quorum.rpc.kafka.reading import Read, compile_reader
-from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.varint import DecodeError, EncodeError
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.rpc.kafka.writing import (
     SLICE_BYTES,
@@ -33,10 +33,6 @@ from quorate.quorum.steps import Steps
 __all__ = ["DecodeError", "EncodeError", "decode", "encode", "encode_steps", "reader", "writer"]
 
 T = TypeVar("T")
-
-
-class EncodeError(ValueError):
-    """A value does not fit the schema of that version; a fault of ours, not of the other end."""
 
 
 def encode(message: object, version: int) -> bytes:

@@ -19,6 +19,10 @@ def failed_response(
     if all(field.name != "error_code" for field in plan.plain):
         return None
     values: dict[str, Any] = dict(plan.defaults)
+    # A default of null may be one that this version cannot say (protocol_name of JoinGroup).
+    for field in plan.plain:
+        if values[field.name] is None and not field.nullable and field.kind == "string":
+            values[field.name] = ""
     values["error_code"] = int(error)
     if "error_message" in values:
         values["error_message"] = message if message is not None else error.message

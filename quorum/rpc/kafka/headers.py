@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 
+from quorate.quorum.rpc.kafka.bounds import CLIENT_ID, MAX_TAGGED_FIELDS
 from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint
 from quorate.quorum.seams import Buffer
 
@@ -31,6 +32,8 @@ def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]
         position = FIXED_BYTES + 2
         client_id = None
         if length >= 0:
+            if length > CLIENT_ID.limit:
+                raise DecodeError(f"a client id of {length} bytes, at most {CLIENT_ID.limit}")
             if position + length > len(frame):
                 raise DecodeError(f"a client id of {length} bytes in a request of {len(frame)}")
             client_id = str(frame[position : position + length], "utf-8")
@@ -45,6 +48,8 @@ def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]
 def skip_tags(buffer: Buffer, position: int) -> int:
     """Past a section of tagged fields of which none is of interest."""
     count, position = read_uvarint(buffer, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)

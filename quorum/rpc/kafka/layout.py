@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.rpc.kafka.bounds import Bound
 from quorate.quorum.rpc.kafka.wire import Wired
 
 # struct format characters: runs of these are read and written by one call.
@@ -56,7 +57,8 @@ _ZERO: dict[str, Any] = {
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field in one version. `kind` is that of the element when `array`; `default` is what it
-    reads as when the wire does not carry it."""
+    reads as when the wire does not carry it. `bound` is in bytes of one value, `count` in elements.
+    Responses need neither."""
 
     name: str
     kind: str
@@ -65,10 +67,24 @@ class Field:
     nullable: bool
     tag: int | None
     default: Any
+    bound: Bound | None = None
+    count: Bound | None = None
+
+    @property
+    def variable(self) -> bool:
+        """Return True if one value, or one element of the array, varies in size by itself."""
+        return self.kind in VARIABLE
 
     @property
     def fixed(self) -> bool:
         return not self.array and self.kind in FIXED
+
+
+def element_of(field: Field) -> Field:
+    """Return the field that stands for one element of the array."""
+    return dataclasses.replace(
+        field, name=f"{field.name}_item", array=False, nullable=False, tag=None, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +176,6 @@ def _field(
         nullable=in_range(version, wired.nullable),
         tag=wired.tag if in_range(version, wired.tagged) else None,
         default=default,
+        bound=wired.bound,
+        count=wired.count,
     )

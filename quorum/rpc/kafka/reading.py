@@ -1,6 +1,8 @@
 """Compiles the reader of one (class, version, flexible): `read(buffer, position) -> (value, end)`.
 
-- Lengths are bounded by what is left of the buffer before anything is allocated for them.
+- Lengths are bounded by what is left of the buffer before anything is allocated for them, and by
+  the bounds that requests and records declare (`bounds.py`). A field without a bound raises
+  TypeError when its reader is compiled. A request also has a bound on the elements of all arrays.
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer, strings are strict UTF-8.
 - Running off the buffer raises IndexError or struct.error; `codec.py` names those.
@@ -8,33 +10,59 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any
 
-from quorate.quorum.rpc.kafka.bounds import MAX_STRING_BYTES
+from quorate.quorum.rpc.kafka.bounds import (
+    MAX_STRING_BYTES,
+    MAX_TAGGED_BYTES,
+    MAX_TAGGED_FIELDS,
+)
 from quorate.quorum.rpc.kafka.layout import (
     FIXED,
     SIZE_BYTES,
     Field,
     Layout,
+    element_of,
     layout,
     min_size_bytes,
 )
 from quorate.quorum.rpc.kafka.source import Source
 from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint
+from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Buffer
 
 Read = Callable[[Buffer, int], tuple[Any, int]]
 
 
+class Role(enum.Enum):
+    """The part that a top-level class plays: it decides which bounds its fields must have."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    RECORD = "record"
+
+    @classmethod
+    def of(cls, message: type) -> Role:
+        """Every class that is no message is a stored record."""
+        if not issubclass(message, Message):
+            return cls.RECORD
+        return cls.RESPONSE if message.__name__.endswith("Response") else cls.REQUEST
+
+
 @cache
 def compile_reader(cls: type, version: int, flexible: bool) -> Read:
-    plan = layout(cls, version, flexible)
-    emitter = _Emitter(plan)
-    return emitter.compiled()
+    return _Emitter(layout(cls, version, flexible), Role.of(cls), top=True).compiled()
+
+
+@cache
+def _compile_nested_reader(cls: type, version: int, flexible: bool, role: Role) -> Read:
+    """Those of a request take a third argument: the elements that the request may still have."""
+    return _Emitter(layout(cls, version, flexible), role, top=False).compiled()
 
 
 def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
@@ -49,8 +77,11 @@ def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
 
 
 class _Emitter:
-    def __init__(self, plan: Layout) -> None:
+    def __init__(self, plan: Layout, role: Role, *, top: bool) -> None:
         self.plan = plan
+        self.role = role
+        self.top = top
+        self.counts = ", left" if role is Role.REQUEST else ""
         self.source = Source()
         self.bind = self.source.constant
         self.error = self.bind("DecodeError", DecodeError)
@@ -59,7 +90,9 @@ class _Emitter:
     def compiled(self) -> Read:
         plan, line = self.plan, self.source.line
         name = f"read_{plan.cls.__name__}_v{plan.version}"
-        with self.source.block(f"def {name}(buf, pos):"):
+        with self.source.block(f"def {name}(buf, pos{'' if self.top else self.counts}):"):
+            if self.top and self.counts:
+                line(f"left = [{plan.cls.MAX_ELEMENTS}]")  # type: ignore[attr-defined]
             if any(not field.fixed for field in plan.plain) or plan.flexible:
                 line("limit = len(buf)")
             for fixed, fields in runs(plan.plain):
@@ -134,9 +167,10 @@ class _Emitter:
         self.length(field, 2 if field.kind == "string" else 4)
         self.null(field)
         with self.source.block("else:"):
-            if field.kind == "string":
-                with self.source.block(f"if n > {MAX_STRING_BYTES}:"):
-                    self.fail(field, f"a string of {{n}} bytes, at most {MAX_STRING_BYTES}")
+            limit = self.limit(field)
+            if limit is not None:
+                with self.source.block(f"if n > {limit}:"):
+                    self.fail(field, f"{{n}} bytes, at most {limit}")
             line("end = pos + n")
             with self.source.block("if end > limit:"):
                 self.fail(field, "{n} bytes wanted, {limit - pos} left")
@@ -146,22 +180,30 @@ class _Emitter:
                 line(f"f_{field.name} = memoryview(buf)[pos:end]")
             line("pos = end")
 
+    def limit(self, field: Field) -> int | None:
+        """Return the most bytes of the value. Raise TypeError if its declaration lacks them."""
+        if field.bound is not None and not field.bound.clipped:
+            return field.bound.limit
+        if self.role is not Role.RESPONSE:
+            raise TypeError(f"{self.plan.cls.__name__}.{field.name} needs a bound: wire(bound=...)")
+        return MAX_STRING_BYTES if field.kind == "string" else None
+
     def struct(self, field: Field) -> None:
         read = self.nested(field)
         if not field.nullable:
-            self.source.line(f"f_{field.name}, pos = {read}(buf, pos)")
+            self.source.line(f"f_{field.name}, pos = {read}(buf, pos{self.counts})")
             return
         # A nullable struct is preceded by one byte: negative is null.
         with self.source.block("if buf[pos] > 127:"):
             self.source.line(f"f_{field.name}, pos = None, pos + 1")
         with self.source.block("else:"):
-            self.source.line(f"f_{field.name}, pos = {read}(buf, pos + 1)")
+            self.source.line(f"f_{field.name}, pos = {read}(buf, pos + 1{self.counts})")
 
     def nested(self, field: Field) -> str:
         assert field.struct is not None
-        return self.bind(
-            "read", compile_reader(field.struct, self.plan.version, self.plan.flexible)
-        )
+        plan = self.plan
+        read = _compile_nested_reader(field.struct, plan.version, plan.flexible, self.role)
+        return self.bind("read", read)
 
     def array(self, field: Field) -> None:
         line = self.source.line
@@ -170,6 +212,7 @@ class _Emitter:
         with self.source.block("else:"):
             with self.source.block(f"if n * {self.element_bytes(field)} > limit - pos:"):
                 self.fail(field, "{n} elements do not fit in {limit - pos} bytes")
+            self.count(field)
             if field.kind in FIXED:
                 unpack = self.bind("unpack", struct.unpack_from)
                 form = (
@@ -181,12 +224,22 @@ class _Emitter:
             items = self.source.name("items")
             line(f"{items} = []")
             with self.source.block("for _ in range(n):"):
-                element = Field(
-                    f"{field.name}_item", field.kind, field.struct, False, False, None, None
-                )
+                element = element_of(field)
                 self.value(element)
                 line(f"{items}.append(f_{element.name})")
             line(f"f_{field.name} = tuple({items})")
+
+    def count(self, field: Field) -> None:
+        """Check the number of elements against the array's bound and the request's."""
+        if field.count is not None:
+            with self.source.block(f"if n > {field.count.limit}:"):
+                self.fail(field, f"{{n}} elements, at most {field.count.limit}")
+        elif self.role is not Role.RESPONSE:
+            raise TypeError(f"{self.plan.cls.__name__}.{field.name} needs a bound: wire(count=...)")
+        if self.counts:
+            self.source.line("left[0] -= n")
+            with self.source.block("if left[0] < 0:"):
+                self.fail(field, "the request has too many elements in all")
 
     def element_bytes(self, field: Field) -> int:
         if field.kind in FIXED:
@@ -202,8 +255,8 @@ class _Emitter:
         line("tags = buf[pos]")
         line("pos += 1")
         with self.source.block("if tags:"):
-            with self.source.block("if tags > 127:"):
-                line(f"tags, pos = {self.uvarint}(buf, pos - 1)")
+            with self.source.block(f"if tags > {MAX_TAGGED_FIELDS}:"):
+                line(f'raise {self.error}(f"{{tags}} tagged fields, at most {MAX_TAGGED_FIELDS}")')
             with self.source.block("for _ in range(tags):"):
                 for number in ("tag", "size"):
                     line(f"{number} = buf[pos]")
@@ -211,7 +264,7 @@ class _Emitter:
                     with self.source.block(f"if {number} > 127:"):
                         line(f"{number}, pos = {self.uvarint}(buf, pos - 1)")
                 line("stop = pos + size")
-                with self.source.block("if stop > limit:"):
+                with self.source.block(f"if stop > limit or size > {MAX_TAGGED_BYTES}:"):
                     line(f'raise {self.error}(f"tag {{tag}} at {{pos}}: {{size}} bytes wanted")')
                 for index, field in enumerate(self.plan.tagged):
                     with self.source.block(f"{'elif' if index else 'if'} tag == {field.tag}:"):

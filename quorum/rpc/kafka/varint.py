@@ -11,6 +11,10 @@ class DecodeError(ProtocolError):
     """The bytes are not what the schema says: truncated, a length out of bounds, not UTF-8."""
 
 
+class EncodeError(ValueError):
+    """A value does not fit the schema of that version; a fault of ours, not of the other end."""
+
+
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """(value, position after it); an IndexError at the buffer's end is the caller's to name."""
     value = 0

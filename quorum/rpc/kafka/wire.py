@@ -7,12 +7,17 @@ compiles readers and writers from it, one pair per (class, version). Wire types:
 uint16 int32 uint32 int64 float64 string bytes records uuid; a field whose annotation is a tuple is
 an array; a nested dataclass is a struct. `records` and `bytes` are given to readers as memoryviews
 of the frame.
+
+Fields of requests and records that vary in size need a bound (`bounds.py`): `bound` for the bytes
+of a string, of bytes or of records, `count` for the elements of an array.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, ClassVar
+
+from quorate.quorum.rpc.kafka.bounds import MAX_ELEMENTS, Bound
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Wired:
     nullable: str
     tag: int | None
     tagged: str
+    bound: Bound | None
+    count: Bound | None
 
 
 class Message:
@@ -32,6 +39,8 @@ class Message:
 
     __slots__ = ()
     API_KEY: ClassVar[int]
+    MAX_ELEMENTS: ClassVar[int] = MAX_ELEMENTS
+    """The greatest number of array elements in one request of this class, at all levels."""
 
 
 def wire(
@@ -41,6 +50,8 @@ def wire(
     nullable: str = "none",
     tag: int | None = None,
     tagged: str | None = None,
+    bound: Bound | None = None,
+    count: Bound | None = None,
     default: Any = dataclasses.MISSING,
 ) -> Any:
     """A dataclass field. With `tag`, it is tagged in `tagged` (default: all of `versions`).
@@ -48,7 +59,13 @@ def wire(
     A field outside a version reads as its default and is left out when written (Kafka's
     `ignorable`)."""
     schema = Wired(
-        kind, versions, nullable, tag, tagged or (versions if tag is not None else "none")
+        kind,
+        versions,
+        nullable,
+        tag,
+        tagged or (versions if tag is not None else "none"),
+        bound,
+        count,
     )
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata={"wire": schema})

@@ -10,14 +10,14 @@ pauses between two elements of an array when it has written SLICE_BYTES since it
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import Any
 
+from quorate.quorum.clipped import clip_bytes
 from quorate.quorum.rpc.kafka.bounds import MAX_STRING_BYTES
-from quorate.quorum.rpc.kafka.layout import FIXED, Field, Layout, layout
+from quorate.quorum.rpc.kafka.layout import FIXED, Field, Layout, element_of, layout
 from quorate.quorum.rpc.kafka.reading import runs
 from quorate.quorum.rpc.kafka.source import Source
 from quorate.quorum.rpc.kafka.varint import write_uvarint
@@ -124,6 +124,12 @@ class _Emitter:
         line = self.source.line
         data = self.source.name("data")
         line(f"{data} = {value}.encode()")
+        if field.bound is not None and field.bound.clipped:
+            with self.source.block(f"if len({data}) > {field.bound.limit}:"):
+                line(f"{data} = {self.bind('clip', clip_bytes)}({data}, {field.bound.limit})")
+            self.length(data, out, "h")
+            line(f"{out} += {data}")
+            return
         with self.source.block(f"if len({data}) > {MAX_STRING_BYTES}:"):
             where = f"{self.plan.cls.__name__}.{field.name}"
             line(f'raise ValueError(f"{where} has {{len({data})}} bytes, not {MAX_STRING_BYTES}")')
@@ -180,11 +186,6 @@ class _Emitter:
         if field.default is None:
             return f"t_{field.name} is not None"
         return f"t_{field.name} != {self.bind('default', field.default)}"
-
-
-def element_of(field: Field) -> Field:
-    """Return the field that stands for one element of the array."""
-    return dataclasses.replace(field, array=False, nullable=False, tag=None, default=None)
 
 
 class _StepsEmitter(_Emitter):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from quorate.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
+from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT, REPLICAS
 from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError, decode, encode, reader, writer
 from quorate.quorum.rpc.kafka.schemas.fetch import FetchRequest, ReplicaState
 from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
@@ -26,11 +27,11 @@ class Inner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    name: str = wire("string", default="")
+    name: str = wire("string", bound=CLIENT_TEXT, default="")
     maybe: Inner | None = wire(nullable="0+", default=None)
     late: int = wire("int32", versions="2+", default=9)
-    second: str = wire("string", tag=5, default="x")
-    first: tuple[int, ...] = wire("int16", tag=1, default=())
+    second: str = wire("string", tag=5, bound=CLIENT_TEXT, default="x")
+    first: tuple[int, ...] = wire("int16", tag=1, count=REPLICAS, default=())
 
 
 def test_tags_are_written_in_ascending_order() -> None:
@@ -161,7 +162,7 @@ def test_writers_append() -> None:
 def test_a_class_that_is_no_plain_slots_dataclass_is_refused() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Slotless:
-        name: str = wire("string")
+        name: str = wire("string", bound=CLIENT_TEXT)
 
     with pytest.raises(TypeError, match="slots"):
         reader(Slotless, 0, True)

@@ -10,10 +10,12 @@ import struct
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import PARTITIONS, TOPICS
 from quorate.quorum.rpc.kafka.hot.primitives import (
     INT32,
     INT64,
     by_topic,
+    check_elements,
     each_tag,
     guarded,
     read_count,
@@ -126,9 +128,11 @@ def _partitions(body: memoryview, position: int, version: int) -> tuple[list[Fet
     flexible = version >= FLEXIBLE_SINCE
     partitions: list[FetchPartition] = []
     topics, position = read_count(body, position, flexible)
+    check_elements(TOPICS, 0, topics)
     for _ in range(topics):
         topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
         count, position = read_count(body, position, flexible)
+        check_elements(PARTITIONS, len(partitions), count)
         for _ in range(count):
             partition, position = _partition(body, position, version, topic, topic_id)
             partitions.append(partition)
@@ -190,9 +194,11 @@ def _forgotten(
     flexible = version >= FLEXIBLE_SINCE
     forgotten: list[tuple[str, Uuid, int]] = []
     topics, position = read_count(body, position, flexible)
+    check_elements(TOPICS, 0, topics)
     for _ in range(topics):
         topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
         count, position = read_count(body, position, flexible)
+        check_elements(PARTITIONS, len(forgotten), count)
         indexes = struct.unpack_from(f">{count}i", body, position)
         forgotten += [(topic, topic_id, index) for index in indexes]
         position += 4 * count

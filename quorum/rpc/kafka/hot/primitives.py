@@ -10,15 +10,23 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
+from quorate.quorum.clipped import clip_bytes
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    ERROR_TEXT,
+    MAX_STRING_BYTES,
+    MAX_TAGGED_FIELDS,
+    Bound,
+)
 from quorate.quorum.rpc.kafka.headers import skip_tags
-from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint, write_uvarint
+from quorate.quorum.rpc.kafka.varint import DecodeError, EncodeError, read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 INT64 = struct.Struct(">q")
 UUID_BYTES = 16
+MAX_UTF8_BYTES = 4
 
 
 class OfTopic(Protocol):
@@ -86,6 +94,12 @@ def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]
     return count, position
 
 
+def check_elements(kind: Bound, so_far: int, more: int) -> None:
+    """Raise DecodeError if the request has more elements than `kind` allows."""
+    if so_far + more > kind.limit:
+        raise DecodeError(f"{so_far + more} {kind.name}, at most {kind.limit}")
+
+
 def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
     if flexible:
         length, position = read_length(buffer, position, True)
@@ -94,6 +108,8 @@ def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | No
     if length < 0:
         return None, position
     end = position + length
+    if length > MAX_STRING_BYTES:
+        raise DecodeError(f"a string of {length} bytes, at most {MAX_STRING_BYTES}")
     if end > len(buffer):
         raise DecodeError(f"a string of {length} bytes, {len(buffer) - position} are left")
     return str(buffer[position:end], "utf-8"), end
@@ -130,6 +146,8 @@ def read_tags(buffer: Buffer, position: int) -> int:
 def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]], int]:
     """([(tag, start, end)], position after them all)."""
     count, position = read_uvarint(buffer, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
     tags = []
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -153,12 +171,21 @@ def write_length(out: bytearray, length: int, flexible: bool) -> None:
 
 def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
     data = b"" if text is None else text.encode()
+    if len(data) > MAX_STRING_BYTES:
+        raise EncodeError(f"a string has {len(data)} bytes, at most {MAX_STRING_BYTES}")
     length = -1 if text is None else len(data)
     if flexible:
         write_length(out, length, True)
     else:
         out += INT16.pack(length)
     out += data
+
+
+def write_error_text(out: bytearray, text: str | None, flexible: bool) -> None:
+    """Write at most the first ERROR_TEXT bytes."""
+    if text is not None and len(text) * MAX_UTF8_BYTES > ERROR_TEXT.limit:
+        text = clip_bytes(text.encode(), ERROR_TEXT.limit).decode()
+    write_string(out, text, flexible)
 
 
 def write_topic(out: bytearray, topic: str, topic_id: Uuid, flexible: bool, by_id: bool) -> None:

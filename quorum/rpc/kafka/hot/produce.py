@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.rpc.kafka.bounds import PRODUCED_PARTITIONS, PRODUCED_TOPICS
 from quorate.quorum.rpc.kafka.hot.primitives import (
     INT32,
     NodeEndpoint,
     by_topic,
+    check_elements,
     guarded,
     read_bytes,
     read_count,
@@ -22,8 +24,8 @@ from quorate.quorum.rpc.kafka.hot.primitives import (
     read_tags,
     read_topic,
     write_endpoints,
+    write_error_text,
     write_length,
-    write_string,
     write_tag,
     write_topic,
 )
@@ -78,9 +80,11 @@ def _parse(body: memoryview, version: int) -> ProduceRequest:
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topics, position = read_count(body, position + _ACKS_TIMEOUT.size, flexible)
     partitions: list[ProducePartition] = []
+    check_elements(PRODUCED_TOPICS, 0, topics)
     for _ in range(topics):
         topic, topic_id, position = read_topic(body, position, flexible, by_id)
         count, position = read_count(body, position, flexible)
+        check_elements(PRODUCED_PARTITIONS, len(partitions), count)
         for _ in range(count):
             (partition,) = INT32.unpack_from(body, position)
             records, position = read_bytes(body, position + 4, flexible)
@@ -133,10 +137,10 @@ def _write_partition(out: bytearray, version: int, partition: ProducedPartition)
         write_length(out, len(partition.record_errors), flexible)
         for error in partition.record_errors:
             out += INT32.pack(error.batch_index)
-            write_string(out, error.message, flexible)
+            write_error_text(out, error.message, flexible)
             if flexible:
                 out.append(0)
-        write_string(out, partition.error_message, flexible)
+        write_error_text(out, partition.error_message, flexible)
     if flexible:
         if partition.leader is None or version < 10:
             out.append(0)

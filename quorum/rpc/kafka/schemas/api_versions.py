@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import SOFTWARE_NAME
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsRequest(Message):
     API_KEY: ClassVar[int] = 18
-    client_software_name: str = wire("string", versions="3+", default="")
-    client_software_version: str = wire("string", versions="3+", default="")
+    client_software_name: str = wire("string", versions="3+", bound=SOFTWARE_NAME, default="")
+    client_software_version: str = wire("string", versions="3+", bound=SOFTWARE_NAME, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

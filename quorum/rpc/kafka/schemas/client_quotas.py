@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentData:
-    entity_type: str = wire("string")
+    entity_type: str = wire("string", bound=CLIENT_TEXT)
     match_type: int = wire("int8")
-    match: str | None = wire("string", nullable="0+")
+    match: str | None = wire("string", nullable="0+", bound=CLIENT_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasRequest(Message):
     API_KEY: ClassVar[int] = 48
-    components: tuple[ComponentData, ...] = wire()
+    components: tuple[ComponentData, ...] = wire(count=FILTERS)
     strict: bool = wire("bool")
 
 
@@ -45,5 +46,5 @@ class DescribeClientQuotasResponse(Message):
     API_KEY: ClassVar[int] = 48
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     entries: tuple[EntryData, ...] | None = wire(nullable="0+", default=())

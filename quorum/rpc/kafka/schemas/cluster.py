@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    ERROR_TEXT,
+    MAX_RULED_ELEMENTS,
+    PARTITIONS,
+    TOPIC_NAME,
+    TOPICS,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
@@ -31,7 +38,7 @@ class DescribeClusterResponse(Message):
     API_KEY: ClassVar[int] = 60
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     endpoint_type: int = wire("int8", versions="1+", default=1)
     cluster_id: str = wire("string")
     controller_id: int = wire("int32", default=-1)
@@ -41,19 +48,19 @@ class DescribeClusterResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
-    name: str = wire("string")
+    name: str = wire("string", bound=TOPIC_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    topic_name: str = wire("string")
+    topic_name: str = wire("string", bound=TOPIC_NAME)
     partition_index: int = wire("int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsRequest(Message):
     API_KEY: ClassVar[int] = 75
-    topics: tuple[TopicRequest, ...] = wire()
+    topics: tuple[TopicRequest, ...] = wire(count=TOPICS)
     response_partition_limit: int = wire("int32", default=2000)
     cursor: Cursor | None = wire(nullable="0+", default=None)
 
@@ -96,14 +103,15 @@ class QuorumPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumTopic:
-    topic_name: str = wire("string")
-    partitions: tuple[QuorumPartition, ...] = wire()
+    topic_name: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[QuorumPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumRequest(Message):
     API_KEY: ClassVar[int] = 55
-    topics: tuple[QuorumTopic, ...] = wire()
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    topics: tuple[QuorumTopic, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,9 @@ class QuorumReplicaState:
 class QuorumPartitionState:
     partition_index: int = wire("int32")
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", versions="2+", nullable="0+", default=None)
+    error_message: str | None = wire(
+        "string", versions="2+", nullable="0+", bound=ERROR_TEXT, default=None
+    )
     leader_id: int = wire("int32")
     leader_epoch: int = wire("int32")
     high_watermark: int = wire("int64")
@@ -150,6 +160,8 @@ class QuorumNode:
 class DescribeQuorumResponse(Message):
     API_KEY: ClassVar[int] = 55
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", versions="2+", nullable="0+", default=None)
+    error_message: str | None = wire(
+        "string", versions="2+", nullable="0+", bound=ERROR_TEXT, default=None
+    )
     topics: tuple[QuorumTopicState, ...] = wire()
     nodes: tuple[QuorumNode, ...] = wire(versions="2+", default=())

@@ -5,20 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import (
+    CONFIG_NAME,
+    CONFIG_VALUE,
+    CONFIGS,
+    ERROR_TEXT,
+    MAX_RULED_ELEMENTS,
+    RESOURCE_NAME,
+    RESOURCES,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResource:
     resource_type: int = wire("int8")
-    resource_name: str = wire("string")
-    configuration_keys: tuple[str, ...] | None = wire("string", nullable="0+")
+    resource_name: str = wire("string", bound=RESOURCE_NAME)
+    configuration_keys: tuple[str, ...] | None = wire(
+        "string", nullable="0+", bound=CONFIG_NAME, count=CONFIGS
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsRequest(Message):
     API_KEY: ClassVar[int] = 32
-    resources: tuple[DescribeConfigsResource, ...] = wire()
+    resources: tuple[DescribeConfigsResource, ...] = wire(count=RESOURCES)
     include_synonyms: bool = wire("bool", default=False)
     include_documentation: bool = wire("bool", versions="3+", default=False)
 
@@ -45,7 +56,7 @@ class DescribeConfigsResourceResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResult:
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
     resource_name: str = wire("string")
     configs: tuple[DescribeConfigsResourceResult, ...] = wire()
@@ -60,28 +71,29 @@ class DescribeConfigsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterableConfig:
-    name: str = wire("string")
-    value: str | None = wire("string", nullable="0+")
+    name: str = wire("string", bound=CONFIG_NAME)
+    value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResource:
     resource_type: int = wire("int8")
-    resource_name: str = wire("string")
-    configs: tuple[AlterableConfig, ...] = wire()
+    resource_name: str = wire("string", bound=RESOURCE_NAME)
+    configs: tuple[AlterableConfig, ...] = wire(count=CONFIGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsRequest(Message):
     API_KEY: ClassVar[int] = 33
-    resources: tuple[AlterConfigsResource, ...] = wire()
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    resources: tuple[AlterConfigsResource, ...] = wire(count=RESOURCES)
     validate_only: bool = wire("bool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResourceResponse:
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
     resource_name: str = wire("string")
 
@@ -95,29 +107,30 @@ class AlterConfigsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterableConfig:
-    name: str = wire("string")
+    name: str = wire("string", bound=CONFIG_NAME)
     config_operation: int = wire("int8")
-    value: str | None = wire("string", nullable="0+")
+    value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsResource:
     resource_type: int = wire("int8")
-    resource_name: str = wire("string")
-    configs: tuple[IncrementalAlterableConfig, ...] = wire()
+    resource_name: str = wire("string", bound=RESOURCE_NAME)
+    configs: tuple[IncrementalAlterableConfig, ...] = wire(count=CONFIGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsRequest(Message):
     API_KEY: ClassVar[int] = 44
-    resources: tuple[IncrementalAlterConfigsResource, ...] = wire()
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    resources: tuple[IncrementalAlterConfigsResource, ...] = wire(count=RESOURCES)
     validate_only: bool = wire("bool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsResourceResponse:
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
     resource_name: str = wire("string")
 

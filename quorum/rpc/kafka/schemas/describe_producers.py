@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import ERROR_TEXT, PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
-    name: str = wire("string")
-    partition_indexes: tuple[int, ...] = wire("int32")
+    name: str = wire("string", bound=TOPIC_NAME)
+    partition_indexes: tuple[int, ...] = wire("int32", count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeProducersRequest(Message):
     API_KEY: ClassVar[int] = 61
-    topics: tuple[TopicRequest, ...] = wire()
+    topics: tuple[TopicRequest, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class ProducerState:
 class PartitionResponse:
     partition_index: int = wire("int32")
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     active_producers: tuple[ProducerState, ...] = wire(default=())
 
 

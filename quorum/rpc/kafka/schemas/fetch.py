@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT, CLUSTER_ID, PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 from quorate.quorum.seams import Buffer
 
@@ -30,22 +31,24 @@ class FetchPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTopic:
-    topic: str = wire("string", versions="0-12", default="")
+    topic: str = wire("string", versions="0-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
-    partitions: tuple[FetchPartition, ...] = wire()
+    partitions: tuple[FetchPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenTopic:
-    topic: str = wire("string", versions="7-12", default="")
+    topic: str = wire("string", versions="7-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
-    partitions: tuple[int, ...] = wire("int32", versions="7+", default=())
+    partitions: tuple[int, ...] = wire("int32", versions="7+", count=PARTITIONS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest(Message):
     API_KEY: ClassVar[int] = 1
-    cluster_id: str | None = wire("string", versions="12+", nullable="0+", tag=0, default=None)
+    cluster_id: str | None = wire(
+        "string", versions="12+", nullable="0+", tag=0, bound=CLUSTER_ID, default=None
+    )
     replica_id: int = wire("int32", versions="0-14", default=-1)
     replica_state: ReplicaState = wire(versions="15+", tag=1, default=ReplicaState())
     max_wait_ms: int = wire("int32")
@@ -54,9 +57,11 @@ class FetchRequest(Message):
     isolation_level: int = wire("int8", default=0)
     session_id: int = wire("int32", versions="7+", default=0)
     session_epoch: int = wire("int32", versions="7+", default=-1)
-    topics: tuple[FetchTopic, ...] = wire()
-    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(versions="7+", default=())
-    rack_id: str = wire("string", versions="11+", default="")
+    topics: tuple[FetchTopic, ...] = wire(count=TOPICS)
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(
+        versions="7+", count=TOPICS, default=()
+    )
+    rack_id: str = wire("string", versions="11+", bound=CLIENT_TEXT, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS, GROUP_ID, GROUPS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 from quorate.quorum.seams import Buffer
 
@@ -12,8 +13,12 @@ from quorate.quorum.seams import Buffer
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListGroupsRequest(Message):
     API_KEY: ClassVar[int] = 16
-    states_filter: tuple[str, ...] = wire("string", versions="4+", default=())
-    types_filter: tuple[str, ...] = wire("string", versions="5+", default=())
+    states_filter: tuple[str, ...] = wire(
+        "string", versions="4+", bound=CLIENT_TEXT, count=FILTERS, default=()
+    )
+    types_filter: tuple[str, ...] = wire(
+        "string", versions="5+", bound=CLIENT_TEXT, count=FILTERS, default=()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +40,7 @@ class ListGroupsResponse(Message):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeGroupsRequest(Message):
     API_KEY: ClassVar[int] = 15
-    groups: tuple[str, ...] = wire("string")
+    groups: tuple[str, ...] = wire("string", bound=GROUP_ID, count=GROUPS)
     include_authorized_operations: bool = wire("bool", versions="3+", default=False)
 
 
@@ -52,7 +57,9 @@ class DescribedGroupMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
     error_code: int = wire("int16")
-    error_message: str | None = wire("string", versions="6+", nullable="6+", default=None)
+    error_message: str | None = wire(
+        "string", versions="6+", nullable="6+", bound=ERROR_TEXT, default=None
+    )
     group_id: str = wire("string")
     group_state: str = wire("string")
     protocol_type: str = wire("string")
@@ -71,7 +78,7 @@ class DescribeGroupsResponse(Message):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteGroupsRequest(Message):
     API_KEY: ClassVar[int] = 42
-    groups_names: tuple[str, ...] = wire("string")
+    groups_names: tuple[str, ...] = wire("string", bound=GROUP_ID, count=GROUPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

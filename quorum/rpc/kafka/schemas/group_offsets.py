@@ -6,6 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    GROUP_ID,
+    GROUP_INSTANCE_ID,
+    GROUPS,
+    MEMBER_ID,
+    OFFSET_METADATA,
+    PARTITIONS,
+    TOPIC_NAME,
+    TOPICS,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
@@ -14,25 +24,29 @@ class OffsetCommitRequestPartition:
     partition_index: int = wire("int32")
     committed_offset: int = wire("int64")
     committed_leader_epoch: int = wire("int32", versions="6+", default=-1)
-    committed_metadata: str | None = wire("string", nullable="0+", default=None)
+    committed_metadata: str | None = wire(
+        "string", nullable="0+", bound=OFFSET_METADATA, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequestTopic:
-    name: str = wire("string", versions="0-9", default="")
+    name: str = wire("string", versions="0-9", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="10+", default=ZERO_UUID)
-    partitions: tuple[OffsetCommitRequestPartition, ...] = wire()
+    partitions: tuple[OffsetCommitRequestPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequest(Message):
     API_KEY: ClassVar[int] = 8
-    group_id: str = wire("string")
+    group_id: str = wire("string", bound=GROUP_ID)
     generation_id_or_member_epoch: int = wire("int32", default=-1)
-    member_id: str = wire("string")
-    group_instance_id: str | None = wire("string", versions="7+", nullable="7+", default=None)
+    member_id: str = wire("string", bound=MEMBER_ID)
+    group_instance_id: str | None = wire(
+        "string", versions="7+", nullable="7+", bound=GROUP_INSTANCE_ID, default=None
+    )
     retention_time_ms: int = wire("int64", versions="2-4", default=-1)
-    topics: tuple[OffsetCommitRequestTopic, ...] = wire()
+    topics: tuple[OffsetCommitRequestTopic, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,35 +71,37 @@ class OffsetCommitResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopic:
-    name: str = wire("string", versions="0-7", default="")
-    partition_indexes: tuple[int, ...] = wire("int32", versions="0-7", default=())
+    name: str = wire("string", versions="0-7", bound=TOPIC_NAME, default="")
+    partition_indexes: tuple[int, ...] = wire("int32", versions="0-7", count=PARTITIONS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopics:
-    name: str = wire("string", versions="8-9", default="")
+    name: str = wire("string", versions="8-9", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="10+", default=ZERO_UUID)
-    partition_indexes: tuple[int, ...] = wire("int32", versions="8+", default=())
+    partition_indexes: tuple[int, ...] = wire("int32", versions="8+", count=PARTITIONS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestGroup:
-    group_id: str = wire("string", versions="8+", default="")
-    member_id: str | None = wire("string", versions="9+", nullable="9+", default=None)
+    group_id: str = wire("string", versions="8+", bound=GROUP_ID, default="")
+    member_id: str | None = wire(
+        "string", versions="9+", nullable="9+", bound=MEMBER_ID, default=None
+    )
     member_epoch: int = wire("int32", versions="9+", default=-1)
     topics: tuple[OffsetFetchRequestTopics, ...] | None = wire(
-        versions="8+", nullable="8+", default=()
+        versions="8+", nullable="8+", count=TOPICS, default=()
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequest(Message):
     API_KEY: ClassVar[int] = 9
-    group_id: str = wire("string", versions="0-7", default="")
+    group_id: str = wire("string", versions="0-7", bound=GROUP_ID, default="")
     topics: tuple[OffsetFetchRequestTopic, ...] | None = wire(
-        versions="0-7", nullable="2-7", default=()
+        versions="0-7", nullable="2-7", count=TOPICS, default=()
     )
-    groups: tuple[OffsetFetchRequestGroup, ...] = wire(versions="8+", default=())
+    groups: tuple[OffsetFetchRequestGroup, ...] = wire(versions="8+", count=GROUPS, default=())
     require_stable: bool = wire("bool", versions="7+", default=False)
 
 
@@ -143,15 +159,15 @@ class OffsetDeleteRequestPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteRequestTopic:
-    name: str = wire("string")
-    partitions: tuple[OffsetDeleteRequestPartition, ...] = wire()
+    name: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[OffsetDeleteRequestPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteRequest(Message):
     API_KEY: ClassVar[int] = 47
-    group_id: str = wire("string")
-    topics: tuple[OffsetDeleteRequestTopic, ...] = wire()
+    group_id: str = wire("string", bound=GROUP_ID)
+    topics: tuple[OffsetDeleteRequestTopic, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

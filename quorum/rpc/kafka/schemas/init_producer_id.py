@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import TRANSACTIONAL_ID
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdRequest(Message):
     API_KEY: ClassVar[int] = 22
-    transactional_id: str | None = wire("string", nullable="0+")
+    transactional_id: str | None = wire("string", nullable="0+", bound=TRANSACTIONAL_ID)
     transaction_timeout_ms: int = wire("int32")
     producer_id: int = wire("int64", versions="3+", default=-1)
     producer_epoch: int = wire("int16", versions="3+", default=-1)

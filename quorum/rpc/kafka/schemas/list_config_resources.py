@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import FILTERS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 CLIENT_METRICS = 16
@@ -13,7 +14,7 @@ CLIENT_METRICS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListConfigResourcesRequest(Message):
     API_KEY: ClassVar[int] = 74
-    resource_types: tuple[int, ...] = wire("int8", versions="1+", default=())
+    resource_types: tuple[int, ...] = wire("int8", versions="1+", count=FILTERS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
@@ -17,8 +18,8 @@ class ListOffsetsPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsTopic:
-    name: str = wire("string")
-    partitions: tuple[ListOffsetsPartition, ...] = wire()
+    name: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[ListOffsetsPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class ListOffsetsRequest(Message):
     API_KEY: ClassVar[int] = 2
     replica_id: int = wire("int32")
     isolation_level: int = wire("int8", versions="2+", default=0)
-    topics: tuple[ListOffsetsTopic, ...] = wire()
+    topics: tuple[ListOffsetsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32", versions="10+", default=0)
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribableLogDirTopic:
-    topic: str = wire("string")
-    partitions: tuple[int, ...] = wire("int32")
+    topic: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[int, ...] = wire("int32", count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsRequest(Message):
     API_KEY: ClassVar[int] = 35
-    topics: tuple[DescribableLogDirTopic, ...] | None = wire(nullable="0+")
+    topics: tuple[DescribableLogDirTopic, ...] | None = wire(nullable="0+", count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

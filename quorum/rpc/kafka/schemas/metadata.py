@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequestTopic:
     topic_id: Uuid = wire("uuid", versions="10+", default=ZERO_UUID)
-    name: str | None = wire("string", nullable="10+")
+    name: str | None = wire("string", nullable="10+", bound=TOPIC_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest(Message):
     API_KEY: ClassVar[int] = 3
-    topics: tuple[MetadataRequestTopic, ...] | None = wire(nullable="1+")
+    topics: tuple[MetadataRequestTopic, ...] | None = wire(nullable="1+", count=TOPICS)
     allow_auto_topic_creation: bool = wire("bool", versions="4+", default=True)
     include_cluster_authorized_operations: bool = wire("bool", versions="8-10", default=False)
     include_topic_authorized_operations: bool = wire("bool", versions="8+", default=False)

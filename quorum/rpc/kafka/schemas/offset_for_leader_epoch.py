@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
@@ -17,15 +18,15 @@ class OffsetForLeaderPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderTopic:
-    topic: str = wire("string")
-    partitions: tuple[OffsetForLeaderPartition, ...] = wire()
+    topic: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[OffsetForLeaderPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderEpochRequest(Message):
     API_KEY: ClassVar[int] = 23
     replica_id: int = wire("int32", versions="3+", default=-2)
-    topics: tuple[OffsetForLeaderTopic, ...] = wire()
+    topics: tuple[OffsetForLeaderTopic, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    ERROR_TEXT,
+    PARTITIONS,
+    RECORDS,
+    TOPIC_NAME,
+    TOPICS,
+    TRANSACTIONAL_ID,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 from quorate.quorum.seams import Buffer
 
@@ -13,30 +21,32 @@ from quorate.quorum.seams import Buffer
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProduceData:
     index: int = wire("int32")
-    records: Buffer | None = wire("records", nullable="0+")
+    records: Buffer | None = wire("records", nullable="0+", bound=RECORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProduceData:
-    name: str = wire("string", versions="0-12", default="")
+    name: str = wire("string", versions="0-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
-    partition_data: tuple[PartitionProduceData, ...] = wire()
+    partition_data: tuple[PartitionProduceData, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceRequest(Message):
     API_KEY: ClassVar[int] = 0
-    transactional_id: str | None = wire("string", nullable="0+", default=None)
+    transactional_id: str | None = wire(
+        "string", nullable="0+", bound=TRANSACTIONAL_ID, default=None
+    )
     acks: int = wire("int16")
     timeout_ms: int = wire("int32")
-    topic_data: tuple[TopicProduceData, ...] = wire()
+    topic_data: tuple[TopicProduceData, ...] = wire(count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndexAndErrorMessage:
     batch_index: int = wire("int32", versions="8+", default=0)
     batch_index_error_message: str | None = wire(
-        "string", versions="8+", nullable="0+", default=None
+        "string", versions="8+", nullable="0+", bound=ERROR_TEXT, default=None
     )
 
 
@@ -54,7 +64,9 @@ class PartitionProduceResponse:
     log_append_time_ms: int = wire("int64", default=-1)
     log_start_offset: int = wire("int64", versions="5+", default=-1)
     record_errors: tuple[BatchIndexAndErrorMessage, ...] = wire(versions="8+", default=())
-    error_message: str | None = wire("string", versions="8+", nullable="0+", default=None)
+    error_message: str | None = wire(
+        "string", versions="8+", nullable="0+", bound=ERROR_TEXT, default=None
+    )
     current_leader: LeaderIdAndEpoch = wire(versions="10+", tag=0, default=LeaderIdAndEpoch())
 
 

@@ -6,24 +6,33 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    CLUSTER_ID,
+    ERROR_TEXT,
+    HOST,
+    LISTENER_NAME,
+    LISTENERS,
+    MAX_RULED_ELEMENTS,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftVoterListener:
-    name: str = wire("string")
-    host: str = wire("string")
+    name: str = wire("string", bound=LISTENER_NAME)
+    host: str = wire("string", bound=HOST)
     port: int = wire("uint16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterRequest(Message):
     API_KEY: ClassVar[int] = 80
-    cluster_id: str | None = wire("string", nullable="0+", default=None)
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
     timeout_ms: int = wire("int32")
     voter_id: int = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
-    listeners: tuple[RaftVoterListener, ...] = wire()
+    listeners: tuple[RaftVoterListener, ...] = wire(count=LISTENERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +40,14 @@ class AddRaftVoterResponse(Message):
     API_KEY: ClassVar[int] = 80
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterRequest(Message):
     API_KEY: ClassVar[int] = 81
-    cluster_id: str | None = wire("string", nullable="0+", default=None)
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
     voter_id: int = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
 
@@ -47,4 +57,4 @@ class RemoveRaftVoterResponse(Message):
     API_KEY: ClassVar[int] = 81
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)

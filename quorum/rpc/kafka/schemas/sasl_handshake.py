@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslHandshakeRequest(Message):
     API_KEY: ClassVar[int] = 17
-    mechanism: str = wire("string")
+    mechanism: str = wire("string", bound=CLIENT_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

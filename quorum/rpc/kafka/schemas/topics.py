@@ -6,34 +6,46 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.rpc.kafka.bounds import (
+    CONFIG_NAME,
+    CONFIG_VALUE,
+    CONFIGS,
+    ERROR_TEXT,
+    MAX_RULED_ELEMENTS,
+    PARTITIONS,
+    REPLICAS,
+    TOPIC_NAME,
+    TOPICS,
+)
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableReplicaAssignment:
     partition_index: int = wire("int32")
-    broker_ids: tuple[int, ...] = wire("int32")
+    broker_ids: tuple[int, ...] = wire("int32", count=REPLICAS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfig:
-    name: str = wire("string")
-    value: str | None = wire("string", nullable="0+")
+    name: str = wire("string", bound=CONFIG_NAME)
+    value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopic:
-    name: str = wire("string")
+    name: str = wire("string", bound=TOPIC_NAME)
     num_partitions: int = wire("int32")
     replication_factor: int = wire("int16")
-    assignments: tuple[CreatableReplicaAssignment, ...] = wire()
-    configs: tuple[CreatableTopicConfig, ...] = wire()
+    assignments: tuple[CreatableReplicaAssignment, ...] = wire(count=PARTITIONS)
+    configs: tuple[CreatableTopicConfig, ...] = wire(count=CONFIGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsRequest(Message):
     API_KEY: ClassVar[int] = 19
-    topics: tuple[CreatableTopic, ...] = wire()
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    topics: tuple[CreatableTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32", default=60000)
     validate_only: bool = wire("bool", default=False)
 
@@ -52,7 +64,7 @@ class CreatableTopicResult:
     name: str = wire("string")
     topic_id: Uuid = wire("uuid", versions="7+", default=ZERO_UUID)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     topic_config_error_code: int = wire("int16", versions="5+", tag=0, default=0)
     num_partitions: int = wire("int32", versions="5+", default=-1)
     replication_factor: int = wire("int16", versions="5+", default=-1)
@@ -70,15 +82,18 @@ class CreateTopicsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicState:
-    name: str | None = wire("string", versions="6+", nullable="0+", default=None)
+    name: str | None = wire("string", versions="6+", nullable="0+", bound=TOPIC_NAME, default=None)
     topic_id: Uuid = wire("uuid", versions="6+", default=ZERO_UUID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsRequest(Message):
     API_KEY: ClassVar[int] = 20
-    topics: tuple[DeleteTopicState, ...] = wire(versions="6+", default=())
-    topic_names: tuple[str, ...] = wire("string", versions="0-5", default=())
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    topics: tuple[DeleteTopicState, ...] = wire(versions="6+", count=TOPICS, default=())
+    topic_names: tuple[str, ...] = wire(
+        "string", versions="0-5", bound=TOPIC_NAME, count=TOPICS, default=()
+    )
     timeout_ms: int = wire("int32")
 
 
@@ -87,7 +102,9 @@ class DeletableTopicResult:
     name: str | None = wire("string", nullable="6+")
     topic_id: Uuid = wire("uuid", versions="6+", default=ZERO_UUID)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", versions="5+", nullable="0+", default=None)
+    error_message: str | None = wire(
+        "string", versions="5+", nullable="0+", bound=ERROR_TEXT, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +116,23 @@ class DeleteTopicsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsAssignment:
-    broker_ids: tuple[int, ...] = wire("int32")
+    broker_ids: tuple[int, ...] = wire("int32", count=REPLICAS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopic:
-    name: str = wire("string")
+    name: str = wire("string", bound=TOPIC_NAME)
     count: int = wire("int32")
-    assignments: tuple[CreatePartitionsAssignment, ...] | None = wire(nullable="0+")
+    assignments: tuple[CreatePartitionsAssignment, ...] | None = wire(
+        nullable="0+", count=PARTITIONS
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest(Message):
     API_KEY: ClassVar[int] = 37
-    topics: tuple[CreatePartitionsTopic, ...] = wire()
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    topics: tuple[CreatePartitionsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32")
     validate_only: bool = wire("bool")
 
@@ -121,7 +141,7 @@ class CreatePartitionsRequest(Message):
 class CreatePartitionsTopicResult:
     name: str = wire("string")
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +159,14 @@ class DeleteRecordsPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsTopic:
-    name: str = wire("string")
-    partitions: tuple[DeleteRecordsPartition, ...] = wire()
+    name: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[DeleteRecordsPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsRequest(Message):
     API_KEY: ClassVar[int] = 21
-    topics: tuple[DeleteRecordsTopic, ...] = wire()
+    topics: tuple[DeleteRecordsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import ERROR_TEXT, MAX_RULED_ELEMENTS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRequest(Message):
     API_KEY: ClassVar[int] = 64
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
     broker_id: int = wire("int32")
 
 
@@ -19,4 +21,4 @@ class UnregisterBrokerResponse(Message):
     API_KEY: ClassVar[int] = 64
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from quorate.quorum.rpc.kafka.bounds import ERROR_TEXT, FEATURE_NAME, FEATURES, MAX_RULED_ELEMENTS
 from quorate.quorum.rpc.kafka.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdateKey:
-    feature: str = wire("string")
+    feature: str = wire("string", bound=FEATURE_NAME)
     max_version_level: int = wire("int16")
     allow_downgrade: bool = wire("bool", versions="0", default=False)
     upgrade_type: int = wire("int8", versions="1+", default=1)
@@ -19,8 +20,9 @@ class FeatureUpdateKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesRequest(Message):
     API_KEY: ClassVar[int] = 57
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
-    feature_updates: tuple[FeatureUpdateKey, ...] = wire()
+    feature_updates: tuple[FeatureUpdateKey, ...] = wire(count=FEATURES)
     validate_only: bool = wire("bool", versions="1+", default=False)
 
 
@@ -28,7 +30,7 @@ class UpdateFeaturesRequest(Message):
 class UpdatableFeatureResult:
     feature: str = wire("string")
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,5 +38,5 @@ class UpdateFeaturesResponse(Message):
     API_KEY: ClassVar[int] = 57
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
-    error_message: str | None = wire("string", nullable="0+", default=None)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     results: tuple[UpdatableFeatureResult, ...] = wire(versions="0-1", default=())
