@@ -41,6 +41,9 @@ class GuardedClock:
     def wall_ms(self) -> int:
         return self._clock.wall_ms()
 
+    def cpu_ms(self) -> float:
+        return self._clock.cpu_ms()
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return self._clock.call_later(delay_ms, lambda: self._guard.run(callback))
 
