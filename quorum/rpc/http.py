@@ -9,17 +9,23 @@ memory, or a connection for longer than the timeouts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol, cast
 
 from quorate.quorum.rpc.delivery import deliver, deliver_end
 from quorate.quorum.rpc.frame_link import address_of
+from quorate.quorum.rpc.http_head import (
+    MAX_HEAD_BYTES,
+    Head,
+    HeadRefused,
+    check_host,
+    parse_head,
+)
 from quorate.quorum.seams import Accept, Buffer, LinkHandler, joined
 
 RPC_PATH = b"/rpc"
-MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 60.0  # from the end of the head until the client has the whole response
 END_OF_HEAD = b"\r\n\r\n"
@@ -48,18 +54,12 @@ def refusal(status: int, reason: str) -> HttpResponse:
     return HttpResponse(f"{reason}\n".encode(), status=status)
 
 
-def target_of(head: bytes) -> bytes | None:
-    """What a complete head asks for; None when it is no head of a GET."""
-    parts = head.partition(b"\r\n")[0].split(b" ")
-    if len(parts) != 3 or not parts[1].startswith(b"/") or not parts[2].startswith(b"HTTP/1."):
-        return None
-    return parts[1]
-
-
 class HttpListener(Protocol):
     """What a connection needs of the listener it came to."""
 
     http: Accept | None
+    host_names: Collection[str]
+    """Of this node, in lower case: requests of plain HTTP name one of them, or an address."""
 
     def websocket_protocol(self) -> asyncio.Protocol | None: ...
 
@@ -104,11 +104,13 @@ class HttpLink(asyncio.Protocol):
         if end > MAX_HEAD_BYTES or (end < 0 and len(self._head) > MAX_HEAD_BYTES):
             self._refuse(431, f"the head of a request has {MAX_HEAD_BYTES} bytes at most")
         elif end >= 0:
-            self._take(target_of(self._head[:end]))
+            try:
+                self._take(parse_head(self._head[:end]))
+            except HeadRefused as refused:
+                self._refuse(refused.status, str(refused))
 
-    def _take(self, target: bytes | None) -> None:
-        if target is None:
-            return self._refuse(400, "this is no GET of HTTP/1")
+    def _take(self, head: Head) -> None:
+        target = head.target
         if target.partition(b"?")[0] == RPC_PATH:
             protocol = self._listener.websocket_protocol()
             if protocol is not None:
@@ -116,6 +118,7 @@ class HttpLink(asyncio.Protocol):
         accept = self._listener.http
         if accept is None:
             return self._refuse(404, "nothing is served over plain HTTP here")
+        check_host(head.host, self._listener.host_names)
         self._read = True
         self._head = b""
         self._arm(ANSWER_TIMEOUT_S, self.abort)

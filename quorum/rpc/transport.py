@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from quorate.quorum.rpc.frame_link import address_of
@@ -37,11 +37,17 @@ MAX_CONNECTIONS = 16_384  # per listener
 
 
 class AioTransport:
+    def __init__(self, host_names: Iterable[str] = ()) -> None:
+        """`host_names` are names of this node, beside its listeners' own, under which plain HTTP is
+        served. Nodes and Kafka clients may use any name."""
+        self._host_names = frozenset(host_names)
+
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
         loop = asyncio.get_running_loop()
-        listener = AioListener(accept, max_frame_bytes)
+        names = frozenset(each.lower() for each in (*self._host_names, address.host) if each)
+        listener = AioListener(accept, max_frame_bytes, names)
         host = address.host or None
         if address.port == 0:  # one port, though a name may have several addresses
             found = await loop.getaddrinfo(
@@ -80,8 +86,11 @@ class AioTransport:
 class AioListener:
     address: Address
 
-    def __init__(self, accept: Mapping[Wire, Accept], max_frame_bytes: int) -> None:
+    def __init__(
+        self, accept: Mapping[Wire, Accept], max_frame_bytes: int, host_names: Collection[str]
+    ) -> None:
         self.accept = accept
+        self.host_names = host_names
         self.http = accept.get(Wire.HTTP)
         self.max_frame_bytes = max_frame_bytes
         self._server: asyncio.Server

@@ -50,6 +50,10 @@ class WebSocketSide:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoclose=False, compress=False)
+        if "Origin" in request.headers:  # of a second request; `http.py` reads the first head only
+            return _refusal(403, "requests of web pages (with an Origin) are not served here")
+        if not socket.can_prepare(request):
+            return _refusal(400, "this path is for the WebSockets of nodes")
         try:
             await socket.prepare(request)
         except ConnectionResetError:  # it went while it waited for us
@@ -66,6 +70,12 @@ class WebSocketSide:
         finally:
             link.abort()
         return socket
+
+
+def _refusal(status: int, reason: str) -> web.Response:
+    response = web.Response(status=status, text=f"{reason}\n")
+    response.force_close()
+    return response
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):

@@ -62,10 +62,14 @@ class Net:
 Scenario = Callable[[Net], Awaitable[None]]
 
 
+def named() -> Transport:
+    return AioTransport(["Broker-1.example"])
+
+
 def run_aio(
     scenario: Scenario,
     new_loop: Callable[[], asyncio.AbstractEventLoop],
-    new_transport: Callable[[], Transport] = AioTransport,
+    new_transport: Callable[[], Transport] = named,
 ) -> None:
     async def run() -> None:
         net = Net(new_transport(), new_transport(), "127.0.0.1")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from quorate.quorum.rpc import http
-from quorate.quorum.rpc.http import HttpResponse, target_of
+from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address, Link, Listener, Wire
 from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
 
@@ -51,27 +51,12 @@ def echo(link: Link, target: bytes) -> None:
     link.close()
 
 
-@pytest.mark.parametrize(
-    ("head", "target"),
-    [
-        (b"GET /a?b=c HTTP/1.1\r\nHost: x", b"/a?b=c"),
-        (b"GET / HTTP/1.0", b"/"),
-        (b"GET /a HTTP/2", None),
-        (b"GET a HTTP/1.1", None),
-        (b"GET /a b HTTP/1.1", None),
-        (b"GET ", None),
-    ],
-)
-def test_the_target_of_a_head(head: bytes, target: bytes | None) -> None:
-    assert target_of(head) == target
-
-
 @on_real_nets
 def test_a_get_cut_anywhere_is_answered_once(kind: str) -> None:
     async def scenario(net: Net) -> None:
         handler = Recorder(echo)
         listener = await listening(net, handler)
-        request = b"GET /x HTTP/1.1\r\nHost: a\r\n\r"
+        request = b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r"
         cut = [request[i : i + 1] for i in range(len(request))]
         answer = await said(listener, *cut, b"\nGET /again HTTP/1.1\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -105,7 +90,7 @@ def test_what_is_no_get_of_http_1_is_refused(kind: str) -> None:
 def test_a_port_without_plain_http_says_so(kind: str) -> None:
     async def scenario(net: Net) -> None:
         listener = await net.listen(Recorder(), Wire.NODE)
-        assert (await said(listener, b"GET /x HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
+        assert (await said(listener, b"GET /x HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
 
     run(kind, scenario)
 
@@ -134,9 +119,56 @@ def test_who_does_not_take_the_answer_is_closed(kind: str, monkeypatch: pytest.M
         handler = Recorder(much)
         listener = await listening(net, handler)
         _, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
-        writer.write(b"GET /x HTTP/1.1\r\n\r\n")
+        writer.write(b"GET /x HTTP/1.0\r\n\r\n")
         await handler.ended()
         writer.close()
 
     monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.05)
+    run(kind, scenario)
+
+
+@on_real_nets
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /x HTTP/1.1\r\nHost: localhost:1\r\n", b"200"),
+        (b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"200"),
+        (b"GET /x HTTP/1.1\r\nHost: Broker-1.Example.:9092\r\n", b"200"),
+        (b"GET /x HTTP/1.0\r\n", b"200"),
+        (b"GET /x HTTP/1.1\r\nHost: evil.example\r\n", b"421"),
+        (b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\noRiGiN: null\r\n", b"403"),
+        (b"GET /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://127.0.0.1\r\n", b"403"),
+        (b"GET /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"400"),
+        (b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"a: b\r\n" * 64, b"431"),
+    ],
+)
+def test_pages_of_browsers_are_refused(kind: str, head: bytes, status: bytes) -> None:
+    async def scenario(net: Net) -> None:
+        listener = await listening(net, Recorder(echo), Wire.NODE)
+        answer = await said(listener, head + b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 " + status)
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_a_second_request_on_the_path_of_the_nodes_has_no_origin_either(kind: str) -> None:
+    """aiohttp reads it, if the first one was no handshake and the connection stayed open."""
+
+    async def scenario(net: Net) -> None:
+        node = Recorder()
+        accept = {Wire.NODE: node}
+        listener = await net.server.listen(
+            Address(net.host, 0), accept, max_frame_bytes=MAX_FRAME_BYTES
+        )
+        net.opened.append(listener)
+        upgrade = (
+            b"GET /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+            b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nOrigin: http://evil.example\r\n\r\n"
+        )
+        answer = await said(listener, b"GET /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + upgrade)
+        assert b"101 Switching" not in answer
+        assert b"HTTP/1.1 400" in answer
+
     run(kind, scenario)

@@ -46,7 +46,7 @@ def _values(shape: Shape) -> st.SearchStrategy[Any]:
         case Type.INT, Range(low, high):
             return st.integers(low, high)
         case Type.STR, Bytes(most):
-            return st.text(max_size=most // 4)
+            return st.text(max_size=min(most // 4, 40))
         case Type.BYTES, Bytes(most):
             return st.binary(max_size=min(most, 50))
         case Type.UUID, _:

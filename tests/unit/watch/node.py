@@ -43,7 +43,7 @@ class Answer:
 
 async def get(address: Address, target: str) -> Answer:
     reader, writer = await asyncio.open_connection(address.host, address.port)
-    writer.write(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     async with asyncio.timeout(PATIENCE_S):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()

@@ -1,0 +1,91 @@
+"""The head of an HTTP request: its target, or the reason for refusing it.
+
+A web page can make its reader's browser send requests to any address that the browser reaches.
+Browsers mark such requests, so two rules keep pages out:
+
+- A request with an Origin header is refused. Browsers send one with every WebSocket and with every
+  request that a page may read across sites. No node and no monitoring tool sends one.
+- Plain HTTP wants a Host that names this node: an IP address, localhost, or a name of one of its
+  listeners. A page that had its own host name point to this node (DNS rebinding) sends that name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from quorate.quorum.clipped import quoted
+
+MAX_HEAD_BYTES = 16 * 1024
+MAX_HEADERS = 64
+END_OF_LINE = b"\r\n"
+HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
+REQUEST_LINE = re.compile(rb"GET (/[\x21-\x7e\x80-\xff]*) HTTP/1\.([01])")
+HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::[0-9]{0,5})?")
+LOCALHOST = "localhost"
+
+
+class HeadRefused(Exception):
+    """The request is not served; `status` is HTTP's, the message says why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    target: bytes
+    host: str | None
+    """None if an HTTP/1.0 client named none."""
+
+
+def parse_head(head: bytes) -> Head:
+    """Return what a complete head asks for. Raise HeadRefused if it is malformed or has an
+    Origin."""
+    line, _, rest = head.partition(END_OF_LINE)
+    asked = REQUEST_LINE.fullmatch(line)
+    if asked is None:
+        raise HeadRefused(400, "this is no GET of HTTP/1")
+    lines = rest.split(END_OF_LINE) if rest else []
+    if len(lines) > MAX_HEADERS:
+        raise HeadRefused(431, f"a request has {MAX_HEADERS} headers at most")
+    hosts = []
+    for line in lines:
+        header = HEADER.fullmatch(line)
+        if header is None:
+            raise HeadRefused(400, "a header is malformed")
+        name = header[1].lower()
+        if name == b"origin":
+            raise HeadRefused(403, "requests of web pages (with an Origin) are not served here")
+        if name == b"host":
+            hosts.append(header[2].decode("latin-1").strip())
+    if len(hosts) > 1 or (not hosts and asked[2] == b"1"):
+        raise HeadRefused(400, "a request of HTTP/1.1 has one Host header")
+    return Head(asked[1], hosts[0] if hosts else None)
+
+
+def check_host(host: str | None, names: Collection[str]) -> None:
+    """Raise HeadRefused if `host`, a Host header, names no address and none of `names`.
+
+    `names` are in lower case. Only HTTP/1.0 clients, and so no browsers, may name no host."""
+    if host is None:
+        return
+    match = HOST.fullmatch(host)
+    name = match[1].lower().rstrip(".") if match else ""
+    if not name or not (name == LOCALHOST or name in names or _is_address(name)):
+        raise HeadRefused(
+            421,
+            f"{quoted(host)} is no name of this node: ask by its IP address or by a host of its "
+            "listeners or advertised.listeners",
+        )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
