@@ -14,6 +14,7 @@ from typing import Protocol
 from quorate.quorum.seams import Clock, Timer
 
 TICK_MS = 10
+MAX_EMPTY_TICKS = 256  # beyond as many as there are ticks with operations
 
 
 class Waiting(Protocol):
@@ -22,15 +23,21 @@ class Waiting(Protocol):
 
 
 class Deadlines:
+    """Waiting operations by deadline.
+
+    Invariant: what is kept is proportional to the operations that wait. Clients choose the
+    timeouts, so a removed operation must leave nothing until its deadline, which may be weeks away.
+    """
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ticks: dict[int, dict[Waiting, None]] = {}
-        self._order: list[int] = []
+        self._order: list[int] = []  # a heap; it may name ticks that are no longer there
         self._timer: Timer | None = None
         self._timer_tick = 0
 
     def add(self, waiting: Waiting, timeout_ms: int) -> int:
-        """The tick to hand to `remove`."""
+        """Return the tick to hand to `remove`."""
         tick = -(-(self._clock.now_ms() + timeout_ms) // TICK_MS)
         due = self._ticks.get(tick)
         if due is None:
@@ -45,6 +52,10 @@ class Deadlines:
         due = self._ticks.get(tick)
         if due is not None:
             due.pop(waiting, None)
+            if not due:
+                del self._ticks[tick]
+                if len(self._order) > 2 * len(self._ticks) + MAX_EMPTY_TICKS:
+                    self._order = sorted(self._ticks)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -55,6 +66,11 @@ class Deadlines:
 
     def __len__(self) -> int:
         return sum(map(len, self._ticks.values()))
+
+    @property
+    def kept(self) -> int:
+        """The number of entries of all containers, for tests: bounded by the operations."""
+        return len(self) + len(self._ticks) + len(self._order)
 
     def _watch(self, tick: int) -> None:
         if self._timer is not None:
@@ -67,13 +83,13 @@ class Deadlines:
         self._timer = None
         now_ms = self._clock.now_ms()
         while self._order and self._order[0] * TICK_MS <= now_ms:
-            due = self._ticks[self._order[0]]
-            while due:  # whoever expires may remove others of the same tick
+            tick = heapq.heappop(self._order)
+            while due := self._ticks.get(tick):  # an operation that expires may remove others
                 waiting = next(iter(due))
                 del due[waiting]
+                if not due:
+                    del self._ticks[tick]
                 waiting.expire()
-            if self._order:  # else closed meanwhile
-                del self._ticks[heapq.heappop(self._order)]
         if self._order and self._timer is None:
             self._watch(self._order[0])
 

@@ -10,6 +10,8 @@ Rules
   metadata is on its way, and an error would cost the follower its backoff. Bounded in time.
 - A named partition is noted as fetched; one that is not named stands where it stood, so it has
   everything as long as nothing is readable for it (`follower_seen`).
+- A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
+  them are parked, and none remains after its error. Only registered brokers have sessions.
 - One session per follower; a new one replaces it. Ids, epochs and slots: `session_cache.py`.
 """
 
@@ -38,6 +40,7 @@ from quorate.quorum.seams import Clock
 
 AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
+MAX_UNKNOWN = 10_000
 
 Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
 """(error, session id, partitions)."""
@@ -61,6 +64,10 @@ class ReplicaSessions:
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
         """A Fetch of a follower, on the node port; `respond` is called exactly once."""
+        if request.replica_id not in self.registry.image.brokers:
+            # Sessions are kept by replica id, so an id that anyone invents must not begin one.
+            respond(ErrorCode.BROKER_ID_NOT_REGISTERED, NO_SESSION, ())
+            return
         current = self._sessions.get(request.replica_id)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if current is not None:
@@ -151,6 +158,10 @@ class ReplicaSession:
             self._forget((topic_id, partition_id))
         for wanted in request.partitions:
             key = (wanted.topic_id, wanted.partition)
+            if self._is_unknown(key) and len(self._awaiting) >= MAX_UNKNOWN:
+                self._forget(key)
+                self._refused[key] = failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+                continue
             self._wanted[key] = wanted
             self._note(key, wanted, now_ms)
         if self._refused or self._readable:
@@ -158,6 +169,10 @@ class ReplicaSession:
             # offsets acknowledged is told to producers first.
             self._sessions.wakeups.wake(self._try)
         self._tick = self._sessions.deadlines.add(self, max(0, request.max_wait_ms))
+
+    def _is_unknown(self, key: Key) -> bool:
+        registry = self._sessions.registry
+        return registry.get(key) is None and registry.image.partition(*key) is None
 
     def _note(self, key: Key, wanted: FetchPartition, now_ms: int) -> None:
         self._silent.discard(key)
@@ -281,7 +296,7 @@ class ReplicaSession:
         self._sessions.deadlines.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._refused.values())
-        self._silent.update(self._refused)
+        self._silent.update(key for key in self._refused if key in self._wanted)
         self._refused.clear()
         self._read_into(partitions)
         for key, hosted in list(self._moved.items()):
@@ -326,3 +341,5 @@ class ReplicaSession:
             known = self._sessions.registry.get(key) is not None
             error = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_ID
             self._refused[key] = failed(self._wanted[key], error)
+            if self._is_unknown(key):
+                del self._wanted[key]

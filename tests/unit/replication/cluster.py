@@ -163,13 +163,16 @@ class Cluster:
             )
         )
         node = self.nodes[broker_id] = Node(broker_id, epoch, host, disk, replicas, listener)
+        self.register(broker_id, epoch)
+        replicas.start()
+        self.spread()
+        return node
+
+    def register(self, broker_id: int, epoch: int) -> None:
         broker = Broker(
             id=broker_id, epoch=epoch, incarnation_id=topic_uuid(epoch), endpoints=(), fenced=False
         )
         self.image = replace(self.image, brokers=self.image.brokers.insert(broker_id, broker))
-        replicas.start()
-        self.spread()
-        return node
 
     def topic_settings(self, image: MetadataImage, topic: str) -> TopicSettings:
         self.settings_made.append(topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delayed import TICK_MS, Deadlines, Wakeups
+from quorate.broker.replication.delayed import MAX_EMPTY_TICKS, TICK_MS, Deadlines, Wakeups
 
 
 class Handle:
@@ -134,3 +134,32 @@ def test_woken_once_in_order_of_the_first_wake() -> None:
     wakeups.wake(first)
     clock.soon.pop()()
     assert ran == ["first", "second", "first"]
+
+
+def test_removed_operations_leave_nothing_whatever_their_timeouts() -> None:
+    """A client that chooses a new timeout for each request must not make the broker grow."""
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    long = Operation()
+    deadlines.add(long, 2**31 - 1)
+    for timeout_ms in range(0, 1_000_000, 100):
+        operation = Operation()
+        deadlines.remove(operation, deadlines.add(operation, timeout_ms + 2**30))
+    assert len(deadlines) == 1
+    assert deadlines.kept <= 3 + 2 + MAX_EMPTY_TICKS
+    assert len(clock.live()) == 1
+    clock.turn(2**31 + TICK_MS)
+    assert long.expired == 1
+    assert deadlines.kept == 0
+
+
+def test_a_tick_that_is_used_again_expires_once() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    operations = [Operation() for _ in range(5)]
+    for operation in operations[:-1]:
+        deadlines.remove(operation, deadlines.add(operation, 50))
+    deadlines.add(operations[-1], 50)
+    clock.turn(200)
+    assert [each.expired for each in operations] == [0, 0, 0, 0, 1]
+    assert deadlines.kept == 0

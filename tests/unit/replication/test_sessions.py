@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.replication import sessions
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
@@ -21,6 +22,7 @@ class Leader:
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1)
+        self.cluster.register(2, epoch=100)
         self.topic = self.cluster.create("t", [led_by(1, 2)] * PARTITIONS)
         self.cluster.run(20)
         self.session = 0
@@ -34,9 +36,10 @@ class Leader:
         max_wait_ms: int = 500,
         forgotten: list[tuple[str, Uuid, int]] | None = None,
         session: int | None = None,
+        replica_id: int = 2,
     ) -> None:
         request = FetchRequest(
-            2,
+            replica_id,
             -1,
             max_wait_ms,
             1,
@@ -65,6 +68,10 @@ class Leader:
     def produce(self, partition: int = 0, count: int = 1) -> None:
         for _ in range(count):
             self.cluster.produce(1, self.topic, partition_id=partition, acks=1)
+
+    @property
+    def sessions(self) -> sessions.ReplicaSessions:
+        return self.cluster.nodes[1].replicas._sessions
 
     def run(self, ms: float = 20) -> None:
         self.cluster.run(ms)
@@ -240,3 +247,32 @@ def test_deleted_partition(leader: Leader) -> None:
     leader.cluster.delete("t")
     leader.run()
     assert leader.answer()[0].error == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_only_registered_brokers_have_sessions(leader: Leader) -> None:
+    """Sessions are kept by replica id: invented ids must leave nothing on the broker."""
+    for replica_id in (-1, 0, 3, 2**31 - 1):
+        leader.ask(0, leader.at(0), session=0, replica_id=replica_id)
+        leader.run()
+        error, session, partitions = leader.answers.pop()
+        assert (error, session, partitions) == (ErrorCode.BROKER_ID_NOT_REGISTERED, 0, [])
+    assert len(leader.sessions._cache) == 1, "the one of broker 2"
+
+
+def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_UNKNOWN", 10)
+    invented = [leader.at(0, partition) for partition in range(1000, 1100)]
+    leader.ask(0, leader.at(0), *invented, session=0)
+    leader.run(1000)
+    _, leader.session, partitions = leader.answers.pop()
+    refused = [each for each in partitions if each.error == ErrorCode.UNKNOWN_TOPIC_ID]
+    assert len(refused) == 90, "those beyond the bound are answered immediately"
+    (session,) = leader.sessions._sessions.values()
+    assert len(session) == 1 + 10
+    leader.run(sessions.AWAIT_METADATA_MAX_MS)
+    leader.ask(1)
+    leader.run(1000)
+    assert len(leader.answer()) == 10
+    assert len(session) == 1, "nothing remains of them after their error"
+    assert session._silent <= session._wanted.keys()
+    assert session._awaiting == {}
