@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from quorate.quorum.ids import EpochOffset
+from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.finding import Finding, Kind
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
+from quorate.quorum.metadata_mark import MARK_NAME, read_mark, why_lost
+from quorate.quorum.metadata_mark import WAY_OUT as MARK_WAY_OUT
+from quorate.quorum.metadata_mark import Found as MetadataFound
+from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import GenerationFile
@@ -23,16 +27,36 @@ from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
 WAY_OUT = (
-    "the other nodes have it: a broker takes `storage verify --repair` with its --config, and "
-    "fetches everything again; a controller is replaced (format another directory, which gets a "
-    "new directory.id, and let it join), or this file is restored from a backup"
+    "the other nodes have it. A broker: `storage verify --repair` with its --config, and it "
+    "fetches everything again. A controller: move this metadata directory out of the data "
+    "directory, keep the rest, and start it; it catches up before it votes. Or restore this file "
+    "from a backup"
 )
 SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
 
 Found = Callable[[Finding], None]
 
 
-def check_election(disk: Disk, directory: str, found: Found, *, has_records: bool) -> None:
+def check_mark(disk: Disk, parent: str, metadata: MetadataFound, found: Found) -> None:
+    """Report what the metadata directory lost according to the mark beside it."""
+    directory, mark = f"{parent}/{METADATA_TOPIC}-0", read_mark(disk, parent)
+    if mark is not None:
+        lost = why_lost(mark, metadata)
+        if lost:
+            found(Finding(Kind.DAMAGED, directory, lost, MARK_WAY_OUT))
+        return
+    path = f"{parent}/{MARK_NAME}"
+    if disk.exists(path):
+        again = "the next start of a controller writes it again"
+        found(Finding(Kind.DERIVED, path, "is damaged", again))
+    if metadata.has_flag:
+        found(Finding(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
+
+
+def check_election(
+    disk: Disk, directory: str, found: Found, *, has_records: bool
+) -> Election | None:
+    """Return the election that the next start believes, or None if it believes none."""
     kafka = checkpoints.read_small(disk, f"{directory}/{KAFKA_NAME}")
     copy = checkpoints.read_small(disk, f"{directory}/{COPY_NAME}")
     files = {
@@ -40,10 +64,10 @@ def check_election(disk: Disk, directory: str, found: Found, *, has_records: boo
         COPY_NAME: None if copy is None else decode_copy(copy),
     }
     try:
-        choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
+        election = choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
     except ElectionFileError as error:
         found(Finding(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
-        return
+        return None
     for name, content in files.items():
         path = f"{directory}/{name}"
         if isinstance(content, Damaged):
@@ -51,6 +75,7 @@ def check_election(disk: Disk, directory: str, found: Found, *, has_records: boo
             found(Finding(Kind.DERIVED, path, content.reason, again))
         elif content is None and kafka != copy:
             found(Finding(Kind.NOTE, path, "is missing: the next start writes it from the other"))
+    return election
 
 
 def check_generation(disk: Disk, directory: str, found: Found) -> None:

@@ -23,6 +23,7 @@ from typing import Protocol
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, reading
+from quorate.quorum.metadata_mark import MarkFile
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import Voter
@@ -83,6 +84,7 @@ class MetadataReplica:
         election_file: ElectionFile,
         voters: VoterLinks,
         listener: ReplicaListener,
+        mark: MarkFile | None = None,
     ) -> None:
         self.raft = raft
         self.log = storage.log
@@ -92,6 +94,7 @@ class MetadataReplica:
         self._election_file = election_file
         self._voters = voters
         self._listener = listener
+        self._mark = mark
         self.log.carry_out_reset = self._replace
         self._snapshots.carry_out_removal = self._remove
         self._commit = GroupCommit(self.log, seams.disk, self._flushed, self._fail)
@@ -122,6 +125,7 @@ class MetadataReplica:
             effects.MeetVoter: self._meet,
             effects.VotersAnswer: self._voters_answer,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
+            effects.CaughtUp: self._caught_up,
             effects.Refused: self._refused,
         }
 
@@ -267,7 +271,34 @@ class MetadataReplica:
             reached = self._flushes.popleft()
         if reached is not None and self._running:
             epoch, end_offset = reached.epoch, reached.offset
-            self._put(lambda now_ms: self.raft.flushed(now_ms, epoch, end_offset))
+
+            def happened(now_ms: int) -> None:
+                self.raft.flushed(now_ms, epoch, end_offset)
+
+            if self._mark is None or self._mark.mark.has_records:
+                self._put(happened)
+            else:  # once in the life of a directory
+                self._save_mark(self._mark.flushed, happened)
+
+    def _caught_up(self, effect: effects.CaughtUp) -> None:
+        assert self._mark is not None
+
+        def happened(now_ms: int) -> None:
+            logger.warning("the metadata log is complete again: this node votes from now on")
+            self.raft.caught_up(now_ms)
+
+        self._save_mark(self._mark.caught_up, happened)
+
+    def _save_mark(self, work: Callable[[], None], happened: Input) -> None:
+        """Put `happened` to the core once `work` has made the mark durable."""
+
+        def saved(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                self._fail(error)
+            elif self._running:
+                self._put(happened)
+
+        self._disk.submit(work, saved)
 
     def _flush_behind(self) -> None:
         """The core asks an observer for no flush; its log is a backup of the quorum all the

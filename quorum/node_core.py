@@ -17,30 +17,22 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.committed_image import CommittedImage, Survey, TakeOver
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.generations import Generations
-from quorate.quorum.ids import (
-    METADATA_TOPIC,
-    NO_NODE,
-    EpochOffset,
-    ReplicaKey,
-    Uuid,
-    random_uuid,
-)
+from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.meetings import Meetings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
+from quorate.quorum.metadata_opening import adopt, open_metadata
 from quorate.quorum.metadata_replica import MetadataReplica
-from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.node_membership import (
     bootstrap_addresses,
     configured_voters,
     membership,
 )
-from quorate.quorum.node_settings import metadata_log_settings, raft_settings, snapshot_settings
+from quorate.quorum.node_settings import raft_settings, snapshot_settings
 from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
-from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.generation import Rebuilds, Standing
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -122,20 +114,15 @@ class NodeCore:
         self.cluster_id = meta.cluster_id
         self.me = ReplicaKey(config.node_id, meta.directory_id)
         self.incarnation = random_uuid(seams.random)
-        directory = f"{config.metadata_log_dir}/{METADATA_TOPIC}-0"
-        self.storage = MetadataStorage.open(
-            seams.disk, directory, metadata_log_settings(config), wall_ms=seams.clock.wall_ms()
-        )
+        opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
+        self.storage = opened.storage
+        self.lost = opened.lost
+        """Why this node may not vote until it has caught up; empty if it might at its start."""
         self.log = self.storage.log
-        election_file = self._election_file = ElectionFile(
-            seams.disk,
-            directory,
-            [voter.id for voter in config.voters],
-            kraft_version=self.storage.history.latest.kraft_version,
-        )
+        self._election_file = opened.election_file
         self.generations = Generations(
             seams.disk,
-            directory,
+            self.log.directory,
             self._standing,
             followed=lambda: self.links.renew(),
             superseded=lambda: self.replica.superseded(),
@@ -159,12 +146,15 @@ class NodeCore:
             membership(config, self.me, self.storage.history),
             self.log,
             self.storage.snapshots,
-            election_file.load(has_records=self.log.end_offset > 0),
+            opened.election,
             seams.random,
             seams.clock.now_ms(),
             seams.clock.wall_ms(),
+            lost_log=bool(opened.lost),
         )
-        self.replica = MetadataReplica(seams, raft, self.storage, election_file, self.links, self)
+        self.replica = MetadataReplica(
+            seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
+        )
         self.committed_image = CommittedImage(
             seams.clock, self.log, self._follow, self._survey, self.fail
         )
@@ -388,7 +378,7 @@ class NodeCore:
 
 def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
     """Nothing is touched in a directory that is not formatted, or not this node's."""
-    require_formatted(seams.disk, config)
+    meta = require_formatted(seams.disk, config, repair=False)
     try:
         lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
     except BlockingIOError:
@@ -397,4 +387,5 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
             "log.dirs right"
         ) from None
     finish(seams.disk, config.metadata_log_dir)
+    adopt(seams.disk, config, meta.directory_id)
     return lock

@@ -23,6 +23,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.metadata_mark import remove_mark
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft.control import Voter, encode_control
 from quorate.quorum.raft.election import Election
@@ -133,6 +134,7 @@ def _move(disk: Disk, parent: str, backup: str) -> None:
             disk.sync_dir(parent)
         disk.rename(rebuilt, current)
         disk.sync_dir(parent)
+    remove_mark(disk, parent)  # it is about the directory that was replaced
     disk.remove(f"{parent}/{DECISION}")
     disk.sync_dir(parent)
 

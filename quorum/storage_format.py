@@ -1,8 +1,9 @@
 """What `storage format` writes into a node's directory, and what a node checks before it starts.
 
 A formatted directory holds meta.properties (whose it is), bootstrap.checkpoint (the features that
-the first active controller finalizes) and, on a controller of a dynamic quorum, the snapshot at
-offset 0 with the voters. meta.properties is written last: it makes the directory a formatted one.
+the first active controller finalizes), on a controller the mark of a new metadata log and, in a
+dynamic quorum, the snapshot at offset 0 with the voters. meta.properties is written last: it makes
+the directory a formatted one.
 The bytes are Kafka's at metadata.version 27."""
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from quorate.quorum.meta_properties import MetaProperties, StorageError, read_me
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.metadata_mark import Mark, write_mark
 from quorate.quorum.raft.control import (
     SUPPORTED,
     ControlType,
@@ -70,15 +72,17 @@ def format_directory(
         listener = config.listeners.controller[0].name
         snapshot = voters_snapshot(voters, listener, wall_ms)
         replace(disk, f"{metadata_dir}/{INITIAL_SNAPSHOT}", snapshot)
+    if config.is_controller:
+        write_mark(disk, metadata_dir, Mark(directory_id=directory_id))
     meta = MetaProperties(cluster_id=cluster_id, node_id=config.node_id, directory_id=directory_id)
     if metadata_dir != log_dir:
         write_meta(disk, metadata_dir, meta)
     write_meta(disk, log_dir, meta)
 
 
-def require_formatted(disk: Disk, config: NodeConfig) -> MetaProperties:
+def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
     """What the node's directory says it is; StorageError unless it is this node's."""
-    meta = read_meta(disk, config.log_dir, repair=True)
+    meta = read_meta(disk, config.log_dir, repair=repair)
     if meta is None:
         raise StorageError(
             f"No readable meta.properties files found: {config.log_dir} is not formatted; run "

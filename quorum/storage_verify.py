@@ -45,9 +45,12 @@ from quorate.quorum.metadata_check import (
     WAY_OUT,
     check_election,
     check_generation,
+    check_mark,
     check_snapshot,
     check_snapshots,
 )
+from quorate.quorum.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Found
+from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME
 from quorate.quorum.seams import Disk
@@ -61,7 +64,14 @@ OFFSETS_NAMES = (
     checkpoints.START_OFFSETS_NAME,
     CLEANER_OFFSETS_NAME,
 )
-ROOT_FILES = (META_FILE, META_COPY, LOCK_FILE, BOOTSTRAP_FILE, checkpoints.CLEAN_SHUTDOWN_NAME)
+ROOT_FILES = (
+    META_FILE,
+    META_COPY,
+    MARK_NAME,
+    LOCK_FILE,
+    BOOTSTRAP_FILE,
+    checkpoints.CLEAN_SHUTDOWN_NAME,
+)
 LOG_FILES = (
     checkpoints.EPOCHS_NAME,
     checkpoints.PARTITION_METADATA_NAME,
@@ -69,6 +79,7 @@ LOG_FILES = (
     KAFKA_NAME,
     COPY_NAME,
     GENERATION_NAME,
+    CATCHING_UP_NAME,
 )
 LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX, PART_SUFFIX)
 
@@ -119,6 +130,8 @@ class _Check:
         self._whole_producers = whole_producers
         self._offsets: dict[str, dict[PartitionName, int]] = {}
         self._clean = False
+        self._metadata_found: Found | None = Found(election=Election(), is_empty=True)
+        """None if the vote cannot be read."""
 
     # -- directories -----------------------------------------------------------------------------
 
@@ -156,7 +169,10 @@ class _Check:
                 self._note(path, "was set aside: nobody reads it, remove it when you like")
             else:
                 self._note(path, "is no partition's directory: nobody reads it")
-
+        if self._metadata_found is not None:
+            check_mark(
+                self._disk, self._directory, self._metadata_found, self.result.findings.append
+            )
         if self._clean:
             self._missing(names)
 
@@ -212,7 +228,16 @@ class _Check:
         check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
         found = self.result.findings.append
         has_records = check.end_offset > 0 and not may_lack_election
-        check_election(self._disk, directory, found, has_records=has_records)
+        election = check_election(self._disk, directory, found, has_records=has_records)
+        names = self._disk.list(directory)
+        snapshots = [each for each in map(snapshot_of, names) if each and each.offset > 0]
+        self._metadata_found = None
+        if election is not None:
+            self._metadata_found = Found(
+                election=election,
+                is_empty=check.end_offset == 0 and not snapshots,
+                has_flag=CATCHING_UP_NAME in names,
+            )
         check_generation(self._disk, directory, found)
         check_snapshots(self._disk, directory, check, found)
 
@@ -226,12 +251,25 @@ class _Check:
             compacted=name in self._offsets.get(CLEANER_OFFSETS_NAME, {}),
         )
         check = self._log(directory, expected)
+        if expected.start_offset > check.end_offset:
+            self._begins_beyond_end(directory, expected.start_offset, check.end_offset)
         try:
             checkpoints.read_partition_metadata(self._disk, directory)
         except CorruptCheckpoint as error:
             path = f"{directory}/{checkpoints.PARTITION_METADATA_NAME}"
             self._add(Kind.DAMAGED, path, str(error), "restore it; the topic's id stands in it")
         self._producers(directory, check.end_offset)
+
+    def _begins_beyond_end(self, directory: str, start_offset: int, end_offset: int) -> None:
+        what = (
+            f"the log ends at offset {end_offset}, but {checkpoints.START_OFFSETS_NAME} says "
+            f"that it begins at {start_offset}"
+        )
+        kind, way_out = Kind.DERIVED, "the next start begins it anew there, as Apache Kafka does"
+        if self._clean:
+            kind = Kind.DAMAGED
+            way_out = f"{FROM_PEERS}. If the checkpoint is wrong, take the log's line out of it"
+        self._add(kind, directory, what, way_out, end_offset)
 
     def _log(self, directory: str, expected: Expected) -> LogCheck:
         check = LogCheck(self._disk, directory, expected)

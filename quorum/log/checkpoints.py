@@ -46,16 +46,18 @@ def replace(disk: Disk, path: str, content: Buffer) -> None:
     disk.sync_dir(path.rpartition("/")[0])
 
 
-def read_small(disk: Disk, path: str) -> bytes | None:
-    """None when there is no such file."""
+def read_small(disk: Disk, path: str, *, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes | None:
+    """Return the whole file, or None if there is no such file. Raise CorruptCheckpoint if it is
+    larger than `max_bytes`; nothing is read then."""
     try:
         file = disk.open(path, writable=False)
     except FileNotFoundError:
         return None
     try:
         size = file.size()
-        if size > MAX_SMALL_FILE_BYTES:
-            raise CorruptCheckpoint(path, 0, f"{size} bytes: no such file is that large")
+        if size > max_bytes:
+            reason = f"{size} bytes, and such a file has at most {max_bytes}"
+            raise CorruptCheckpoint(path, 0, f"{reason}: it was written by something else")
         return file.pread(size, 0)
     finally:
         file.close()

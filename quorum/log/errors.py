@@ -46,9 +46,10 @@ class CorruptLog(LogError):
         super().__init__(
             f"{path}: damaged at byte {position}, offset {offset}: {reason}. Nothing was changed."
             " `quorate storage verify DIR` lists all that is damaged. Restore this replica from its"
-            " peers: stop the node, move the directory away, start it again with the partition"
-            " reassigned or, for metadata, with a new directory id (a broker: `storage verify"
-            " --repair` with its --config)"
+            " peers. Metadata: move this metadata directory out of the data directory, keep the"
+            " rest, and start the node: it fetches the metadata again, and a controller does not"
+            " vote before it has caught up. A partition: let another replica of the ISR lead it, or"
+            " reassign it, before its directory is moved"
         )
         self.path = path
         self.position = position

@@ -196,6 +196,7 @@ class Loading:
                 yield from self._read_epochs(self.segments)
         self._require_beginning(start_offset)
         self._require_flushed()
+        self._require_end(start_offset)
 
     def check(self) -> Steps[None]:
         if self._stored:
@@ -211,6 +212,17 @@ class Loading:
             yield from self._check_from(first)
             self.unsynced = self.segments[first:]
         self._require_flushed()
+
+    def _require_end(self, start_offset: int) -> None:
+        """A crash may take the end of a log whose records were deleted already. A clean end does
+        not."""
+        last = self.segments[-1]
+        if start_offset > last.next_offset:
+            reason = (
+                f"the log ends here, but {checkpoints.START_OFFSETS_NAME} says that it begins at "
+                f"offset {start_offset} (if that is wrong, take the log's line out of it)"
+            )
+            raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
     def write_again(self) -> None:
         """A sync that failed leaves pages that can be read, are not on disk and count as clean; the

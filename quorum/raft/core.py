@@ -62,6 +62,7 @@ class Core:
         "installing",
         "log",
         "lost_elections",
+        "lost_log",
         "me",
         "mine",
         "now_ms",
@@ -118,6 +119,7 @@ class Core:
         self.refusing: set[int] = set()
         self.reported: dict[int, str] = {}  # by voter id
         self.lost_elections = 0
+        self.lost_log = False  # see `catching_up`
         self.resigned_epoch = -1  # in which the leader said that it leads no more
         self.resigning = False
         self.stopped = False
@@ -134,9 +136,22 @@ class Core:
         return self.me in self.voters
 
     @property
+    def catching_up(self) -> bool:
+        """Return True while this node must not vote, because its directory lost records that the
+        node may have acknowledged (`raft/catching_up.py`)."""
+        return self.lost_log
+
+    @property
+    def looks_for_leader(self) -> bool:
+        """Return True if this node cannot start an election: it asks the voters who leads."""
+        return self.catching_up or not self.is_voter
+
+    @property
     def campaigns(self) -> bool:
         """Also a voter that is removed, until that is committed: it may be the only one who has the
         record, and nobody with less can win its vote (Ongaro's thesis, 4.2.2)."""
+        if self.catching_up:
+            return False
         if self.is_voter:
             return True
         undecided = self.history.latest_offset >= self.high_watermark
@@ -149,7 +164,7 @@ class Core:
     @property
     def flushes_first(self) -> bool:
         """Its fetch offset counts, or may by the time that it arrives."""
-        return self.settings.may_become_voter or self.is_voter
+        return self.settings.may_become_voter or self.is_voter or self.catching_up
 
     @property
     def epoch(self) -> int:

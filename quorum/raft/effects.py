@@ -129,6 +129,12 @@ class Resigned:
 
 
 @dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The log of a node that had lost records holds them again, durably. Save that this node may
+    vote, then call `Raft.caught_up(now_ms)`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A replica was refused, or refused us, for what an operator has to mend. To be logged."""
 
@@ -151,5 +157,6 @@ Effect = (
     | MeetVoter
     | VotersAnswer
     | Resigned
+    | CaughtUp
     | Refused
 )

@@ -6,7 +6,7 @@ files of which the newer is believed; nothing rests on the newer one yet, so eit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.names import TEMPORARY_SUFFIX
@@ -36,6 +36,8 @@ class ElectionFile:
         self._voter_ids = tuple(voter_ids)
         self.kraft_version = kraft_version
         """As of the last record about it: from 1 on Kafka's file says the voted directory too."""
+        self.on_saved: Callable[[int], None] = lambda epoch: None
+        """Called at the end of `save`, before it returns; may block."""
 
     def load(self, *, has_records: bool = False) -> Election:
         """The last one saved; both files then say so. `has_records`: the log does. Raises
@@ -66,6 +68,7 @@ class ElectionFile:
         for name in contents:
             self._disk.rename(self._path(name) + TEMPORARY_SUFFIX, self._path(name))
         self._disk.sync_dir(self._directory)
+        self.on_saved(election.epoch)
 
     def _contents(self, election: Election) -> dict[str, bytes]:
         dynamic = self.kraft_version > 0

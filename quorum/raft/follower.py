@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
-from quorate.quorum.raft import effects, membership, snapshots
+from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
@@ -40,6 +40,8 @@ def step_follower(core: Core, state: Follower) -> None:
     if _is_due(core, state):
         campaign(core)
     else:
+        if core.catching_up:
+            catching_up.step(core, state)
         if state.has_fetched:
             _update_voter(core, state)
         _fetch(core, state.fetching, state.leader_id)
@@ -49,7 +51,7 @@ def step_unattached(core: Core, state: Unattached) -> None:
     """A voter waits for its election timeout, an observer asks around for the leader."""
     if _is_due(core, state):
         campaign(core)
-    elif not core.is_voter:
+    elif core.looks_for_leader:
         _fetch(core, state.fetching, NO_NODE)
 
 
@@ -91,6 +93,7 @@ def on_fetch_response(
         fetching.retry_ms = core.now_ms + OBSERVER_REST_MS
     membership.read_appended(core, response.records)
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
+    state.committed_offset = response.high_watermark
 
 
 def on_fetch_snapshot_response(
@@ -147,7 +150,7 @@ def _update_voter(core: Core, state: Follower) -> None:
         return
     state.update_ms = core.now_ms + core.settings.fetch_timeout_ms
     caught_up = core.high_watermark == core.log.end_offset
-    join = not core.is_voter and core.settings.auto_join and caught_up
+    join = not core.is_voter and core.settings.auto_join and caught_up and not core.catching_up
     known = next((each for each in quorum.voters if key_of(each) == core.me), mine)
     if join or known != mine:
         request = UpdateVoterRequest(
@@ -243,7 +246,7 @@ def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
     fetching = state.fetching
     if fetching.token is not None or core.installing is not None:
         return None
-    if isinstance(state, Unattached) and core.is_voter:
+    if isinstance(state, Unattached) and not core.looks_for_leader:
         return None
     if core.flushes_first and core.durable_offset < core.log.end_offset:
         return None
@@ -253,23 +256,23 @@ def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
 def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
     if fetching.token is not None or core.installing is not None:
         return
-    last = core.log_end()
+    last, settings = core.log_end(), core.settings
     if core.flushes_first and core.durable_offset < last.offset:
         core.flush()
         return
     if core.now_ms < fetching.retry_ms:
         return
-    if not core.can_reach(leader_id) or (fetching.failed and not core.is_voter):
+    if not core.can_reach(leader_id) or (fetching.failed and core.looks_for_leader):
         fetching.failed = False
         others = (*core.voters.others(core.me.id), *core.bootstrap_ids)
         if not others:
-            return  # nobody is known that could be asked
+            fetching.retry_ms = core.now_ms + settings.fetch_timeout_ms
+            return  # this node knows of no other that it could ask
         leader_id = others[core.random.randrange(0, len(others))]
-    settings = core.settings
     if fetching.snapshot is not None:
         fetching.token = core.send(leader_id, snapshots.next_request(core, fetching))
         return
-    awaits_commit = settings.await_commit or fetching.is_first or not core.is_voter
+    awaits_commit = settings.await_commit or fetching.is_first or core.looks_for_leader
     request = FetchRequest(
         cluster_id=core.cluster_id,
         replica=core.me,
@@ -279,6 +282,7 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
         max_wait_ms=settings.fetch_max_wait_ms,
         max_bytes=settings.fetch_max_bytes,
         high_watermark=core.high_watermark if awaits_commit else NEVER,
+        catching_up=core.catching_up,
     )
     fetching.token = core.send(leader_id, request, settings.fetch_max_wait_ms)
 

@@ -100,6 +100,8 @@ class FetchRequest:
     max_bytes: Size
     high_watermark: Offset
     """The fetcher's. The leader answers immediately when its own is higher (KIP-1166)."""
+    catching_up: bool = False
+    """The fetcher's directory lost records. Its offset acknowledges nothing and may step back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

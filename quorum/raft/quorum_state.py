@@ -116,8 +116,9 @@ def choose(kafka: Found, copy: Found, where: str, *, has_records: bool = False) 
     )
     raise ElectionFileError(
         f"{where}: the vote of this node is lost ({reasons}). It could vote twice, so it does not "
-        "start. Restore either file from a backup of this very node taken after its last start, or "
-        "format the disk anew (a new directory.id) and let it catch up as a new replica"
+        "start. Move this metadata directory out of the data directory, keep the rest, and start "
+        "the node: it catches up with the leader before it votes. Or restore either file from a "
+        "backup of this very node taken after its last start"
     )
 
 
@@ -146,7 +147,8 @@ def _agreed(one: T, other: T, unknown: T, what: str, where: str) -> T:
         raise ElectionFileError(
             f"{where}: quorum-state and its copy are both intact and name another {what} in the "
             f"same epoch: {one} and {other}. One of them is from another node or was edited: bring "
-            "back this node's own, or format the disk anew (a new directory.id)"
+            "back this node's own, or move this metadata directory out of the data directory: this "
+            "node then catches up with the leader before it votes"
         )
     return other if one == unknown else one
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
 from quorate.quorum.raft import (
+    catching_up,
     effects,
     follower,
     leader,
@@ -96,10 +97,14 @@ class Raft:
         random: Random,
         now_ms: int,
         wall_ms: int,
+        *,
+        lost_log: bool = False,
     ) -> None:
+        """`lost_log`: this node's directory lost records or votes (`raft/catching_up.py`)."""
         core = Core(settings, cluster_id, me, membership, log, snapshots, election, random)
         core.now_ms = now_ms
         core.wall_offset_ms = wall_ms - now_ms
+        core.lost_log = lost_log
         self._core = core
         start(core)
         self._step()
@@ -144,6 +149,13 @@ class Raft:
         core.durable_offset = max(core.durable_offset, min(offset, core.log.end_offset))
         if isinstance(core.state, Leader):
             serving.advance(core, core.state)
+        self._step()
+
+    def caught_up(self, now_ms: int) -> None:
+        """Let this node vote: the end of its catching up is durable."""
+        core = self._core
+        core.now_ms = now_ms
+        catching_up.end(core)
         self._step()
 
     def snapshot_checked(
@@ -282,6 +294,11 @@ class Raft:
     @property
     def leader_id(self) -> int:
         return self._core.leader_id
+
+    @property
+    def catching_up(self) -> bool:
+        """Return True while this node must not vote: its directory lost records."""
+        return self._core.catching_up
 
     @property
     def voted_id(self) -> int:

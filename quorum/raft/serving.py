@@ -20,7 +20,7 @@ from quorate.quorum.raft.messages import (
     UpdateVoterRequest,
 )
 from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
-from quorate.quorum.raft.voters import majority_offset
+from quorate.quorum.raft.voters import NO_OFFSET, majority_offset
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
@@ -45,6 +45,8 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     progress.fetch_ms = core.now_ms
     if progress.is_voter:
         contact(core, state, progress)
+    if request.catching_up:
+        progress.end_offset = NO_OFFSET  # what it acknowledged before is lost
     steps_back = progress.is_voter and request.offset < progress.end_offset
     snapshot = needed_snapshot(core, request.offset, request.last_fetched_epoch)
     if snapshot is not None and not steps_back:
@@ -58,12 +60,13 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         reason = (
             f"voter {progress.key} fetches from offset {request.offset} after it had acknowledged "
             f"all below {progress.end_offset}: it lost records that count as committed "
-            "(KAFKA-12181). Format its disk anew and let it catch up as a new replica"
+            "(KAFKA-12181). Stop it, run `quorate storage declare --lost`, and start it again: it "
+            "catches up before it votes"
         )
         core.report(progress.key.id, reason)
         _refuse(core, token, ErrorCode.INVALID_REQUEST)
         return
-    _note(core, progress, request.offset)
+    _note(core, progress, request)
     high_watermark = request.high_watermark
     if not progress.is_voter:  # who has not heard of its removal asks as a voter
         high_watermark = min(high_watermark, request.offset)
@@ -225,15 +228,15 @@ def contact(core: Core, state: Leader, progress: Progress) -> None:
         state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
 
 
-def _note(core: Core, progress: Progress, offset: int) -> None:
-    log_end = core.log.end_offset
+def _note(core: Core, progress: Progress, request: FetchRequest) -> None:
+    log_end, offset = core.log.end_offset, request.offset
     if offset >= log_end:
         progress.caught_up_ms = core.now_ms
     elif offset >= progress.last_fetch_log_end:
         progress.caught_up_ms = max(progress.caught_up_ms, progress.previous_fetch_ms)
     progress.previous_fetch_ms = core.now_ms
     progress.last_fetch_log_end = log_end
-    progress.end_offset = offset
+    progress.end_offset = NO_OFFSET if request.catching_up else offset
 
 
 def _is_ready(core: Core, progress: Progress, parked: Parked) -> bool:

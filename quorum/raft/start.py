@@ -28,7 +28,7 @@ def start(core: Core) -> None:
     core.voters = voters_now(core)
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
-    alone = core.is_voter and len(core.voters.ids) == 1
+    alone = core.campaigns and core.is_voter and len(core.voters.ids) == 1
     if election.leader_id == core.me.id and (alone or not core.campaigns):
         election = replace(election, leader_id=NO_NODE)
     if election.leader_id != core.me.id and not core.can_reach(election.leader_id):

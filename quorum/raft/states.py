@@ -89,6 +89,8 @@ class Follower:
     has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
     heard_ms: int = 0  # when it answered last; an observer has no deadline to tell
     leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
+    committed_offset: int = 0  # the high watermark in the leader's latest answer
+    caught_up: bool = False  # `CaughtUp` is emitted, and not yet saved
     update_ms: int = 0  # not before, whether the set of voters has this node right is looked at
     fetching: Fetching = field(default_factory=Fetching)
 

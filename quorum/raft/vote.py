@@ -139,7 +139,7 @@ def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
 def _grants(core: Core, request: VoteRequest) -> bool:
     """Votes are given to, and by, nodes that are no voters to our knowledge: it may be old
     (KIP-853, R7)."""
-    if core.superseded:
+    if core.superseded or core.catching_up:
         return False
     up_to_date = request.last >= core.log_end()
     state = core.state

@@ -107,6 +107,8 @@ def metadata_reasons(core: NodeCore) -> Iterator[str]:
         yield "the node has failed"
     if core.replica.raft.leader_id == NO_NODE:
         yield "no leader of the metadata quorum is known"
+    if core.replica.raft.catching_up:
+        yield core.lost
     high_watermark = core.replica.raft.high_watermark
     if high_watermark <= core.log.start_offset:
         yield "no metadata record is known to be committed yet"

@@ -13,6 +13,7 @@ from quorate.config.loader import load
 from quorate.quorum.ids import uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
+from quorate.quorum.metadata_mark import MARK_NAME
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -69,7 +70,7 @@ def test_a_formatted_directory(data: Path, disk: OsDisk) -> None:
     meta = read_meta(disk, str(data))
     assert meta is not None
     assert (meta.cluster_id, meta.node_id) == (CLUSTER, 1)
-    assert sorted(content(data)) == ["bootstrap.checkpoint", META_FILE, META_COPY]
+    assert sorted(content(data)) == ["bootstrap.checkpoint", META_FILE, META_COPY, MARK_NAME]
     assert '{"name":"metadata.version","featureLevel":27}' in dumped(data / "bootstrap.checkpoint")
 
 

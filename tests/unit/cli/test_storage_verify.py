@@ -90,7 +90,7 @@ def test_kafkas_own_directory(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert (row["file"], row["kind"], row["repaired"]) == (str(directory / LOG), "damaged", False)
     assert row["offset"] > 0
-    assert "restored from a backup" in row["wayOut"]
+    assert "restore this file from a backup" in row["wayOut"]
 
 
 def test_a_torn_tail_is_cut_by_repair_alone(data: Path) -> None:

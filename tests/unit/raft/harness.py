@@ -89,6 +89,7 @@ class Node:
     installing: EpochOffset | None = None
     meets: bool = True
     answers: dict[int, tuple[int, str]] = field(default_factory=dict)  # token -> (error, message)
+    lost_log: bool = False
     roles: list[effects.RoleChanged] = field(default_factory=list)
     seen: list[Effect] = field(default_factory=list)
 
@@ -150,6 +151,7 @@ class Cluster:
             random.Random(self.random.getrandbits(32)),
             self.now_ms,
             self.now_ms + WALL_OFFSET_MS,
+            lost_log=node.lost_log,
         )
         self.collect(node)
         return node.raft
@@ -235,6 +237,15 @@ class Cluster:
         incarnation = self.nodes[node_id].incarnation
         self.nodes[node_id] = Node(
             key(node_id, number), self._log(1000 * number + node_id), incarnation=incarnation
+        )
+
+    def lose_log(self, node_id: int) -> None:
+        """Take everything in its metadata directory from a node that is down. The mark outside of
+        it stays, and says the last epoch in which the node may have voted."""
+        old = self.nodes[node_id]
+        saved = Election(old.saved.epoch, old.me)
+        self.nodes[node_id] = Node(
+            old.me, self._log(node_id), saved=saved, incarnation=old.incarnation, lost_log=True
         )
 
     def core(self, node_id: int) -> Raft:
@@ -399,6 +410,10 @@ class Cluster:
                 node.installing = snapshot
             case effects.Loaded():
                 node.flushes.clear()
+            case effects.CaughtUp():
+                node.lost_log = False
+                node.core.caught_up(self.now_ms)
+                node.outbox.extend(node.core.take_effects())
             case effects.Truncated(offset):
                 node.flushes = deque(each for each in node.flushes if each.offset <= offset)
 

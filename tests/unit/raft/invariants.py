@@ -34,6 +34,10 @@ class Invariants:
         self.saved_epochs.pop(node_id, None)
         self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
 
+    def forget_votes(self, node_id: int) -> None:
+        """Its directory lost what it held, its vote, too; it is the same replica."""
+        self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
+
     def check(self) -> None:
         nodes = self.cluster.nodes
         for node_id, node in nodes.items():
