@@ -16,18 +16,20 @@ from quorate.config.key import Key, Update
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
+from quorate.quorum.clipped import clipped, quoted
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.configs import (
     DescribeConfigsRequest,
-    DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 
 class Source(enum.IntEnum):
@@ -43,6 +45,8 @@ class Source(enum.IntEnum):
 Value = tuple[str, str | None, Source]  # name of the key that gave it, text, source
 Described = tuple[Value, Sequence[Value]]
 """What is in force, and all that might be, in order of precedence."""
+RESOURCE_ENTRIES, CONFIG_ENTRIES = 10, 5
+"""Weights of a resource and of one of its configs in `Pace`."""
 DYNAMIC = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER)
 # Node keys that stand for others of other units, as those of TOPIC_KEYS say.
 SYNONYMS = {
@@ -57,64 +61,82 @@ class DescribeConfigsHandler:
     node: NodeConfig
     image: Callable[[], MetadataImage]
 
-    def handle(self, context: RequestContext, request: DescribeConfigsRequest) -> None:
-        results = tuple(self._resource(resource, request) for resource in request.resources)
-        context.respond(DescribeConfigsResponse(results=results))
+    def handle(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> Steps[None] | None:
+        return begun(self._describe(context, request))
+
+    def _describe(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[None]:
+        """A resource that is named twice with the same keys is described once."""
+        resources = dict.fromkeys(
+            (each.resource_type, each.resource_name, each.configuration_keys or None)
+            for each in request.resources
+        )
+        results, pace = [], Pace()
+        for kind, name, wanted in resources:
+            if pace.is_time(RESOURCE_ENTRIES):
+                yield
+            result = self._resource(kind, name, wanted, request)
+            results.append(result)
+            if pace.is_time(CONFIG_ENTRIES * len(result.configs)):
+                yield
+        yield from context.respond_steps(DescribeConfigsResponse(results=tuple(results)))
 
     def _resource(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+        self, kind: int, name: str, keys: Sequence[str] | None, request: DescribeConfigsRequest
     ) -> DescribeConfigsResult:
+        """Describe all configs of the resource, or those in `keys`."""
         try:
-            keys, described = self._keys(resource)
+            known, described = self._keys(kind, name)
         except KafkaError as error:
             return DescribeConfigsResult(
                 error_code=error.code,
                 error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+                resource_type=kind,
+                resource_name=name,
                 configs=(),
             )
-        wanted = resource.configuration_keys or None  # empty asks for all, too, in Kafka
+        wanted = None if keys is None else frozenset(keys)
         return DescribeConfigsResult(
             error_code=ErrorCode.NONE,
             error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            resource_type=kind,
+            resource_name=name,
             configs=tuple(
                 describe(key, found[0], found[1], request)
-                for name, key in keys.items()
-                if wanted is None or name in wanted
+                for key_name, key in known.items()
+                if wanted is None or key_name in wanted
                 if (found := described(key)) is not None
             ),
         )
 
     def _keys(
-        self, resource: DescribeConfigsResource
+        self, kind: int, name: str
     ) -> tuple[dict[str, Key], Callable[[Key], Described | None]]:
-        image, name = self.image(), resource.resource_name
-        if resource.resource_type == TOPIC_RESOURCE:
+        image = self.image()
+        if kind == TOPIC_RESOURCE:
             problem = what_is_wrong(name)
             if problem is not None:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             if image.topic(name) is None:
                 raise KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {quoted(name)}"
                 )
             shown = {each: key for each, key in TOPIC_KEYS.items() if not key.internal}
             return shown, lambda key: self._of_topic(image, name, key)
-        if resource.resource_type == BROKER_RESOURCE:
+        if kind == BROKER_RESOURCE:
             if name == "":
                 return NODE_KEYS, lambda key: self._of_all_brokers(image, key)
             if name != str(self.node.node_id):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"Unexpected broker id, expected {self.node.node_id} or empty string, "
-                    f"but received {name}",
+                    f"but received {clipped(name)}",
                 )
             return NODE_KEYS, lambda key: self._of_this_broker(image, key)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"resource type {resource.resource_type} has no configs here: 2 (topic) or 4 (broker)",
+            f"resource type {kind} has no configs here: 2 (topic) or 4 (broker)",
         )
 
     def _of_topic(self, image: MetadataImage, topic: str, key: Key) -> Described:

@@ -10,6 +10,17 @@ T = TypeVar("T")
 Steps = Generator[None, None, T]
 
 
+def begun(steps: Steps[None]) -> Steps[None] | None:
+    """Run `steps` up to their first pause. Return the rest, or None if nothing is left.
+
+    Short work thus needs no driver: a handler of a small request has answered when it returns."""
+    try:
+        next(steps)
+    except StopIteration:
+        return None
+    return steps
+
+
 def finished(steps: Steps[T]) -> T:
     """All of it at once."""
     while True:

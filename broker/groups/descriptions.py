@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.state import State
+from quorate.quorum.clipped import clipped
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.group_admin import (
     DescribedGroup,
@@ -54,7 +53,7 @@ def not_described(
 
 
 def unknown(group_id: str) -> DescribedGroup:
-    message = f"Group {group_id} not found."
+    message = f"Group {clipped(group_id)} not found."
     return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
 
 
@@ -67,7 +66,8 @@ def listed(group: Group) -> ListedGroup:
     )
 
 
-def passes(group: Group, states: Sequence[str], types: Sequence[str]) -> bool:
-    """Empty filters let everything pass; names are compared without case."""
-    wanted_state = not states or group.state.value.lower() in (each.lower() for each in states)
-    return wanted_state and (not types or GROUP_TYPE in (each.lower() for each in types))
+def passes(group: Group, states: frozenset[str], types: frozenset[str]) -> bool:
+    """Return True if the filters, whose names are in lower case, let the group pass. An empty
+    filter lets everything pass."""
+    wanted_state = not states or group.state.value.lower() in states
+    return wanted_state and (not types or GROUP_TYPE in types)

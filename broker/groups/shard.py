@@ -31,7 +31,7 @@ from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedGroup
+from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
 from quorate.quorum.rpc.kafka.schemas.group_membership import (
     HeartbeatRequest,
     MemberIdentity,
@@ -283,13 +283,6 @@ class Shard:
     def describe(self, group_id: str) -> DescribedGroup:
         group = self.groups.get(group_id)
         return descriptions.unknown(group_id) if group is None else descriptions.describe(group)
-
-    def list(self, states: Sequence[str], types: Sequence[str]) -> Iterable[ListedGroup]:
-        return (
-            descriptions.listed(group)
-            for group in self.groups.values()
-            if descriptions.passes(group, states, types)
-        )
 
     def delete(self, group_id: str) -> None:
         """Raises KafkaError."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quorate.broker.kafka.metadata import INTERNAL_TOPICS, describe_partition
+from quorate.broker.kafka.metadata import INTERNAL_TOPICS, TOPIC_ENTRIES, describe_partition
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage, Topic
+from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -26,6 +27,7 @@ from quorate.quorum.rpc.kafka.schemas.cluster import (
     DescribeTopicPartitionsResponseTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 BROKERS = 1  # endpoint types of KIP-919
 MAX_PARTITIONS_PER_ANSWER = 2000  # max.request.partition.size.limit
@@ -79,20 +81,29 @@ class ClusterHandler:
 
     def describe_topic_partitions(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
-    ) -> None:
+    ) -> Steps[None] | None:
+        return begun(self._describe_topic_partitions(context, request))
+
+    def _describe_topic_partitions(
+        self, context: RequestContext, request: DescribeTopicPartitionsRequest
+    ) -> Steps[None]:
         """Topics in name order from the cursor on, as many partitions as the limit allows."""
         image = self.image()
         cursor = request.cursor
         if cursor is not None and cursor.partition_index < 0:
             context.fail(ErrorCode.INVALID_REQUEST, f"cursor {cursor} is before partition 0")
             return
-        names = sorted({each.name for each in request.topics}) or image.topic_names()
-        if cursor is not None:
-            names = [each for each in names if each >= cursor.topic_name]
+        named = {each.name for each in request.topics}
+        names = yield from in_order(named or image.topic_ids)
+        pace = Pace()
         left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_ANSWER))
         topics = []
         next_cursor = None
         for name in names:
+            if pace.is_time(TOPIC_ENTRIES):
+                yield
+            if cursor is not None and name < cursor.topic_name:
+                continue
             if left == 0:
                 next_cursor = Cursor(topic_name=name, partition_index=0)
                 break
@@ -108,7 +119,7 @@ class ClusterHandler:
                 next_cursor = Cursor(topic_name=name, partition_index=wanted[left])
                 break
             left -= len(wanted)
-        context.respond(
+        yield from context.respond_steps(
             DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)
         )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.list_config_resources import (
     CLIENT_METRICS,
@@ -14,13 +15,14 @@ from quorate.quorum.rpc.kafka.schemas.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 BROKER_LOGGER, GROUP = 8, 32
 RESOURCE_TYPES_SINCE = 1
 
 
-def topics(image: MetadataImage) -> list[str]:
-    return image.topic_names()
+def topics(image: MetadataImage) -> Iterable[str]:
+    return image.topic_ids
 
 
 def brokers(image: MetadataImage) -> list[str]:
@@ -32,7 +34,7 @@ def none(image: MetadataImage) -> list[str]:
     return []
 
 
-KINDS: dict[int, Callable[[MetadataImage], list[str]]] = {
+KINDS: dict[int, Callable[[MetadataImage], Iterable[str]]] = {
     TOPIC_RESOURCE: topics,
     BROKER_RESOURCE: brokers,
     BROKER_LOGGER: brokers,
@@ -45,7 +47,9 @@ KINDS: dict[int, Callable[[MetadataImage], list[str]]] = {
 class ConfigResourcesHandler:
     image: Callable[[], MetadataImage]
 
-    def handle(self, context: RequestContext, request: ListConfigResourcesRequest) -> None:
+    def handle(
+        self, context: RequestContext, request: ListConfigResourcesRequest
+    ) -> Steps[None] | None:
         """Before version 1 there were client metrics only."""
         asked = dict.fromkeys(request.resource_types) or dict.fromkeys(KINDS)
         if context.version < RESOURCE_TYPES_SINCE:
@@ -56,14 +60,17 @@ class ConfigResourcesHandler:
                     error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=()
                 )
             )
-            return
-        image = self.image()
-        context.respond(
-            ListConfigResourcesResponse(
-                config_resources=tuple(
-                    ConfigResource(resource_name=name, resource_type=kind)
-                    for kind in asked
-                    for name in KINDS[kind](image)
-                )
-            )
+            return None
+        return begun(self._answer(context, list(asked)))
+
+    def _answer(self, context: RequestContext, kinds: list[int]) -> Steps[None]:
+        image, pace = self.image(), Pace()
+        resources = []
+        for kind in kinds:
+            for name in (yield from in_order(KINDS[kind](image))):
+                resources.append(ConfigResource(resource_name=name, resource_type=kind))
+                if pace.is_time():
+                    yield
+        yield from context.respond_steps(
+            ListConfigResourcesResponse(config_resources=tuple(resources))
         )

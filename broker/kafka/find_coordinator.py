@@ -12,6 +12,7 @@ from quorate.broker.kafka.auto_create import AutoCreation
 from quorate.broker.suspects import Suspects
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
     Coordinator,
@@ -19,9 +20,12 @@ from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
     FindCoordinatorResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 GROUP, TRANSACTION = 0, 1
 SEVERAL_KEYS_SINCE = 4
+KEY_ENTRIES, CHARS_PER_ENTRY = 4, 16
+"""Weights in `Pace` of one key and of its hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +35,29 @@ class FindCoordinatorHandler:
     creation: AutoCreation
     suspects: Suspects
 
-    def handle(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        if request.key_type == GROUP and self.image().topic(OFFSETS_TOPIC) is None:
-            self.creation.create([OFFSETS_TOPIC], lambda errors: self._answer(context, request))
-        elif not self.suspects.hold(lambda: self._answer(context, request)):
-            self._answer(context, request)
+    def handle(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> Steps[None] | None:
+        def answer() -> None:
+            context.run(self._answer(context, request))
 
-    def _answer(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        several = context.version >= SEVERAL_KEYS_SINCE
-        keys = request.coordinator_keys if several else (request.key,)
-        found = tuple(self._find(each, request.key_type) for each in keys)
+        if request.key_type == GROUP and self.image().topic(OFFSETS_TOPIC) is None:
+            self.creation.create([OFFSETS_TOPIC], lambda errors: answer())
+            return None
+        if self.suspects.hold(answer):
+            return None
+        return begun(self._answer(context, request))
+
+    def _answer(self, context: RequestContext, request: FindCoordinatorRequest) -> Steps[None]:
+        several, pace = context.version >= SEVERAL_KEYS_SINCE, Pace()
+        found = []
+        for key in request.coordinator_keys if several else (request.key,):
+            found.append(self._find(key, request.key_type))
+            if pace.is_time(KEY_ENTRIES + len(key) // CHARS_PER_ENTRY):
+                yield
         if several:
-            context.respond(FindCoordinatorResponse(coordinators=found))
+            response = FindCoordinatorResponse(coordinators=tuple(found))
+            yield from context.respond_steps(response)
             return
         context.respond(
             FindCoordinatorResponse(

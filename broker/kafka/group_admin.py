@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from quorate.broker.groups import descriptions
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.descriptions import not_described
 from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask
+from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.rpc.kafka.authorized_operations import GROUP_OPERATIONS
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.group_admin import (
@@ -25,7 +28,11 @@ from quorate.quorum.rpc.kafka.schemas.group_admin import (
     ListGroupsResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
+ENTRIES, ASK_ENTRIES, CHARS_PER_ENTRY = 2, 20, 16
+"""Weights in `Pace` of a group that is listed, of one that its shard is asked for, and of the hash
+of its id."""
 NOT_FOUND_SINCE = 6
 """Before that version of DescribeGroups, a group that does not exist is one that is Dead."""
 
@@ -34,17 +41,34 @@ NOT_FOUND_SINCE = 6
 class GroupAdminHandler:
     coordinator: GroupCoordinator
 
-    def list(self, context: RequestContext, request: ListGroupsRequest) -> None:
+    def list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None] | None:
+        return begun(self._list(context, request))
+
+    def _list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None]:
+        states = frozenset(each.lower() for each in request.states_filter)
+        types = frozenset(each.lower() for each in request.types_filter)
+        pace = Pace()
         error = ErrorCode.NONE
         groups: list[ListedGroup] = []
         try:
-            for led in self.coordinator.all_led():
-                groups += led.shard.list(request.states_filter, request.types_filter)
+            for led in tuple(self.coordinator.all_led()):
+                for group in tuple(led.shard.groups.values()):
+                    if descriptions.passes(group, states, types):
+                        groups.append(descriptions.listed(group))
+                    if pace.is_time(ENTRIES):
+                        yield
         except KafkaError as refusal:
             error = refusal.code
-        context.respond(ListGroupsResponse(error_code=error, groups=tuple(groups)))
+        yield from context.respond_steps(ListGroupsResponse(error_code=error, groups=tuple(groups)))
 
-    def describe(self, context: RequestContext, request: DescribeGroupsRequest) -> None:
+    def describe(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> Steps[None] | None:
+        return begun(self._describe(context, request))
+
+    def _describe(self, context: RequestContext, request: DescribeGroupsRequest) -> Steps[None]:
+        """A group that is named twice is described once: its members may say much."""
+        names = tuple(dict.fromkeys(request.groups))
         asked = request.include_authorized_operations
 
         def shown(group: DescribedGroup) -> DescribedGroup:
@@ -55,30 +79,39 @@ class GroupAdminHandler:
                 group = dataclasses.replace(group, authorized_operations=GROUP_OPERATIONS)
             return group
 
-        gathering = Gathering[DescribedGroup](
-            len(request.groups),
-            lambda groups: context.respond(
-                DescribeGroupsResponse(groups=tuple(shown(each) for each in groups))
-            ),
-        )
-        for index, group_id in enumerate(request.groups):
+        def take(slot: Callable[[DescribedGroup], None], group: DescribedGroup) -> None:
+            slot(shown(group))
+
+        def respond(groups: Sequence[DescribedGroup]) -> None:
+            response = DescribeGroupsResponse(groups=tuple(groups))
+            context.run(context.respond_steps(response))
+
+        gathering, pace = Gathering(len(names), respond), Pace()
+        for index, group_id in enumerate(names):
+            if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
+                yield
             ask(
                 self.coordinator,
                 group_id,
                 partial(Shard.describe, group_id=group_id),
-                gathering.slot(index),
+                partial(take, gathering.slot(index)),
                 partial(not_described, group_id),
             )
 
-    def delete(self, context: RequestContext, request: DeleteGroupsRequest) -> None:
+    def delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None] | None:
+        return begun(self._delete(context, request))
+
+    def _delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None]:
         names = tuple(dict.fromkeys(request.groups_names))
-        gathering = Gathering[DeletableGroupResult](
-            len(names),
-            lambda results: context.respond(
-                DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))
-            ),
-        )
+
+        def respond(results: Sequence[DeletableGroupResult]) -> None:
+            response = DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))
+            context.run(context.respond_steps(response))
+
+        gathering, pace = Gathering(len(names), respond), Pace()
         for index, group_id in enumerate(names):
+            if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
+                yield
             ask(
                 self.coordinator,
                 group_id,

@@ -14,11 +14,13 @@ from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask, check_group_id
+from quorate.broker.kafka.parts import divided, is_short, joined
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 TOPIC_IDS_SINCE = 10
 SEVERAL_GROUPS_SINCE = 8
@@ -32,7 +34,9 @@ class GroupOffsetsHandler:
 
     # --- commit
 
-    def commit(self, context: RequestContext, request: schemas.OffsetCommitRequest) -> None:
+    def commit(
+        self, context: RequestContext, request: schemas.OffsetCommitRequest
+    ) -> Steps[None] | None:
         image = self.image()
         by_id = context.version >= TOPIC_IDS_SINCE
         if by_id:
@@ -50,25 +54,65 @@ class GroupOffsetsHandler:
             known = partition_id in found.partitions
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-        ask(
-            self.coordinator,
-            request.group_id,
-            lambda shard: shard.commit(request, context.version, refuse),
-            context.respond,
-            lambda error: not_committed(request, error),
-        )
+        def commit(
+            part: schemas.OffsetCommitRequest, done: Callable[[schemas.OffsetCommitResponse], None]
+        ) -> None:
+            ask(
+                self.coordinator,
+                part.group_id,
+                lambda shard: shard.commit(part, context.version, refuse),
+                done,
+                lambda error: not_committed(part, error),
+            )
+
+        if is_short(request.topics, "partitions"):
+            commit(request, context.respond)
+            return None
+        return begun(self._commit_in_parts(context, request, commit))
+
+    def _commit_in_parts(
+        self,
+        context: RequestContext,
+        request: schemas.OffsetCommitRequest,
+        commit: Callable[
+            [schemas.OffsetCommitRequest, Callable[[schemas.OffsetCommitResponse], None]], None
+        ],
+    ) -> Steps[None]:
+        def respond(answers: Sequence[schemas.OffsetCommitResponse]) -> None:
+            topics = (topic for answer in answers for topic in answer.topics)
+            response = schemas.OffsetCommitResponse(
+                topics=joined(topics, "partitions", lambda each: (each.name, each.topic_id))
+            )
+            context.run(context.respond_steps(response))
+
+        parts = list(divided(request.topics, "partitions"))
+        gathering = Gathering(len(parts), respond)
+        for index, part in enumerate(parts):
+            yield
+            commit(dataclasses.replace(request, topics=part), gathering.slot(index))
 
     # --- fetch
 
-    def fetch(self, context: RequestContext, request: schemas.OffsetFetchRequest) -> None:
+    def fetch(
+        self, context: RequestContext, request: schemas.OffsetFetchRequest
+    ) -> Steps[None] | None:
+        return begun(self._fetch_all(context, request))
+
+    def _fetch_all(
+        self, context: RequestContext, request: schemas.OffsetFetchRequest
+    ) -> Steps[None]:
         if context.version >= SEVERAL_GROUPS_SINCE:
-            gathering = Gathering[schemas.OffsetFetchResponseGroup](
-                len(request.groups),
-                lambda groups: context.respond(schemas.OffsetFetchResponse(groups=tuple(groups))),
-            )
+
+            def respond(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> None:
+                response = schemas.OffsetFetchResponse(groups=tuple(groups))
+                context.run(context.respond_steps(response))
+
+            gathering = Gathering(len(request.groups), respond)
+            by_id = context.version >= TOPIC_IDS_SINCE
             for index, group in enumerate(request.groups):
-                by_id = context.version >= TOPIC_IDS_SINCE
-                self._fetch(group, gathering.slot(index), by_id)
+                if index:
+                    yield
+                yield from self._fetch_one(group, gathering.slot(index), by_id)
             return
         topics = request.topics
         group = schemas.OffsetFetchRequestGroup(
@@ -82,11 +126,35 @@ class GroupOffsetsHandler:
                 for each in topics
             ),
         )
-        self._fetch(
-            group,
-            lambda answer: context.respond(of_one_group(answer, group, context.version)),
-            by_id=False,
-        )
+
+        def answer(found: schemas.OffsetFetchResponseGroup) -> None:
+            response = of_one_group(found, group, context.version)
+            context.run(context.respond_steps(response))
+
+        yield from self._fetch_one(group, answer, by_id=False)
+
+    def _fetch_one(
+        self,
+        wanted: schemas.OffsetFetchRequestGroup,
+        done: Callable[[schemas.OffsetFetchResponseGroup], None],
+        by_id: bool,
+    ) -> Steps[None]:
+        topics = wanted.topics
+        if topics is None or is_short(topics, "partition_indexes"):
+            self._fetch(wanted, done, by_id)
+            return
+
+        def join(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> None:
+            refused = next((each for each in groups if each.error_code), None)
+            found = (topic for group in groups for topic in group.topics)
+            whole = joined(found, "partitions", lambda each: (each.name, each.topic_id))
+            done(refused or dataclasses.replace(groups[0], topics=whole))
+
+        parts = list(divided(topics, "partition_indexes"))
+        gathering = Gathering(len(parts), join)
+        for index, part in enumerate(parts):
+            yield
+            self._fetch(dataclasses.replace(wanted, topics=part), gathering.slot(index), by_id)
 
     def _fetch(
         self,
@@ -126,7 +194,9 @@ class GroupOffsetsHandler:
 
     # --- delete
 
-    def delete(self, context: RequestContext, request: schemas.OffsetDeleteRequest) -> None:
+    def delete(
+        self, context: RequestContext, request: schemas.OffsetDeleteRequest
+    ) -> Steps[None] | None:
         image = self.image()
 
         def refuse(name: str, partition_id: int) -> ErrorCode:
@@ -134,19 +204,44 @@ class GroupOffsetsHandler:
             known = topic is not None and partition_id in topic.partitions
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-        def delete(shard: Shard) -> schemas.OffsetDeleteResponse:
-            check_group_id(request.group_id)
-            return shard.delete_offsets(request, refuse)
+        def delete(
+            part: schemas.OffsetDeleteRequest, done: Callable[[schemas.OffsetDeleteResponse], None]
+        ) -> None:
+            def work(shard: Shard) -> schemas.OffsetDeleteResponse:
+                check_group_id(part.group_id)
+                return shard.delete_offsets(part, refuse)
 
-        ask(
-            self.coordinator,
-            request.group_id,
-            delete,
-            context.respond,
-            lambda error: schemas.OffsetDeleteResponse(
-                error_code=error, throttle_time_ms=0, topics=()
-            ),
-        )
+            ask(self.coordinator, part.group_id, work, done, not_deleted)
+
+        if is_short(request.topics, "partitions"):
+            delete(request, context.respond)
+            return None
+        return begun(self._delete_in_parts(context, request, delete))
+
+    def _delete_in_parts(
+        self,
+        context: RequestContext,
+        request: schemas.OffsetDeleteRequest,
+        delete: Callable[
+            [schemas.OffsetDeleteRequest, Callable[[schemas.OffsetDeleteResponse], None]], None
+        ],
+    ) -> Steps[None]:
+        def respond(answers: Sequence[schemas.OffsetDeleteResponse]) -> None:
+            refused = next((each for each in answers if each.error_code), None)
+            topics = (topic for answer in answers for topic in answer.topics)
+            whole = joined(topics, "partitions", lambda each: each.name)
+            response = refused or dataclasses.replace(answers[0], topics=whole)
+            context.run(context.respond_steps(response))
+
+        parts = list(divided(request.topics, "partitions"))
+        gathering = Gathering(len(parts), respond)
+        for index, part in enumerate(parts):
+            yield
+            delete(dataclasses.replace(request, topics=part), gathering.slot(index))
+
+
+def not_deleted(error: ErrorCode) -> schemas.OffsetDeleteResponse:
+    return schemas.OffsetDeleteResponse(error_code=error, throttle_time_ms=0, topics=())
 
 
 def name_of(image: MetadataImage, topic_id: Uuid) -> str:

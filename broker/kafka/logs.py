@@ -13,6 +13,7 @@ from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.client_quotas import (
     DescribeClientQuotasRequest,
@@ -39,7 +40,10 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteRecordsTopicResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
+ENTRIES = 5
+"""The weight of a partition in `Pace`."""
 NOWHERE = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -64,15 +68,27 @@ class LogsHandler:
 
         self.replicas.delete_records(allowed, max(0, request.timeout_ms), done)
 
-    def describe_log_dirs(self, context: RequestContext, request: DescribeLogDirsRequest) -> None:
+    def describe_log_dirs(
+        self, context: RequestContext, request: DescribeLogDirsRequest
+    ) -> Steps[None] | None:
+        return begun(self._describe_log_dirs(context, request))
+
+    def _describe_log_dirs(
+        self, context: RequestContext, request: DescribeLogDirsRequest
+    ) -> Steps[None]:
         """There is one directory. The lag is that of a copy behind the log it will replace, and
         nothing is copied between directories."""
-        wanted = None
-        if request.topics is not None:
-            wanted = {(each.topic, n) for each in request.topics for n in each.partitions}
+        registry, pace = self.replicas.registry, Pace()
+        if request.topics is None:
+            places = {(hosted.topic, hosted.key[1]) for hosted in registry}
+        else:
+            places = {(each.topic, n) for each in request.topics for n in each.partitions}
         topics: dict[str, list[DescribeLogDirsPartition]] = {}
-        for hosted in sorted(self.replicas.registry, key=lambda each: (each.topic, each.key[1])):
-            if wanted is not None and (hosted.topic, hosted.key[1]) not in wanted:
+        for name, partition_id in (yield from in_order(places)):
+            if pace.is_time(ENTRIES):
+                yield
+            hosted = registry.find(name, ZERO_UUID, partition_id)
+            if hosted is None:
                 continue
             topics.setdefault(hosted.topic, []).append(
                 DescribeLogDirsPartition(
@@ -92,24 +108,32 @@ class LogsHandler:
                 for name, partitions in topics.items()
             ),
         )
-        context.respond(DescribeLogDirsResponse(results=(directory,)))
+        yield from context.respond_steps(DescribeLogDirsResponse(results=(directory,)))
 
     def describe_producers(
         self, context: RequestContext, request: DescribeProducersRequest
-    ) -> None:
-        context.respond(
-            DescribeProducersResponse(
-                topics=tuple(
-                    TopicResponse(
-                        name=topic.name,
-                        partitions=tuple(
-                            self._producers(topic.name, each) for each in topic.partition_indexes
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        )
+    ) -> Steps[None] | None:
+        return begun(self._describe_producers(context, request))
+
+    def _describe_producers(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> Steps[None]:
+        """A topic or partition that is named twice is described once."""
+        asked: dict[str, dict[int, None]] = {}
+        for topic in request.topics:
+            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        topics, pace = [], Pace()
+        for name, indexes in asked.items():
+            partitions = []
+            for index in indexes:
+                partition = self._producers(name, index)
+                partitions.append(partition)
+                if pace.is_time(ENTRIES + len(partition.active_producers)):
+                    yield
+            topics.append(TopicResponse(name=name, partitions=tuple(partitions)))
+            if pace.is_time(ENTRIES):
+                yield
+        yield from context.respond_steps(DescribeProducersResponse(topics=tuple(topics)))
 
     def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
         """Of any replica, also of a follower's, as in Kafka."""

@@ -9,12 +9,13 @@ replayed them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from quorate.broker.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
-from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -30,8 +31,11 @@ from quorate.quorum.rpc.kafka.schemas.metadata import (
     MetadataResponseTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 TOPIC_IDS_SINCE = 12
+TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
+"""Weights of a topic and of a partition in `Pace`: 250 topics make a step."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
@@ -44,39 +48,55 @@ class MetadataHandler:
     """Create these topics with defaults, then tell what became of each; None: switched off."""
     suspects: Suspects
 
-    def handle(self, context: RequestContext, request: MetadataRequest) -> None:
+    def handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None] | None:
         if context.version < TOPIC_IDS_SINCE and any(map(by_id, request.topics or ())):
-            context.respond(not_by_id(request))
-            return
+            return begun(context.respond_steps(not_by_id(request)))
         connection = context.connection
         returning, connection.asked_metadata = connection.asked_metadata, True
-        if not self.suspects.hold(lambda: self._handle(context, request), returning=returning):
-            self._handle(context, request)
+        if self.suspects.hold(
+            lambda: context.run(self._handle(context, request)), returning=returning
+        ):
+            return None
+        return begun(self._handle(context, request))
 
-    def _handle(self, context: RequestContext, request: MetadataRequest) -> None:
+    def _handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None]:
         image = self.image()
-        wanted = self._wanted(image, request, context.version)
+        wanted = yield from self._wanted(image, request, context.version)
         missing = [
             each.name
             for each in wanted
             if each.topic_id == ZERO_UUID and each.name is not None and not image.topic(each.name)
         ]
         if not (missing and request.allow_auto_topic_creation and self.auto_create):
-            context.respond(self.describe(self.image(), wanted, {}, request))
+            yield from self._answer(context, wanted, {}, request)
             return
 
         def created(errors: dict[str, ErrorCode]) -> None:
-            context.respond(self.describe(self.image(), wanted, errors, request))
+            context.run(self._answer(context, wanted, errors, request))
 
         self.auto_create(missing, created)
 
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int
-    ) -> list[MetadataRequestTopic]:
-        """None asks for every topic; in version 0 an empty list did."""
+    ) -> Steps[Collection[MetadataRequestTopic]]:
+        """None asks for every topic; in version 0 an empty list did. As in Kafka, a topic that is
+        named twice is described once."""
         if request.topics is None or (version == 0 and not request.topics):
-            return [MetadataRequestTopic(name=name) for name in image.topic_names()]
-        return list(request.topics)
+            names = yield from in_order(image.topic_ids)
+            return [MetadataRequestTopic(name=name) for name in names]
+        if len(request.topics) <= 1:
+            return request.topics
+        return {(each.topic_id, each.name): each for each in request.topics}.values()
+
+    def _answer(
+        self,
+        context: RequestContext,
+        wanted: Iterable[MetadataRequestTopic],
+        errors: dict[str, ErrorCode],
+        request: MetadataRequest,
+    ) -> Steps[None]:
+        response = yield from self.describe(self.image(), wanted, errors, request)
+        yield from context.respond_steps(response)
 
     def describe(
         self,
@@ -84,18 +104,24 @@ class MetadataHandler:
         wanted: Iterable[MetadataRequestTopic],
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
-    ) -> MetadataResponse:
+    ) -> Steps[MetadataResponse]:
         """`errors` say why a missing topic was not created."""
+        topics, pace = [], Pace()
         asked = request.include_topic_authorized_operations
         operations = TOPIC_OPERATIONS if asked else NOT_ASKED
         known = [image.brokers[each] for each in image.broker_ids()]
         known = [each for each in known if each.endpoint(self.listener)]
         alive = [each for each in known if not each.fenced]
+        for each in wanted:
+            topic = yield from self._topic(image, each, errors, operations, pace)
+            topics.append(topic)
+            if pace.is_time(TOPIC_ENTRIES):
+                yield
         return MetadataResponse(
             brokers=tuple(self._broker(each) for each in known if self.suspects.listed(each)),
             cluster_id=self.cluster_id,
             controller_id=alive[0].id if alive else NO_NODE,
-            topics=tuple(self._topic(image, each, errors, operations) for each in wanted),
+            topics=tuple(topics),
             cluster_authorized_operations=CLUSTER_OPERATIONS
             if request.include_cluster_authorized_operations
             else NOT_ASKED,
@@ -114,7 +140,8 @@ class MetadataHandler:
         wanted: MetadataRequestTopic,
         errors: dict[str, ErrorCode],
         operations: int,
-    ) -> MetadataResponseTopic:
+        pace: Pace,
+    ) -> Steps[MetadataResponseTopic]:
         by_id = wanted.topic_id != ZERO_UUID
         topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
         if topic is None:
@@ -126,7 +153,21 @@ class MetadataHandler:
                 partitions=(),
                 topic_authorized_operations=NOT_ASKED if by_id else operations,
             )
-        return describe_topic(image, topic, self.listener, operations)
+        partitions = []
+        for index in topic.partition_ids():
+            partitions.append(
+                describe_partition(image, index, topic.partitions[index], self.listener)
+            )
+            if pace.is_time(PARTITION_ENTRIES):
+                yield
+        return MetadataResponseTopic(
+            error_code=ErrorCode.NONE,
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=tuple(partitions),
+            topic_authorized_operations=operations,
+        )
 
 
 def by_id(wanted: MetadataRequestTopic) -> bool:
@@ -146,22 +187,6 @@ def not_by_id(request: MetadataRequest) -> MetadataResponse:
             )
             for each in request.topics or ()
         ),
-    )
-
-
-def describe_topic(
-    image: MetadataImage, topic: Topic, listener: str, operations: int
-) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.NONE,
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            describe_partition(image, each, topic.partitions[each], listener)
-            for each in topic.partition_ids()
-        ),
-        topic_authorized_operations=operations,
     )
 
 

@@ -12,6 +12,7 @@ from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.list_offsets import (
     ListOffsetsPartition,
@@ -28,8 +29,11 @@ from quorate.quorum.rpc.kafka.schemas.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 CONSUMER = -1
+ENTRIES, SEARCH_ENTRIES = 4, 200
+"""Weights in `Pace` of a partition, and of one whose log is searched by time."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NO_TIMESTAMP = -1
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
@@ -46,7 +50,12 @@ def unlisted(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionRespons
 class OffsetsHandler:
     replicas: Replicas
 
-    def list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+    def list_offsets(
+        self, context: RequestContext, request: ListOffsetsRequest
+    ) -> Steps[None] | None:
+        return begun(self._list_offsets(context, request))
+
+    def _list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> Steps[None]:
         """What is asked for twice is not answered: one answer could not be told from the other."""
         counts = Counter(
             (topic.name, each.partition_index)
@@ -54,24 +63,21 @@ class OffsetsHandler:
             for each in topic.partitions
         )
         twice = {place for place, count in counts.items() if count > 1}
-        context.respond(
-            ListOffsetsResponse(
-                topics=tuple(
-                    ListOffsetsTopicResponse(
-                        name=topic.name,
-                        partitions=tuple(
-                            unlisted(index, ErrorCode.INVALID_REQUEST)
-                            if (topic.name, index) in twice
-                            else self._list(topic.name, each, request.replica_id, context.version)
-                            for index, each in {
-                                each.partition_index: each for each in topic.partitions
-                            }.items()
-                        ),
-                    )
-                    for topic in request.topics
+        topics, pace = [], Pace()
+        for topic in request.topics:
+            partitions = []
+            for index, each in {each.partition_index: each for each in topic.partitions}.items():
+                if pace.is_time(ENTRIES if each.timestamp < 0 else SEARCH_ENTRIES):
+                    yield
+                partitions.append(
+                    unlisted(index, ErrorCode.INVALID_REQUEST)
+                    if (topic.name, index) in twice
+                    else self._list(topic.name, each, request.replica_id, context.version)
                 )
-            )
-        )
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+            if pace.is_time(ENTRIES):
+                yield
+        yield from context.respond_steps(ListOffsetsResponse(topics=tuple(topics)))
 
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
@@ -104,20 +110,25 @@ class OffsetsHandler:
 
     def epoch_end_offsets(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
-    ) -> None:
-        context.respond(
-            OffsetForLeaderEpochResponse(
-                topics=tuple(
-                    OffsetForLeaderTopicResult(
-                        topic=topic.topic,
-                        partitions=tuple(
-                            self._epoch_end(topic.topic, each) for each in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
+    ) -> Steps[None] | None:
+        return begun(self._epoch_end_offsets(context, request))
+
+    def _epoch_end_offsets(
+        self, context: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> Steps[None]:
+        topics, pace = [], Pace()
+        for topic in request.topics:
+            partitions = []
+            for each in topic.partitions:
+                partitions.append(self._epoch_end(topic.topic, each))
+                if pace.is_time(ENTRIES):
+                    yield
+            topics.append(
+                OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions))
             )
-        )
+            if pace.is_time(ENTRIES):
+                yield
+        yield from context.respond_steps(OffsetForLeaderEpochResponse(topics=tuple(topics)))
 
     def _epoch_end(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
         hosted, error = self._leader(topic, wanted.partition, wanted.current_leader_epoch)

@@ -19,6 +19,7 @@ from quorate.quorum.rpc.kafka.schemas.list_offsets import (
     ListOffsetsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
 from tests.sim import scenarios
 from tests.sim.run import play, simulation
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
@@ -81,6 +82,10 @@ class Asked:
 
     def respond(self, response: ListOffsetsResponse) -> None:
         self.answers.append(response)
+
+    def respond_steps(self, response: ListOffsetsResponse) -> Steps[None]:
+        self.respond(response)
+        yield from ()
 
 
 def latest_offset(cluster: Cluster, broker_id: int) -> tuple[ErrorCode, int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import APIS
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_nodes
-from quorate.quorum.rpc.kafka.codec import encode
+from quorate.quorum.rpc.kafka.codec import encode, encode_steps
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.failed import failed_response
 from quorate.quorum.rpc.kafka.varint import DecodeError
@@ -79,8 +79,7 @@ class RequestContext:
     def respond_steps(self, response: Message) -> Steps[None]:
         """Answer like `respond`, but encode in steps. For `yield from` in a handler that returns
         steps, and for `run` in a callback."""
-        body = encode(response, self.version)
-        yield
+        body = yield from encode_steps(response, self.version)
         self.respond_raw(body)
 
     def respond_raw(self, *body: Buffer) -> None:

@@ -27,6 +27,7 @@ from quorate.quorum.rpc.kafka.schemas.configs import (
     DescribeConfigsResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
 
 TOPIC = Uuid(b"T" * 16)
 ORDERS, _ = replay(
@@ -56,6 +57,10 @@ class Asked:
 
     def respond(self, response: object) -> None:
         self.answer = response
+
+    def respond_steps(self, response: object) -> Steps[None]:
+        self.respond(response)
+        yield from ()
 
     @property
     def context(self) -> RequestContext:

@@ -27,6 +27,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteRecordsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -45,6 +46,10 @@ class Asked:
 
     def respond(self, response: object) -> None:
         self.answer = response
+
+    def respond_steps(self, response: object) -> Steps[None]:
+        self.respond(response)
+        yield from ()
 
     @property
     def context(self) -> RequestContext:
