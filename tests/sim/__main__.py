@@ -19,6 +19,7 @@ from tests.sim.seeds import FAULTS_S, Plan, SeedFailed, run_seed
 from tests.sim.shrink import shrunk
 
 PROGRESS_S = 10.0
+ADVERSARY_SHARE = 0.3
 DEFAULT_FIRST_SEED_BITS = 0xFFFFFF
 
 
@@ -33,6 +34,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", dest="number", type=int, help="how many new seeds")
     parser.add_argument("--controllers-only", action="store_true", help="no brokers, no data")
     parser.add_argument("--seconds", type=float, default=FAULTS_S, help="of faults, virtual")
+    parser.add_argument("--adversary", action="store_true", help="untrusted peers take part")
+    parser.add_argument("--moves", help="of the adversaries, these only: c,n17")
     parser.add_argument("--no-shrink", action="store_true", help="of a seed that fails")
     return parser
 
@@ -40,10 +43,16 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     logging.getLogger("quorate").setLevel(logging.CRITICAL)
     options = parser().parse_args(arguments)
-    plan = Plan(controllers_only=options.controllers_only, faults_s=options.seconds)
+    plan = Plan(
+        controllers_only=options.controllers_only,
+        faults_s=options.seconds,
+        adversary=options.adversary,
+        moves=None if options.moves is None else options.moves.split(","),
+    )
     number = options.number or int(os.environ.get("SEEDS", "0"))
     if options.seeds is None:
         first = int(time.time()) & DEFAULT_FIRST_SEED_BITS
+        plan = replace(plan, adversary_share=ADVERSARY_SHARE)
         return run(range(first, first + number) if number else count(first), plan)
     first, dash, last = options.seeds.partition("-")
     if dash:

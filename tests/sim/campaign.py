@@ -44,7 +44,7 @@ def begin() -> None:
 def outcome(plan: Plan, seed: int) -> Outcome:
     logging.getLogger("quorate").setLevel(logging.CRITICAL)
     try:
-        return run_seed(seed, plan)
+        return run_seed(seed, plan.of(seed))
     except SeedFailed as failed:
         return Failure(seed, str(failed), len(failed.schedule))
 

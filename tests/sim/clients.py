@@ -29,7 +29,7 @@ from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Address, TransportError
 from tests.sim.clock import SimClock
 from tests.sim.cluster import Cluster
-from tests.sim.history import History, Place, Promises, value_of
+from tests.sim.history import FOREIGN, History, Place, Promises, value_of
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.transport import SimTransport
 
@@ -360,8 +360,8 @@ class Consumer(Client):
                 )
             for record in records_of(data, at, header):
                 if record.offset >= position.offset:
-                    assert record.value is not None
-                    position.records.append((record.offset, bytes(record.value)))
+                    value = FOREIGN if record.value is None else bytes(record.value)
+                    position.records.append((record.offset, value))
                     self._history.consumed += 1
         position.offset = self._invariants.committed(key).holds(self.name, data, high_watermark)
         return True

@@ -15,6 +15,7 @@ from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from tests.sim import joining
 from tests.sim.admin import Admin
+from tests.sim.adversary.moves import Mover
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
 from tests.sim.cluster import Cluster, Machine, Shape
 from tests.sim.electorate import Electorate
@@ -53,6 +54,7 @@ class Simulation:
             self.cluster, self.electorate, lambda: self.all_serve() and self.all_in_sync()
         )
         self.producers: list[Producer] = []
+        self.adversaries: list[Mover] = []
         self.profile = "scripted"
         self.healed_s = 0.0
         self._sweep()
@@ -210,8 +212,10 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
     try:
         yield stage
     finally:
-        for client in stage.clients:
-            stage.cluster.network.crash(client.host)
+        hosts = [each.host for each in stage.clients]
+        hosts += [each.host for each in stage.adversaries]
+        for host in hosts:
+            stage.cluster.network.crash(host)
         stage.cluster.close()
         for task in asyncio.all_tasks(loop):
             task.cancel()

@@ -9,9 +9,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.sim.adversary.client import HostileClient
+from tests.sim.adversary.moves import Mover
+from tests.sim.adversary.peer import FaultyNode
 from tests.sim.cluster import Cluster, Shape
 from tests.sim.faults import Fault
 from tests.sim.host import current_host
@@ -34,6 +37,8 @@ SNAPSHOTS: list[dict[str, str]] = [
         "internal.metadata.log.segment.bytes": "1000",
     },
 ]
+ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
+"""The hostile client joins groups; the 50 partitions of groups are replicas to simulate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +48,25 @@ class Plan:
     controllers_only: bool = False
     faults_s: float = FAULTS_S
     schedule: Sequence[Fault] | None = None
+    adversary: bool = False
+    """A hostile client and a faulty node take part."""
+    moves: Sequence[str] | None = None
+    """The only moves of the adversaries that are carried out; None for all."""
+    adversary_share: float = 0.0
+    """The share of the seeds of a campaign in which adversaries take part."""
+
+    def of(self, seed: int) -> Plan:
+        """Return the plan of one seed of a campaign."""
+        drawn = Random(f"{seed}/adversary").random() < self.adversary_share
+        return replace(self, adversary=self.adversary or drawn, adversary_share=0.0)
 
     def arguments(self) -> str:
         """For the command that replays."""
         words = ["--controllers-only"] if self.controllers_only else []
+        if self.adversary:
+            words.append("--adversary")
+        if self.moves is not None:
+            words.append(f"--moves {','.join(self.moves)}")
         if self.faults_s != FAULTS_S:
             words.append(f"--seconds {self.faults_s:g}")
         return " ".join(["", *words])
@@ -77,13 +97,18 @@ class Report:
 
 
 class SeedFailed(AssertionError):
-    """`schedule`: the faults that were carried out until then."""
+    """`schedule`: the faults that were carried out until then; `moves`: the adversaries' moves."""
 
     def __init__(
-        self, seed: int, error: BaseException, plan: Plan = PLAN, schedule: Sequence[Fault] = ()
+        self,
+        seed: int,
+        error: BaseException,
+        plan: Plan = PLAN,
+        schedule: Sequence[Fault] = (),
+        moves: Sequence[str] = (),
     ) -> None:
-        super().__init__(seed, error, plan, schedule)
-        self.seed, self.error, self.schedule = seed, error, schedule
+        super().__init__(seed, error, plan, schedule, moves)
+        self.seed, self.error, self.schedule, self.moves = seed, error, schedule, moves
         self.command = f"python -m tests.sim {seed}{plan.arguments()}"
 
     def __str__(self) -> str:
@@ -117,7 +142,8 @@ def run_seed(
         try:
             play(stage, _script(stage, seed, plan))
         except Exception as error:
-            raise SeedFailed(seed, error, plan, stage.faults.done) from error
+            moves = [move for each in stage.adversaries for move in each.done]
+            raise SeedFailed(seed, error, plan, stage.faults.done, moves) from error
         finally:
             logger.removeHandler(lines)
         return _report(stage, seed, time.process_time() - started_s)
@@ -137,6 +163,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
             **random.choice(SNAPSHOTS),
+            **(ADVERSARY_KEYS if plan.adversary else {}),
         },
     )
 
@@ -155,6 +182,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
     await _start_clients(stage, random, damaged=is_damaged(seed))
+    adversaries = _start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
@@ -170,6 +198,8 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         task.cancel()
     stage.quorum_admin.stopping = True
     operator = stage.cluster.random("lost quorum")
+    for each in adversaries:
+        each.stop()
     if is_lost(operator):
         await lose_quorum(stage, operator)
     else:
@@ -178,6 +208,17 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.healed_s = await stage.reckoning()
     stage.faults.heal()
     await stage.caught_up()
+
+
+def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
+    """Return those that stop when the faults end. In half of the seeds the hostile client goes on:
+    the cluster has to become well beside it."""
+    client = HostileClient(stage.cluster, plan.moves)
+    node = FaultyNode(stage.cluster, plan.moves)
+    stage.adversaries += [client, node]
+    for each in stage.adversaries:
+        each.start()
+    return [node] if stage.cluster.random("hostile to the end").getrandbits(1) else [client, node]
 
 
 async def _reread(stage: Simulation) -> None:

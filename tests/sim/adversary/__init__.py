@@ -1,0 +1,1 @@
+"""Untrusted peers of the simulated cluster: a hostile client and a faulty node."""

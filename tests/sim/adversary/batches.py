@@ -1,0 +1,122 @@
+"""Record batches that no broker may store, with a checksum that is right: the CRC alone proves
+nothing about a client's intent.
+
+A drawn batch may turn out to be valid. Its values therefore begin with FOREIGN, and its producer id
+is far from those that the cluster gives out, so that it disturbs no good producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from crc32c import crc32c
+
+from quorate.quorum.log.batch import CRC_FROM, HEADER, HEADER_BYTES, build_batch
+from quorate.quorum.log.compression import Codec, compress
+from quorate.quorum.log.record import Record
+from tests.sim.adversary.values import Draw
+from tests.sim.clock import WALL_EPOCH_MS
+from tests.sim.cluster import Cluster
+from tests.sim.history import FOREIGN
+
+BOMB_BYTES = 8 << 20
+FAR_PRODUCER_ID = 1 << 40
+CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+# Field of the header, wire type. The prefix, the magic and the CRC are set by `_sealed`.
+FIELDS = {
+    5: "int16",  # attributes
+    6: "int32",  # last offset delta
+    7: "int64",  # base timestamp
+    8: "int64",  # maximum timestamp
+    9: "int64",  # producer id
+    10: "int16",  # producer epoch
+    11: "int32",  # base sequence
+    12: "int32",  # record count
+}
+PRODUCER_ID = 9
+TIMESTAMPS = (7, 8)
+
+
+def poison(draw: Draw, cluster: Cluster) -> bytes:
+    """Return the bytes of a Produce request's records, one batch or several."""
+    kind: Callable[[Draw, Cluster], bytes] = draw.of(
+        _mutated, _mutated, _mutated, _garbage, _compressed_garbage, _bomb, _cut, _noise, _twice
+    )
+    return kind(draw, cluster)
+
+
+def _valid(draw: Draw, cluster: Cluster, codec: Codec = Codec.NONE) -> bytes:
+    wall_ms = WALL_EPOCH_MS + int(cluster.loop.time() * 1000)
+    count = draw.of(1, 1, 3, 50)
+    records = [Record(at, wall_ms + at, None, FOREIGN + b"%d" % at) for at in range(count)]
+    return bytes(build_batch(records, leader_epoch=-1, codec=codec))
+
+
+def _sealed(batch: bytes) -> bytes:
+    """Return the batch with a length and a CRC that fit its bytes."""
+    head = list(HEADER.unpack_from(batch))
+    head[1] = len(batch) - 12
+    sealed = bytearray(HEADER.pack(*head) + batch[HEADER_BYTES:])
+    sealed[17:21] = crc32c(memoryview(sealed)[CRC_FROM:]).to_bytes(4, "big")
+    return bytes(sealed)
+
+
+def _mutated(draw: Draw, cluster: Cluster) -> bytes:
+    """One to three fields of the header at the edges of their types."""
+    batch = _valid(draw, cluster, draw.of(Codec.NONE, Codec.NONE, *CODECS))
+    head = list(HEADER.unpack_from(batch))
+    for _ in range(draw.of(1, 1, 2, 3)):
+        field = draw.of(*FIELDS)
+        value = draw.integer(FIELDS[field])
+        if field == PRODUCER_ID and value >= 0:
+            value |= FAR_PRODUCER_ID
+        if field in TIMESTAMPS and 0 <= value < WALL_EPOCH_MS:
+            value = -2  # an ancient record is legal, and retention may delete it
+        head[field] = value
+    return _sealed(HEADER.pack(*head) + batch[HEADER_BYTES:])
+
+
+def _garbage(draw: Draw, cluster: Cluster) -> bytes:
+    """A payload that is no sequence of records."""
+    batch = bytearray(_valid(draw, cluster))
+    if draw.random.getrandbits(1):
+        batch[HEADER_BYTES:] = draw.random.randbytes(draw.of(0, 1, 40, 5000))
+    else:
+        batch[draw.random.randrange(HEADER_BYTES, len(batch))] ^= draw.of(0x80, 0xFF, 1)
+    return _sealed(bytes(batch))
+
+
+def _compressed_garbage(draw: Draw, cluster: Cluster) -> bytes:
+    codec = draw.of(*CODECS)
+    batch = bytearray(_valid(draw, cluster, codec))
+    inner = draw.random.randbytes(draw.of(1, 60, 3000))
+    whole = compress(codec, inner)
+    batch[HEADER_BYTES:] = draw.of(whole, whole[: len(whole) // 2], inner, b"")
+    return _sealed(bytes(batch))
+
+
+def _bomb(draw: Draw, cluster: Cluster) -> bytes:
+    codec = draw.of(*CODECS)
+    batch = bytearray(_valid(draw, cluster, codec))
+    batch[HEADER_BYTES:] = _bomb_payload(codec)
+    return _sealed(bytes(batch))
+
+
+@cache
+def _bomb_payload(codec: Codec) -> bytes:
+    return compress(codec, bytes(BOMB_BYTES))
+
+
+def _cut(draw: Draw, cluster: Cluster) -> bytes:
+    batch = _valid(draw, cluster)
+    return batch[: draw.random.randrange(len(batch))]
+
+
+def _noise(draw: Draw, cluster: Cluster) -> bytes:
+    return draw.random.randbytes(draw.of(0, 1, 11, 61, 4000))
+
+
+def _twice(draw: Draw, cluster: Cluster) -> bytes:
+    """A valid batch before a poisonous one: neither may be stored."""
+    return _valid(draw, cluster) + _mutated(draw, cluster)

@@ -1,0 +1,147 @@
+"""A hostile client: it speaks Kafka's protocol to every port that serves it, and means no good.
+
+Each move draws from a stream of its own, named by the move's number. A failing seed is therefore
+replayed with some of the moves left out (`--moves`). `rights.py` says what the client does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
+from quorate.quorum.seams import Address, Link, TransportError, Wire
+from tests.sim.adversary import frames
+from tests.sim.adversary.moves import Mover
+from tests.sim.adversary.requests import CHANGING, drawn, frame
+from tests.sim.adversary.rights import is_its_right
+from tests.sim.adversary.values import Draw
+from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster
+
+MAX_LINKS = 8
+CONNECT_TIMEOUT_MS = 300
+MAX_FRAME_BYTES = 64 << 20
+FLOOD = 60
+WILDNESS = (0.0, 0.02, 0.1, 0.4)
+MANY_READS = (ApiKey.METADATA, ApiKey.FETCH, ApiKey.DESCRIBE_CONFIGS, ApiKey.API_VERSIONS)
+
+
+class Deaf:
+    """A LinkHandler that ignores what comes."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.closed = False
+
+    def on_frame(self, frame: memoryview) -> None: ...
+
+    def on_closed(self, error: Exception | None) -> None:
+        self.closed = True
+
+
+class HostileClient(Mover):
+    letter = "c"
+
+    def __init__(self, cluster: Cluster, only: Sequence[str] | None) -> None:
+        super().__init__(cluster, "evil", only)
+        self._links: dict[Deaf, Address] = {}
+        self._moves: tuple[Callable[[Draw], Awaitable[None]], ...] = (
+            *[self._request] * 8,
+            *[self._poison] * 4,
+            *[self._damaged] * 4,
+            self._flood,
+            self._reads_nothing,
+            self._leaves,
+        )
+
+    async def move(self, draw: Draw) -> None:
+        draw.wildness = draw.of(*WILDNESS)
+        await draw.of(*self._moves)(draw)
+
+    async def _request(self, draw: Draw) -> None:
+        await self._send(draw, self._drawn(draw, draw.of(*APIS.values())))
+
+    async def _poison(self, draw: Draw) -> None:
+        await self._send(draw, self._drawn(draw, APIS[ApiKey.PRODUCE]), brokers_only=True)
+
+    async def _damaged(self, draw: Draw) -> None:
+        api = draw.of(*APIS.values())
+        whole = self._drawn(draw, api)
+        if whole is not None:
+            damage = draw.of(*(frames.HARMLESS if api.key in CHANGING else frames.ANY))
+            await self._send(draw, damage(bytearray(whole), draw))
+
+    async def _flood(self, draw: Draw) -> None:
+        """Pipelined requests, sent without a pause."""
+        draw.wildness = 0.02
+        found = await self._link(draw)
+        for _ in range(FLOOD if found is not None else 0):
+            whole = self._drawn(draw, draw.of(*APIS.values()))
+            if found is not None and whole is not None:
+                found.link.send(whole)
+
+    async def _reads_nothing(self, draw: Draw) -> None:
+        draw.wildness = 0.0
+        found = await self._link(draw, brokers_only=True)
+        if found is not None:
+            self.note(f"reads nothing of {self._links[found]} any more")
+            found.link.pause_reading()
+            for _ in range(FLOOD):
+                whole = self._drawn(draw, APIS[draw.of(*MANY_READS)])
+                if whole is not None:
+                    found.link.send(whole)
+
+    async def _leaves(self, draw: Draw) -> None:
+        for found in list(self._links):
+            if draw.random.getrandbits(1):
+                (found.link.close if draw.random.getrandbits(1) else found.link.abort)()
+
+    def _drawn(self, draw: Draw, api: Api) -> bytes | None:
+        """Return a frame, or None if the cluster would have to obey it."""
+        version = draw.random.randrange(api.min_version, api.max_version + 1)
+        request = drawn(api, version, self.aims, draw)
+        if is_its_right(request, self.aims):
+            return None
+        self.note(f"{api.name} v{version}, wild {draw.wildness}")
+        return frame(request, version, draw)
+
+    async def _send(self, draw: Draw, data: bytes | None, *, brokers_only: bool = False) -> None:
+        found = None if data is None else await self._link(draw, brokers_only=brokers_only)
+        if found is not None and data is not None:
+            self.note(f"{len(data)} bytes to {self._links[found]}")
+            found.link.send(data)
+
+    async def _link(self, draw: Draw, *, brokers_only: bool = False) -> Deaf | None:
+        """Return an open link, a new one or one that was used before; None if nobody answers."""
+        self._links = {each: at for each, at in self._links.items() if not each.closed}
+        address = draw.of(*self._ports(brokers_only))
+        known = [each for each, at in self._links.items() if at == address]
+        if known and draw.random.random() < 0.7:
+            return draw.of(*known)
+        if len(self._links) >= MAX_LINKS:
+            next(iter(self._links)).link.abort()
+        made: list[Deaf] = []
+        try:
+            await self.transport.connect(
+                address,
+                Wire.KAFKA,
+                partial(_accept, made),
+                max_frame_bytes=MAX_FRAME_BYTES,
+                timeout_ms=CONNECT_TIMEOUT_MS,
+            )
+        except TransportError:
+            return None
+        self._links[made[0]] = address
+        return made[0]
+
+    def _ports(self, brokers_only: bool) -> list[Address]:
+        brokers = [Address(each.name, CLIENT_PORT) for each in self.cluster.brokers]
+        if brokers and brokers_only:
+            return brokers
+        controllers = [Address(each.name, CONTROLLER_PORT) for each in self.cluster.controllers]
+        return [*brokers, *brokers, *controllers]
+
+
+def _accept(made: list[Deaf], link: Link) -> Deaf:
+    made.append(Deaf(link))
+    return made[0]
