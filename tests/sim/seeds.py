@@ -15,6 +15,7 @@ from random import Random
 from tests.sim.adversary.client import HostileClient
 from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.peer import FaultyNode
+from tests.sim.adversary.values import OWN_TOPICS
 from tests.sim.cluster import Cluster, Shape
 from tests.sim.faults import Fault
 from tests.sim.host import current_host
@@ -182,7 +183,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
     await _start_clients(stage, random, damaged=is_damaged(seed))
-    adversaries = _start_adversaries(stage, plan) if plan.adversary else []
+    adversaries = await _start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
@@ -210,9 +211,11 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     await stage.caught_up()
 
 
-def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
+async def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
     """Return those that stop when the faults end. In half of the seeds the hostile client goes on:
     the cluster has to become well beside it."""
+    for name in OWN_TOPICS if stage.cluster.brokers else ():
+        await stage.admin.spawn(stage.admin.create_surely(name, 1))
     client = HostileClient(stage.cluster, plan.moves)
     node = FaultyNode(stage.cluster, plan.moves)
     stage.adversaries += [client, node]

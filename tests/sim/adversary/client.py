@@ -10,8 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
+from quorate.quorum.rpc.kafka.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from quorate.quorum.seams import Address, Link, TransportError, Wire
 from tests.sim.adversary import frames
+from tests.sim.adversary.batches import poison
 from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.requests import CHANGING, drawn, frame
 from tests.sim.adversary.rights import is_its_right
@@ -62,7 +68,26 @@ class HostileClient(Mover):
         await self._send(draw, self._drawn(draw, draw.of(*APIS.values())))
 
     async def _poison(self, draw: Draw) -> None:
-        await self._send(draw, self._drawn(draw, APIS[ApiKey.PRODUCE]), brokers_only=True)
+        """To the leader, mostly, of a partition of the workload or of the adversary's own."""
+        if not self.cluster.brokers:
+            return
+        topics = [*self.aims.image.topics.values()]
+        topic = draw.of(*topics)
+        partition_id = draw.of(*topic.partitions)
+        leader = topic.partitions[partition_id].leader
+        names = {each.id: each.name for each in self.cluster.brokers}
+        data = PartitionProduceData(index=partition_id, records=poison(draw, self.cluster))
+        request = ProduceRequest(
+            acks=draw.of(-1, -1, 1, 0),
+            timeout_ms=draw.of(0, 500),
+            topic_data=(
+                TopicProduceData(name=topic.name, topic_id=topic.id, partition_data=(data,)),
+            ),
+        )
+        version = draw.of(3, 7, 8, 9, 11, 12, 13)
+        self.note(f"poison for {topic.name}-{partition_id}, Produce v{version}")
+        target = Address(names.get(leader, self.cluster.brokers[0].name), CLIENT_PORT)
+        await self._send(draw, frame(request, version, draw), target)
 
     async def _damaged(self, draw: Draw) -> None:
         api = draw.of(*APIS.values())
@@ -82,7 +107,7 @@ class HostileClient(Mover):
 
     async def _reads_nothing(self, draw: Draw) -> None:
         draw.wildness = 0.0
-        found = await self._link(draw, brokers_only=True)
+        found = await self._link(draw)
         if found is not None:
             self.note(f"reads nothing of {self._links[found]} any more")
             found.link.pause_reading()
@@ -105,16 +130,16 @@ class HostileClient(Mover):
         self.note(f"{api.name} v{version}, wild {draw.wildness}")
         return frame(request, version, draw)
 
-    async def _send(self, draw: Draw, data: bytes | None, *, brokers_only: bool = False) -> None:
-        found = None if data is None else await self._link(draw, brokers_only=brokers_only)
+    async def _send(self, draw: Draw, data: bytes | None, target: Address | None = None) -> None:
+        found = None if data is None else await self._link(draw, target)
         if found is not None and data is not None:
             self.note(f"{len(data)} bytes to {self._links[found]}")
             found.link.send(data)
 
-    async def _link(self, draw: Draw, *, brokers_only: bool = False) -> Deaf | None:
-        """Return an open link, a new one or one that was used before; None if nobody answers."""
+    async def _link(self, draw: Draw, target: Address | None = None) -> Deaf | None:
+        """Return a new link or an open one that was used before, None if no process answers."""
         self._links = {each: at for each, at in self._links.items() if not each.closed}
-        address = draw.of(*self._ports(brokers_only))
+        address = target or draw.of(*self._ports())
         known = [each for each, at in self._links.items() if at == address]
         if known and draw.random.random() < 0.7:
             return draw.of(*known)
@@ -134,10 +159,8 @@ class HostileClient(Mover):
         self._links[made[0]] = address
         return made[0]
 
-    def _ports(self, brokers_only: bool) -> list[Address]:
+    def _ports(self) -> list[Address]:
         brokers = [Address(each.name, CLIENT_PORT) for each in self.cluster.brokers]
-        if brokers and brokers_only:
-            return brokers
         controllers = [Address(each.name, CONTROLLER_PORT) for each in self.cluster.controllers]
         return [*brokers, *brokers, *controllers]
 

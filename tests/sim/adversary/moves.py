@@ -23,7 +23,7 @@ class Mover(abc.ABC):
     letter: ClassVar[str]
 
     def __init__(self, cluster: Cluster, name: str, only: Sequence[str] | None) -> None:
-        """`only`: the moves to carry out, or letters for all moves of an adversary; None for all."""
+        """`only`: the moves to carry out, a letter for all moves of an adversary; None for all."""
         self.cluster = cluster
         self.aims = Aims(cluster)
         self.host = cluster.network.boot(name)

@@ -36,6 +36,12 @@ CHANGING = frozenset(
 """APIs with which an administrator may harm the good workload."""
 ONCE, TWICE = (1, 1, 1, 2), (0, 2)
 
+KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), int),
+    "string": str,
+    "uuid": bytes,
+}
+"""The Python types of the values in SANE, by wire type: two schemas may share a name."""
 Sane = Callable[[Draw, Aims, bool], Any]
 """Gets the draw, the aims, and whether only the adversary's own topics may be named."""
 
@@ -48,12 +54,8 @@ def _group(draw: Draw, aims: Aims, own_only: bool) -> str:
     return draw.of(*OWN_GROUPS)
 
 
-def _any_name(draw: Draw, aims: Aims, own_only: bool) -> str:
-    return draw.of(_topic, _topic, _group, _config)(draw, aims, own_only)
-
-
 def _config(draw: Draw, aims: Aims, own_only: bool) -> str:
-    return draw.of("retention.ms", "segment.bytes", "compression.type", "max.message.bytes", "x")
+    return draw.of("retention.ms", "segment.bytes", "max.message.bytes", "compression.type", "x")
 
 
 def _node(draw: Draw, aims: Aims, own_only: bool) -> int:
@@ -72,7 +74,11 @@ SANE: dict[str, Sane] = {
     "topic": _topic,
     "topic_name": _topic,
     "topic_names": _topic,
-    "name": _any_name,
+    "name": _topic,
+    "CreatableTopicConfigs.name": _config,
+    "AlterableConfig.name": _config,
+    "IncrementalAlterableConfig.name": _config,
+    "configuration_keys": _config,
     "resource_name": _topic,
     "group_id": _group,
     "groups": _group,
@@ -101,6 +107,13 @@ SANE: dict[str, Sane] = {
     "session_epoch": lambda draw, *_: draw.of(-1, 0, 1),
     "resource_type": lambda draw, *_: draw.of(2, 2, 2, 4),
     "protocol_type": lambda draw, *_: "consumer",
+    "transactional_id": lambda *_: None,
+    "replica_id": lambda draw, aims, own_only: draw.of(-1, -1, _node(draw, aims, own_only)),
+    "isolation_level": lambda draw, *_: draw.of(0, 1),
+    "config_operation": lambda draw, *_: draw.of(0, 1, 2, 3),
+    "value": lambda draw, *_: draw.of("1000000", "gzip", "-1", None),
+    "member_id": lambda draw, *_: draw.of("", "", "x"),
+    "generation_id": lambda draw, *_: draw.of(-1, 0, 1),
     "cluster_id": lambda draw, aims, _: aims.cluster.cluster_id,
     "feature": lambda draw, *_: draw.of("metadata.version", "kraft.version", "group.version"),
 }
@@ -153,9 +166,10 @@ def _element(field: Field, plan: Layout, aims: Aims, draw: Draw, own_only: bool)
     if field.struct is not None:
         return _struct(field.struct, plan.version, plan.flexible, aims, draw, own_only)
     wild = draw.wild()
-    if not wild and (sane := SANE.get(field.name)) is not None:
+    sane = SANE.get(f"{plan.cls.__name__}.{field.name}") or SANE.get(field.name)
+    if not wild and sane is not None:
         value = sane(draw, aims, own_only)
-        if isinstance(value, str) == (field.kind == "string"):
+        if isinstance(value, KINDS.get(field.kind, ())) or (value is None and field.nullable):
             return value
     return _leaf(field.kind, plan.flexible, draw, wild, aims)
 
