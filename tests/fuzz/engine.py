@@ -1,0 +1,182 @@
+"""Runs of a target: with a number of drawn inputs, or guided by coverage for a time.
+
+A crash is attributed to the input after which it showed. Where only the inputs before it explain
+it, the seed of the run replays all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.attacks.nodes import memory_bytes
+from tests.fuzz.coverage import Coverage
+from tests.fuzz.mutations import mutated
+from tests.fuzz.target import Crash, Opened, Target
+
+CHECK_EVERY = 2_000
+"""Inputs between two checks that the target still serves."""
+MAX_CORPUS = 20_000
+MAX_CORPUS_BYTES = 128 << 20
+WARM_INPUTS = 3_000
+
+
+@dataclass(slots=True)
+class Report:
+    target: str
+    inputs: int = 0
+    seconds: float = 0.0
+    lines: int = 0
+    corpus: int = 0
+    slowest_s: float = 0.0
+    slowest: str = ""
+    growth_bytes: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target}: {self.inputs} inputs in {self.seconds:.1f} s, {self.lines} lines, "
+            f"corpus {self.corpus}, slowest {self.slowest_s:.3f} s ({self.slowest}), memory "
+            f"{self.growth_bytes >> 20:+} MB"
+        )
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one target; `seed` says which inputs were drawn."""
+
+    name: str
+    target: Target
+    seed: int
+    report: Report = field(init=False)
+    _began_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.name)
+
+    def take(self, data: bytes) -> None:
+        """Feed one input. Raise Crash if the target does not survive it."""
+        began_s = time.perf_counter()
+        try:
+            self.target.feed(data)
+            self.report.inputs += 1
+            if self.report.inputs % CHECK_EVERY == 0:
+                self.target.check()
+        except Exception as error:
+            raise Crash(self.name, data, error, self.replay) from error
+        took_s = time.perf_counter() - began_s
+        if took_s > self.report.slowest_s and self.report.inputs % CHECK_EVERY:
+            self.report.slowest_s = took_s
+            self.report.slowest = f"{data[:24].hex()}..., {len(data)} bytes"
+        if self.report.inputs == WARM_INPUTS:
+            self._began_bytes = own_memory_bytes()
+
+    @property
+    def replay(self) -> str:
+        return f"SEED {self.seed}:{self.report.inputs + 1}"
+
+    def end(self) -> None:
+        """Let everything happen that waits for time, and check that the target still serves."""
+        try:
+            self.target.settle()
+            self.target.check()
+        except Exception as error:
+            raise Crash(self.name, b"", error, self.replay) from error
+        if self._began_bytes:
+            self.report.growth_bytes = own_memory_bytes() - self._began_bytes
+
+
+def own_memory_bytes() -> int:
+    gc.collect()
+    return memory_bytes(os.getpid())
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Every refused input logs a line: none is written meanwhile."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def inputs(target: Target, seed: int) -> Iterator[bytes]:
+    """Yield inputs without end: a sample of the systematic ones among drawn ones."""
+    chance = random.Random(seed)
+    systematic = list(target.systematic())
+    chance.shuffle(systematic)
+    while True:
+        if systematic and chance.random() < 0.5:
+            yield systematic.pop()
+        else:
+            yield target.drawn(chance)
+
+
+def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
+    """Feed `count` inputs that depend on the seed alone; raise Crash."""
+    with silent(), opened() as target:
+        run = Run(name, target, seed)
+        began_s = time.monotonic()
+        source = inputs(target, seed)
+        for _ in range(count):
+            run.take(next(source))
+        run.end()
+        run.report.seconds = time.monotonic() - began_s
+        return run.report
+
+
+def guided(
+    name: str,
+    opened: Opened,
+    seed: int,
+    seconds: float,
+    say: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Feed inputs for a time. Inputs that reach new lines are mutated further. Raise Crash."""
+    chance = random.Random(seed)
+    coverage = Coverage()
+    corpus: list[bytes] = []
+    corpus_bytes = 0
+    with silent(), opened() as target:
+        run = Run(name, target, seed)
+        source = inputs(target, seed)
+        began_s = said_s = time.monotonic()
+        with coverage.watching():
+            while (now_s := time.monotonic()) < began_s + seconds:
+                data = (
+                    mutated(chance.choice(corpus), chance)
+                    if corpus and chance.random() < 0.5
+                    else next(source)
+                )
+                before = len(coverage)
+                run.take(data)
+                room = len(corpus) < MAX_CORPUS and corpus_bytes < MAX_CORPUS_BYTES
+                if len(coverage) > before and room:
+                    corpus.append(data)
+                    corpus_bytes += len(data)
+                run.report.seconds = now_s - began_s
+                run.report.lines, run.report.corpus = len(coverage), len(corpus)
+                if now_s > said_s + 30:
+                    say(str(run.report))
+                    said_s = now_s
+        run.end()
+        return run.report
+
+
+def replay(name: str, opened: Opened, kind: str, what: str) -> None:
+    """Feed the input of a crash's line, or all inputs of its seed; raise Crash again."""
+    if kind == "SEED":
+        seed, _, count = what.partition(":")
+        fixed(name, opened, int(seed), int(count))
+        return
+    with silent(), opened() as target:
+        run = Run(name, target, 0)
+        run.take(bytes.fromhex(what))
+        run.end()

@@ -1,0 +1,193 @@
+"""What is stored: record batches, records, snapshots and small files, as their readers take them.
+
+Each reader has a set of exceptions by which it refuses its input. Any other exception is a crash.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from quorate.broker.groups import records as group_records
+from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.partition.validation import validate_client_batch
+from quorate.broker.replication import producer_snapshots
+from quorate.config.properties import parse
+from quorate.quorum.faults.rules import RulesError, rules_from_json
+from quorate.quorum.ids import ZERO_UUID, EpochOffset
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.metadata.framing import decode_record, encode_record
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
+from quorate.quorum.raft import generation, quorum_state
+from quorate.quorum.raft.control import decode_control
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.errors import RaftError
+from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.rpc.kafka.codec import DecodeError
+from quorate.quorum.rpc.kafka.errors import KafkaError
+from quorate.quorum.storage_format import bootstrap_snapshot
+from tests.attacks.bombs import bombs
+from tests.attacks.poison import POISON
+from tests.fuzz.mutations import mutated
+from tests.fuzz.target import Target
+
+Refusals = tuple[type[Exception], ...]
+WALL_MS = 1_700_000_100_000
+DIRECTORY = "/nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    read: Callable[[bytes], object]
+    refusals: Refusals
+    samples: Sequence[bytes]
+
+
+class Stored(Target):
+    """The first byte of an input chooses the reader, the others are its input."""
+
+    def __init__(self, *readers: Reader) -> None:
+        self._readers = readers
+
+    def feed(self, data: bytes) -> None:
+        if not data:
+            return
+        reader = self._readers[data[0] % len(self._readers)]
+        try:
+            reader.read(data[1:])
+        except reader.refusals:
+            return
+
+    def systematic(self) -> Iterator[bytes]:
+        for index, reader in enumerate(self._readers):
+            head = bytes((index,))
+            for sample in reader.samples:
+                yield head + sample
+                for size in range(0, len(sample), max(1, len(sample) // 200)):
+                    yield head + sample[:size]
+            yield head + bytes(1000)
+            yield head + b"\xff" * 1000
+
+    def drawn(self, chance: random.Random) -> bytes:
+        index = chance.randrange(len(self._readers))
+        return bytes((index,)) + mutated(chance.choice(self._readers[index].samples), chance)
+
+
+def read_batches(data: bytes) -> None:
+    for position, header in batches(data):
+        for _ in records_of(data, position, header):
+            pass
+
+
+def validate(data: bytes) -> None:
+    validate_client_batch(data, PartitionSettings(), WALL_MS)
+
+
+def group_record(data: bytes) -> None:
+    split = data[0] if data else 0
+    group_records.decode_record(data[1 : 1 + split], data[1 + split :] or None)
+
+
+def control_record(data: bytes) -> None:
+    decode_control(data[:4], data[4:])
+
+
+def epochs(data: bytes) -> None:
+    checkpoints.decode_lines("epochs", data, checkpoints._epoch_entry)
+
+
+def offsets(data: bytes) -> None:
+    checkpoints.decode_lines("offsets", data, checkpoints._offset_entry)
+
+
+METADATA_SAMPLES = tuple(
+    bytes(encode_record(each))
+    for each in (
+        TopicRecord(name="orders", topic_id=ZERO_UUID),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=ZERO_UUID,
+            replicas=(1, 2),
+            isr=(1, 2),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+        ),
+        ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1"),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=-1),
+    )
+)
+EMPTY_SNAPSHOT = b"".join(map(bytes, write_snapshot(MetadataImage(), UNKNOWN)))
+
+
+@contextmanager
+def record_batches() -> Iterator[Target]:
+    samples = [*POISON.values()]
+    yield Stored(
+        Reader(read_batches, (LogError,), samples),
+        Reader(validate, (KafkaError,), samples),
+    )
+
+
+@contextmanager
+def records() -> Iterator[Target]:
+    groups = (
+        b"\x0a\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00" + bytes(40),
+        b"\x05\x00\x02\x00\x01g",
+    )
+    yield Stored(
+        Reader(decode_record, (MetadataError,), METADATA_SAMPLES),
+        Reader(control_record, (DecodeError,), (b"\x00\x00\x00\x02" + bytes(20), bytes(40))),
+        Reader(group_record, (DecodeError,), groups),
+    )
+
+
+@contextmanager
+def snapshots() -> Iterator[Target]:
+    def read(data: bytes) -> object:
+        return read_snapshot(EpochOffset(-1, 0), [data])
+
+    boot = bootstrap_snapshot(WALL_MS)
+    yield Stored(Reader(read, (MetadataError,), (EMPTY_SNAPSHOT, boot)))
+
+
+@contextmanager
+def small_files() -> Iterator[Target]:
+    lines = (b"0\n1\n0 0\n", b"0\n2\n0 0\n5 100\n", b"0\n0\n")
+    named = (b"0\n1\norders 0 5\n", b"0\n2\norders 0 5\norders 1 7\n")
+    election = Election(epoch=3)
+    kafka = (quorum_state.encode_v0(election, [1, 2]), quorum_state.encode_v1(election))
+    copy = (quorum_state.encode_copy(election),)
+    rebuilds = (generation.encode((generation.Rebuild(id=ZERO_UUID, epoch=1, offset=5),)),)
+    rules: tuple[bytes, ...] = (b"{}", b'{"cut": [2], "hold": [3], "delay_ms": 5}', b"[" * 5000)
+    properties = (b"node.id=1\nlog.dirs=/a,/b\n", b"a\\\n b = c\\u0041\n")
+    yield Stored(
+        Reader(epochs, (LogError,), lines),
+        Reader(offsets, (LogError,), named),
+        Reader(quorum_state.decode_kafka, (RaftError,), kafka),
+        Reader(quorum_state.decode_copy, (RaftError,), copy),
+        Reader(generation.decode, (ValueError,), rebuilds),
+        Reader(producer_snapshots.decode, (), (producer_snapshots._NOBODY,)),
+        Reader(rules_from_json, (RulesError,), rules),
+        Reader(lambda data: parse(data.decode("utf-8", "replace")), (Exception,), properties),
+        Reader(checkpoints.decode_marker, (), (b"12\n", b"0 12")),
+    )
+
+
+def bomb_payloads() -> Iterator[bytes]:
+    from tests.attacks.batches import sealed
+
+    for codec, payload in bombs(quick=True).values():
+        yield sealed(payload, attributes=codec)

@@ -1,0 +1,31 @@
+"""All targets by name, with the number of inputs that `make test` has time for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.fuzz import ports, stored, streams
+from tests.fuzz.target import Opened
+
+
+class Entry(NamedTuple):
+    opened: Opened
+    quick_inputs: int
+
+
+TARGETS: dict[str, Entry] = {
+    "client-port": Entry(ports.client_port, 8_000),
+    "controller-port": Entry(ports.controller_port, 6_000),
+    "replication-port": Entry(ports.replication_port, 4_000),
+    "node-greeting": Entry(ports.node_greeting, 2_000),
+    "node-messages": Entry(ports.node_messages, 6_000),
+    "node-messages-to-a-broker": Entry(ports.node_messages_to_a_broker, 2_000),
+    "http-port": Entry(ports.http_port, 800),
+    "kafka-link": Entry(streams.kafka_link, 2_000),
+    "web-socket-link": Entry(streams.web_socket_link, 2_000),
+    "http-link": Entry(streams.http_link, 1_500),
+    "record-batches": Entry(stored.record_batches, 20_000),
+    "records": Entry(stored.records, 20_000),
+    "snapshots": Entry(stored.snapshots, 8_000),
+    "small-files": Entry(stored.small_files, 20_000),
+}
