@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import quorum_scenarios, scenarios
+from tests.sim import lost_directory_scenarios, quorum_scenarios, scenarios
 from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
 
@@ -32,6 +32,19 @@ def test_scenario(scenario: scenarios.Scenario) -> None:
 )
 def test_quorum_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, quorum_scenarios.DYNAMIC) as stage:
+        play(stage, scenario(stage))
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        lost_directory_scenarios.committed_topic_stays,
+        lost_directory_scenarios.one_is_restored,
+        lost_directory_scenarios.lost_again_while_it_catches_up,
+    ],
+)
+def test_a_metadata_directory_is_lost(scenario: scenarios.Scenario) -> None:
+    with simulation(scenario.__name__) as stage:
         play(stage, scenario(stage))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from quorate.quorum import metadata_replica
+from quorate.quorum import metadata_opening, metadata_replica
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.raft import (
     effects,
@@ -25,7 +25,7 @@ from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from tests.sim import scenarios
+from tests.sim import lost_directory_scenarios, scenarios
 from tests.sim.ablations import quorum_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import RaftWalk, Scene, Script
@@ -378,6 +378,33 @@ ABLATIONS = (
         lambda core, replica: True,
         RaftWalk(80, 400),
         "does not have the committed records",
+    ),
+    Ablation(
+        "lost-log",
+        "a voter that lost its log does not vote before it has caught up",
+        Core,
+        "catching_up",
+        property(lambda core: False),
+        Script(scripts.log_lost),
+        CHANGED,
+    ),
+    Ablation(
+        "metadata-mark",
+        "a controller's mark tells a lost metadata directory from a new one",
+        metadata_opening,
+        "why_lost",
+        lambda mark, found: "",
+        Scene(lost_directory_scenarios.committed_topic_stays),
+        "has Print",
+    ),
+    Ablation(
+        "lost-acknowledgements",
+        "a leader does not count what a replica fetches that catches up",
+        serving,
+        "NO_OFFSET",
+        1 << 40,
+        Script(scripts.log_lost_and_fetched_again),
+        NOT_DURABLE,
     ),
     Ablation(
         "snapshot-verification",

@@ -229,3 +229,40 @@ def wiped_voter() -> None:
     cluster.heal()
     cluster.run(20_000)
     cluster.healed()
+
+
+def log_lost() -> None:
+    """1 and 2 commit, 2 loses its log under its directory id, 1 dies; 3 is stale."""
+    cluster = Checked()
+    cluster.connect_all()
+    cluster.elect(1)
+    cluster.isolate(3)
+    cluster.append(1, b"committed by 1 and 2")
+    cluster.run(400)
+    _lose_log(cluster, 2)
+    cluster.crash(1)
+    cluster.heal()
+    cluster.run(20_000)
+    cluster.healed()
+
+
+def log_lost_and_fetched_again() -> None:
+    """The leader had counted 2, which comes back without its log, and fetches from the start."""
+    cluster = Checked()
+    cluster.connect_all()
+    cluster.elect(1)
+    cluster.isolate(3)
+    cluster.append(1, b"committed by 1 and 2")
+    cluster.run(400)
+    _lose_log(cluster, 2)
+    cluster.append(1, b"only on 1")
+    cluster.run(20_000)
+    cluster.healed()
+
+
+def _lose_log(cluster: Checked, node_id: int) -> None:
+    assert cluster.invariants is not None
+    cluster.crash(node_id)
+    cluster.invariants.forget_votes(node_id)
+    cluster.lose_log(node_id)
+    cluster.start(node_id)
