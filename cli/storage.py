@@ -179,6 +179,28 @@ def verify_storage(directory: str, repairing: bool, file: str | None, output: st
     run(directory, repairing=repairing, file=file, output=output)
 
 
+@storage.command()
+@config_option
+@click.option(
+    "--new/--lost",
+    "new",
+    default=None,
+    help="--new: it never held the cluster's metadata, or all that it held may be given up; the "
+    "controller votes. --lost: it lost records; the controller catches up before it votes.",
+)
+def declare(file: str, new: bool | None) -> None:
+    """Say whether a controller's disk, on which nothing runs, lost part of the metadata.
+
+    A controller finds most losses by itself. With --new it votes with what it has: if other voters
+    are stale, committed changes are lost for good.
+    """
+    from quorate.cli.storage_declare import run
+
+    if new is None:
+        raise click.UsageError("give --new or --lost")
+    run(file, new=new)
+
+
 def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
     ways = [
         name

@@ -104,3 +104,34 @@ def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
     )
     if config.is_controller and not any(disk.exists(each) for each in known):
         write_mark(disk, parent, Mark(directory_id=directory_id))
+
+
+def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
+    """Lift the restriction of a controller because an operator says that the disk lost nothing.
+
+    No node runs on the directory. This node votes for no other in epochs that it took part in.
+    Durable on return. Raises ElectionFileError."""
+    parent = config.metadata_log_dir
+    directory = f"{parent}/{METADATA_TOPIC}-0"
+    disk.make_dirs(directory)
+    mark = read_mark(disk, parent) or Mark(directory_id=me.directory_id)
+    file = ElectionFile(disk, directory, [voter.id for voter in config.voters])
+    election = file.load()
+    if mark.directory_id == me.directory_id and mark.epoch > election.epoch:
+        election = Election(mark.epoch, me, pinned=election.pinned)
+        file.save(election)
+    write_mark(disk, parent, Mark(directory_id=me.directory_id, epoch=election.epoch))
+    if disk.exists(f"{directory}/{CATCHING_UP_NAME}"):
+        disk.remove(f"{directory}/{CATCHING_UP_NAME}")
+        disk.sync_dir(directory)
+
+
+def declare_lost(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
+    """Make a controller catch up with the leader before it votes again.
+
+    No node runs on the directory. Durable on return."""
+    parent = config.metadata_log_dir
+    mark = read_mark(disk, parent)
+    if mark is None or mark.directory_id != me.directory_id:
+        mark = Mark(directory_id=me.directory_id)
+    write_mark(disk, parent, replace(mark, catching_up=True))

@@ -13,7 +13,7 @@ from quorate.config.loader import load
 from quorate.quorum.ids import uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
-from quorate.quorum.metadata_mark import MARK_NAME
+from quorate.quorum.metadata_mark import MARK_NAME, read_mark
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -239,3 +239,26 @@ class TestMetaProperties:
 def test_a_node_says_how_to_format(data: Path, disk: OsDisk) -> None:
     with pytest.raises(StorageError, match="run `quorate storage format"):
         require_formatted(disk, load(str(write_config(data)), environment={}))
+
+
+def test_an_operator_declares_a_disk_new_or_lost(data: Path, disk: OsDisk) -> None:
+    config = write_config(data)
+    assert "is not formatted" in run("declare", "--new", "-c", config).output
+    format_node(data)
+    assert run("declare", "-c", config).exit_code == 2
+    result = run("declare", "--lost", "-c", config)
+    assert (result.exit_code, "catches up before it votes" in result.output) == (0, True)
+    mark = read_mark(disk, str(data))
+    assert mark is not None and mark.catching_up
+    result = run("declare", "--new", "-c", config)
+    assert (result.exit_code, "votes from its next start" in result.output) == (0, True)
+    mark = read_mark(disk, str(data))
+    assert mark is not None and not mark.catching_up
+
+
+def test_a_directory_in_use_is_not_declared(data: Path, disk: OsDisk) -> None:
+    format_node(data)
+    lock = disk.lock(str(data / LOCK_FILE))
+    result = run("declare", "--new", "-c", write_config(data))
+    lock.release()
+    assert result.exit_code == 1 and "in use" in result.output

@@ -429,6 +429,19 @@ def test_a_log_that_lost_more_than_was_deleted_goes_on_from_its_start() -> None:
     assert node.open().start_offset == 9
 
 
+def test_a_log_that_was_closed_cleanly_does_not_begin_beyond_its_end() -> None:
+    node = machine(3, PARTITION)
+    log = node.open()
+    node.append(log, 5)
+    log.close()
+    for start_offset in (5, 6):
+        if start_offset == 5:
+            Log.open(node.disk, PATH, PARTITION, wall_ms=0, clean=True, start_offset=5)
+            continue
+        with pytest.raises(CorruptLog, match="says that it begins at offset 6"):
+            Log.open(node.disk, PATH, PARTITION, wall_ms=0, clean=True, start_offset=6)
+
+
 def test_opening_again_does_not_read_what_the_recovery_point_vouches_for() -> None:
     node = machine(3, PARTITION)
     log = node.open()

@@ -18,6 +18,7 @@ from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Mark, write_mark
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.generation import GenerationFile, Rebuild
@@ -266,6 +267,43 @@ def test_a_repair_never_touches_what_may_have_been_acknowledged(damage: Break) -
     before = tree(node.disk, ROOT)
     repair(node.disk, check(node.disk))
     assert tree(node.disk, ROOT) == before
+
+
+def test_a_metadata_directory_that_a_controller_lost_is_missed() -> None:
+    """Such a directory counted as sound, and the controller voted with an empty log."""
+    disk = node_directory().disk
+    mark = Mark(directory_id=Uuid(b"d" * 16), epoch=1, has_records=True)
+    write_mark(disk, ROOT, mark)
+    assert check(disk).findings == []
+    disk.remove_tree(DIRECTORY)
+    (found,) = check(disk).findings
+    assert (found.kind, found.path) == (Kind.DAMAGED, DIRECTORY)
+    assert "lost all records of its metadata log" in found.what
+    assert "neither votes nor acknowledges" in found.way_out
+    write(disk, f"{ROOT}/{MARK_NAME}", b"?")
+    (found,) = check(disk).findings
+    assert (found.kind, found.path) == (Kind.DERIVED, f"{ROOT}/{MARK_NAME}")
+
+
+def test_a_controller_that_catches_up_is_not_sound() -> None:
+    disk = node_directory().disk
+    write(disk, f"{DIRECTORY}/{CATCHING_UP_NAME}", b"")
+    (found,) = check(disk).findings
+    assert (found.kind, found.what) == (Kind.DAMAGED, "was being restored from the leader")
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_log_that_begins_beyond_its_end_is_not_sound(clean: bool) -> None:
+    disk = node_directory().disk
+    checkpoints.write_offsets(disk, ROOT, checkpoints.START_OFFSETS_NAME, {T0: 21})
+    if clean:
+        checkpoints.write_clean_shutdown(disk, ROOT, 1)
+    found = check(disk).findings[-1]
+    assert (found.kind, found.path) == (Kind.DAMAGED if clean else Kind.DERIVED, PARTITION)
+    assert "ends at offset 20, but log-start-offset-checkpoint says" in found.what
+    checkpoints.write_offsets(disk, ROOT, checkpoints.START_OFFSETS_NAME, {T0: 20})
+    checks = check(disk).findings
+    assert not any("begins at" in each.what for each in checks)
 
 
 def test_a_partition_that_is_not_there_is_missed_if_the_shutdown_was_in_order() -> None:

@@ -1,0 +1,41 @@
+"""`quorate storage declare`: an operator's word about what a controller's directory holds."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.errors import Refused
+from quorate.cli.server import load_config
+from quorate.cli.storage_verify import unused
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.meta_properties import StorageError
+from quorate.quorum.metadata_opening import declare_lost, declare_new
+from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.storage_format import require_formatted
+
+
+def run(file: str, *, new: bool) -> None:
+    config = load_config(file)
+    if not config.is_controller:
+        raise Refused(
+            f"{config.log_dir} belongs to a broker, which does not vote: start it, and it fetches "
+            "the metadata again"
+        )
+    disk = OsDisk()
+    try:
+        meta = require_formatted(disk, config, repair=False)
+        me = ReplicaKey(config.node_id, meta.directory_id)
+        with unused(disk, config.log_dir):
+            (declare_new if new else declare_lost)(disk, config, me)
+    except (StorageError, ElectionFileError, LogError, OSError) as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+    what = (
+        "counts as a disk that lost nothing: the node votes from its next start on"
+        if new
+        else "counts as a disk that lost records: the node catches up before it votes"
+    )
+    click.echo(f"{config.metadata_log_dir} {what}.")
