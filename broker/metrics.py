@@ -99,6 +99,7 @@ def broker_metrics(node: BrokerNode) -> Iterator[Metric]:
     yield from of_partitions(replicas)
     yield from of_traffic(node, {each.hosted.topic for each in replicas})
     yield from of_requests(node)
+    yield from of_shares(node)
     yield from of_fetchers(node)
     yield from of_metadata(node)
     yield counter(
@@ -196,6 +197,26 @@ def of_requests(node: BrokerNode) -> Iterator[Metric]:
         "Connections of clients.",
         len(node.connections),
     )
+
+
+def of_shares(node: BrokerNode) -> Iterator[Metric]:
+    """The CPU and the memory that requests take, and the requests that failed by an exception."""
+    failures: defaultdict[str, int] = defaultdict(int)
+    for port in node.client_ports:
+        for api_key, route in port.routes.items():
+            failures[APIS[api_key].name] += route.failures
+    yield counters(
+        "quorate_requests_failed_total",
+        "Requests that failed by an exception that no handler expected.",
+        ("request",),
+        (((name,), count) for name, count in failures.items()),
+    )
+    sessions = node.replicas.session_cache
+    name = "quorate_fetch_sessions_"
+    yield gauge(f"{name}bytes", "Consumers' sessions, estimated.", sessions.consumer_bytes)
+    yield gauge(f"{name}max_bytes", "Their budget.", sessions.max_consumer_bytes)
+    help_ = "Sessions that ended for lack of memory."
+    yield counter(f"{name}ended_total", help_, sessions.evicted_for_bytes)
 
 
 def of_fetchers(node: BrokerNode) -> Iterator[Metric]:

@@ -77,6 +77,7 @@ class BrokerNode:
             address_of=self._replication_address,
             on_failure=core.fail,
             on_link_lost=self.suspects.link_lost,
+            memory=core.shares.memory,
         )
         self.groups = GroupCoordinator(
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
@@ -93,7 +94,7 @@ class BrokerNode:
             suspects=self.suspects,
             groups=self.groups,
             connections=self.connections,
-            work=core.work,
+            shares=core.shares,
             features=core.features,
         )
         self.lifecycle: BrokerLifecycle | None = None
@@ -132,7 +133,7 @@ class BrokerNode:
         accepts = {
             **ports,
             replication: node_port(
-                node, self.replicas.fetch_as_replica, self.core.watch.accept, self.core.work
+                node, self.replicas.fetch_as_replica, self.core.watch.accept, self.core.shares
             ),
         }
         for listener, accept in accepts.items():

@@ -19,7 +19,7 @@ from quorate.quorum.rpc.kafka.hot import (
 )
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.work import Work
+from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
 
@@ -36,7 +36,7 @@ class _Nobody:
 
 
 def node_port(
-    settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, work: Work
+    settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, shares: Shares
 ) -> Mapping[Wire, Accept]:
     def handle(context: RequestContext, body: memoryview) -> None:
         def respond(error: int, session_id: int, partitions: Sequence[FetchedPartition]) -> None:
@@ -48,7 +48,7 @@ def node_port(
 
         fetch(parse_fetch_request(body, context.version), context.callback(respond))
 
-    kafka = KafkaServer({}, settings.clock, raw_handlers={ApiKey.FETCH: handle}, work=work)
+    kafka = KafkaServer({}, settings.clock, raw_handlers={ApiKey.FETCH: handle}, shares=shares)
     return {
         Wire.KAFKA: kafka.accept,
         Wire.NODE: NodeServer(settings, _Nobody()).accept,

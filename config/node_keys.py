@@ -74,6 +74,14 @@ NETWORK = (
     ),
     Key("connections.max.idle.ms", LONG, 600_000, "Idle connections are closed after this."),
     Key("queued.max.requests", INT, 500, "Requests that may wait for an answer.", at_least(1)),
+    Key(
+        "queued.max.request.bytes",
+        LONG,
+        256 * MIB,
+        "Memory for requests that are incomplete or in flight, of all connections; -1: no limit.",
+        between(1, MAX_LONG, also=-1),
+        kafka_default=-1,
+    ),
     Key("request.timeout.ms", INT, 30_000, "How long a node waits for another node's answer."),
 )
 
@@ -346,6 +354,20 @@ GROUPS = (
 )
 
 OURS = (
+    Key(
+        "quorate.queued.max.response.bytes",
+        LONG,
+        256 * MIB,
+        "Memory for responses that clients do not read, of all connections.",
+        at_least(1),
+    ),
+    Key(
+        "quorate.fetch.sessions.max.bytes",
+        LONG,
+        128 * MIB,
+        "Memory for the fetch sessions of consumers.",
+        at_least(1),
+    ),
     Key(
         "quorate.hints.enable",
         BOOLEAN,

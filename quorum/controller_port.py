@@ -83,7 +83,7 @@ class ControllerPort:
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
             connections=Connections(clock, ConnectionLimits.of(config)),
-            work=core.work,
+            shares=core.shares,
         )
 
     def accept(self, link: Link) -> LinkHandler:

@@ -50,7 +50,7 @@ from quorate.quorum.rpc.connector import ConnectorSettings
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
-from quorate.quorum.rpc.kafka.work import Work
+from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
@@ -98,7 +98,7 @@ class NodeCore:
         self.config = config
         self.seams = seams
         self.followers = Followers()
-        self.work = Work(seams.clock)
+        self.shares = Shares.of(seams.clock, config)
         self.failed = False
         self._on_failed = on_failed
         self._lock = lock_directory(config, seams)

@@ -39,7 +39,7 @@ class FetchHandler:
         if request.replica_id not in (CONSUMER, DEBUGGING_CONSUMER):
             self._refuse(context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
-        self.replicas.fetch_as_consumer(
+        context.on_abandoned = self.replicas.fetch_as_consumer(
             request,
             self.max_bytes,
             context.callback(partial(self._respond, context)),

@@ -30,7 +30,7 @@ from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connections import Connections
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
-from quorate.quorum.rpc.kafka.work import Work
+from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.seams import Clock
 
 
@@ -48,7 +48,7 @@ class Services:
     suspects: Suspects
     groups: GroupCoordinator
     connections: Connections
-    work: Work
+    shares: Shares
     features: Callable[[], Features]
 
 
@@ -105,7 +105,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         raw_handlers=raw,
         settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
         connections=services.connections,
-        work=services.work,
+        shares=services.shares,
     )
 
 

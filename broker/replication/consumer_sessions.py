@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from quorate.broker.replication.fetches import Fetch, Fetches
+from quorate.broker.replication.fetches import Abandon, Fetch, Fetches
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.session_cache import (
     FINAL_EPOCH,
@@ -105,19 +105,20 @@ class ConsumerSessions:
 
     def fetch(
         self, request: FetchRequest, max_bytes: int, respond: Respond, *, uses_topic_ids: bool
-    ) -> None:
-        """A Fetch on a client port; `respond` is called exactly once. `max_bytes` bounds what the
-        request may ask for."""
+    ) -> Abandon | None:
+        """Answer a Fetch on a client port: call `respond` exactly once. `max_bytes` bounds the
+        response.
+
+        Return None if `respond` has been called. Otherwise return the function that discards the
+        request instead, for a client that has gone."""
         read = partial(self._read, request, max_bytes)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 self._end(request.session_id)
             if request.session_epoch == FINAL_EPOCH:
-                read(request.partitions, partial(respond, ErrorCode.NONE, NO_SESSION))
-            else:
-                wanted = [self._with_name(each) for each in request.partitions]
-                read(wanted, partial(self._begin, wanted, uses_topic_ids, respond))
-            return
+                return read(request.partitions, partial(respond, ErrorCode.NONE, NO_SESSION))
+            wanted = [self._with_name(each) for each in request.partitions]
+            return read(wanted, partial(self._begin, wanted, uses_topic_ids, respond))
         session, error = self._cache.find(
             request.session_id,
             request.session_epoch,
@@ -126,7 +127,7 @@ class ConsumerSessions:
         )
         if session is None:
             respond(error, NO_SESSION, ())
-            return
+            return None
         assert isinstance(session, ConsumerSession)
         for each in request.partitions:
             session.want(self._with_name(each))
@@ -134,12 +135,15 @@ class ConsumerSessions:
             session.forget(*forgotten)
         if not 0 < len(session) <= MAX_PARTITIONS:
             self._cache.remove(session.id)
-            if len(session):
-                respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
-            else:
-                read((), partial(respond, ErrorCode.NONE, NO_SESSION))
-            return
-        read(list(session.wanted.values()), partial(_tell, session, session.next_epoch, respond))
+            if not len(session):
+                return read((), partial(respond, ErrorCode.NONE, NO_SESSION))
+            respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
+            return None
+        if not self._cache.resized(session):
+            respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
+            return None
+        tell = partial(_tell, session, session.next_epoch, respond)
+        return read(list(session.wanted.values()), tell)
 
     def _read(
         self,
@@ -147,7 +151,7 @@ class ConsumerSessions:
         max_bytes: int,
         wanted: Sequence[FetchPartition],
         done: Callable[[Sequence[FetchedPartition]], None],
-    ) -> None:
+    ) -> Abandon | None:
         fetch = Fetch(
             partitions=wanted,
             replica_id=request.replica_id,
@@ -155,7 +159,7 @@ class ConsumerSessions:
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, max_bytes),
         )
-        self._fetches.fetch(fetch, done)
+        return self._fetches.fetch(fetch, done)
 
     def _begin(
         self,

@@ -18,6 +18,8 @@ from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
 
 Done = Callable[[Sequence[FetchedPartition]], None]
+Abandon = Callable[[], None]
+NO_BOUND = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +39,32 @@ class Fetches:
         deadlines: Deadlines,
         wakeups: Wakeups,
         registry: Registry,
-        *,
         max_parked: int,
+        room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
+        """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
         self.parked = 0
         self.deadlines = deadlines
         self.wakeups = wakeups
         self.registry = registry
         self._max_parked = max_parked
+        self._room = room
 
-    def fetch(self, fetch: Fetch, done: Done) -> None:
-        """`done` is called exactly once, perhaps before this returns."""
+    def fetch(self, fetch: Fetch, done: Done) -> Abandon | None:
+        """Call `done` exactly once, perhaps before this returns.
+
+        Return None if `done` has been called. Otherwise return the function that discards the fetch
+        instead, for a client that has gone: a fetch may wait for weeks."""
         results, missing_bytes = self.read(fetch)
         if not missing_bytes or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
             done(results)
-            return
-        ParkedFetch(self, fetch, missing_bytes, done)
+            return None
+        return ParkedFetch(self, fetch, missing_bytes, done).abandon
 
     def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
         """The results, and how many bytes are missing before they should be answered."""
         results = []
-        left_bytes = fetch.max_bytes
+        left_bytes = min(fetch.max_bytes, self._room())
         read_bytes = 0
         enough = not fetch.partitions
         to_log_end = fetch.replica_id != CONSUMER
@@ -115,6 +122,12 @@ class ParkedFetch:
     def expire(self) -> None:
         self._answer(self._fetches.read(self._fetch)[0])
 
+    def abandon(self) -> None:
+        if self._done is not None:
+            self._done = None
+            self._fetches.deadlines.remove(self, self._tick)
+            self._leave()
+
     def _try(self) -> None:
         if self._done is None:
             return
@@ -127,7 +140,10 @@ class ParkedFetch:
         done, self._done = self._done, None
         if done is None:
             return
+        self._leave()
+        done(results)
+
+    def _leave(self) -> None:
         for hosted in self._watched:
             hosted.watchers.pop(self, None)
         self._fetches.parked -= 1
-        done(results)

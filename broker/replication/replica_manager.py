@@ -30,6 +30,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.seams import Address, Seams, Timer
 
 JOIN_CHECK_INTERVAL_MS = 500
@@ -50,8 +51,11 @@ class ReplicaManager:
         address_of: Callable[[int], Address | None],
         on_failure: Callable[[BaseException], None],
         on_link_lost: Callable[[int], None] = lambda broker_id: None,
+        memory: Memory | None = None,
     ) -> None:
-        """`topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
+        """`memory` bounds responses and sessions.
+
+        `topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
         node port in the latest image; `on_failure` is told when the disk failed: the node stops."""
         clock = seams.clock
         self.registry = Registry()
@@ -64,15 +68,19 @@ class ReplicaManager:
         self._clock = clock
         self._settings = settings
         self._broker_epoch = broker_epoch
-        self._deadlines = Deadlines(clock)
+        self._deadlines = deadlines = Deadlines(clock)
         wakeups = Wakeups(clock)
         self._appends = Appends(clock, self._deadlines, self.registry, on_failure)
         self._deletions = Deletions(self._deadlines, self.registry)
+        memory = Memory(clock) if memory is None else memory
+        room = memory.responses.room
         self._fetches = Fetches(
-            self._deadlines, wakeups, self.registry, max_parked=settings.max_parked_fetches
+            deadlines, wakeups, self.registry, settings.max_parked_fetches, room
         )
-        cache = SessionCache(clock, seams.random, settings.max_fetch_sessions)
-        self._sessions = ReplicaSessions(clock, self._deadlines, wakeups, self.registry, cache)
+        self.session_cache = cache = SessionCache(
+            clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
+        )
+        self._sessions = ReplicaSessions(clock, deadlines, wakeups, self.registry, cache, room)
         self._consumers = ConsumerSessions(self._fetches, self.registry, cache)
         follower = Follower(
             broker_id=broker_id,

@@ -10,6 +10,8 @@ Rules
   used, if that is EVICTION_MS ago; else of the least valuable of those that it may push out:
   consumers' for a follower, and for everybody those older than EVICTION_MS. Followers' are worth
   more than consumers', more partitions more than fewer.
+- Consumers' sessions together hold at most `max_consumer_bytes`. The largest ones end when a
+  smaller one needs room. A follower's session holds only partitions that exist.
 - Unlike in Kafka a follower gets one beyond the slots too: ours do not fetch without.
 """
 
@@ -24,6 +26,9 @@ NO_SESSION = 0
 FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_SESSION_EPOCH = 2**31 - 1
+PARTITION_BYTES = 640
+"""What one partition of a consumer's session costs: the tuple, its name, offsets, dict entries."""
+MAX_CONSUMER_BYTES = 128 << 20
 MAX_FOLLOWERS_BEYOND = 1000
 EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which nobody can set
 
@@ -50,10 +55,11 @@ class Session(Protocol):
 
 
 class _Slot:
-    __slots__ = ("created_ms", "session", "used_ms")
+    __slots__ = ("counted", "created_ms", "session", "used_ms")
 
     def __init__(self, session: Session, now_ms: int) -> None:
         self.session = session
+        self.counted = 0  # partitions in the budget of consumers' sessions
         self.created_ms = self.used_ms = now_ms
 
     @property
@@ -62,7 +68,17 @@ class _Slot:
 
 
 class SessionCache:
-    def __init__(self, clock: Clock, random: Random, max_sessions: int) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        max_sessions: int,
+        max_consumer_bytes: int = MAX_CONSUMER_BYTES,
+    ) -> None:
+        self.max_consumer_bytes = max_consumer_bytes
+        self.consumer_bytes = 0
+        """Estimated bytes of consumers' sessions."""
+        self.evicted_for_bytes = 0
         self._clock = clock
         self._random = random
         self._max_sessions = max_sessions
@@ -72,12 +88,55 @@ class SessionCache:
         return len(self._slots)
 
     def add(self, session: Session) -> bool:
-        """Gives it an id, unless there is no room for it."""
+        """Give `session` an id and keep it. Return False if there is no room for it."""
         now_ms = self._clock.now_ms()
+        if not session.of_follower and not self._make_bytes(session, len(session)):
+            return False
         if len(self._slots) >= self._max_sessions and not self._make_room(session, now_ms):
             return False
         session.id = self._new_id()
-        self._slots[session.id] = _Slot(session, now_ms)
+        self._slots[session.id] = slot = _Slot(session, now_ms)
+        self._count(slot)
+        return True
+
+    def resized(self, session: Session) -> bool:
+        """Count the partitions of a consumer's `session` anew. Return False if the session was
+        removed, because its consumer asks for more than there is room for."""
+        slot = self._slots[session.id]
+        grown = len(session) - slot.counted
+        if grown > 0 and not self._make_bytes(session, grown):
+            self.remove(session.id)
+            self.evicted_for_bytes += 1
+            return False
+        self._count(slot)
+        return True
+
+    def _count(self, slot: _Slot) -> None:
+        if not slot.session.of_follower:
+            self.consumer_bytes += (len(slot.session) - slot.counted) * PARTITION_BYTES
+            slot.counted = len(slot.session)
+
+    def _make_bytes(self, session: Session, partitions: int) -> bool:
+        """Make room for more `partitions` of `session`: end the sessions of consumers that have
+        more partitions than it, largest first. Return False if there is still no room."""
+        needed_bytes = self.consumer_bytes + partitions * PARTITION_BYTES - self.max_consumer_bytes
+        if needed_bytes <= 0:
+            return True
+        larger = sorted(
+            (
+                slot
+                for slot in self._slots.values()
+                if slot.counted > len(session) and slot.session is not session
+            ),
+            key=lambda slot: slot.value,
+        )
+        if sum(slot.counted for slot in larger) * PARTITION_BYTES < needed_bytes:
+            return False
+        while needed_bytes > 0:
+            heaviest = larger.pop()
+            needed_bytes -= heaviest.counted * PARTITION_BYTES
+            self.remove(heaviest.session.id)
+            self.evicted_for_bytes += 1
         return True
 
     def find(
@@ -103,6 +162,7 @@ class SessionCache:
     def remove(self, session_id: int) -> None:
         slot = self._slots.pop(session_id, None)
         if slot is not None:
+            self.consumer_bytes -= slot.counted * PARTITION_BYTES
             slot.session.end()
 
     def clear(self) -> None:

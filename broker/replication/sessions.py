@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from quorate.broker.partition.partition import FollowerFetch
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.delayed import Deadlines, Wakeups
+from quorate.broker.replication.fetches import NO_BOUND
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.reading import failed, fetched
 from quorate.broker.replication.registry import Registry
@@ -54,11 +55,14 @@ class ReplicaSessions:
         wakeups: Wakeups,
         registry: Registry,
         cache: SessionCache,
+        room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
+        """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
         self.clock = clock
         self.deadlines = deadlines
         self.wakeups = wakeups
         self.registry = registry
+        self.room = room
         self._cache = cache
         self._sessions: dict[int, ReplicaSession] = {}  # by replica id
 
@@ -308,7 +312,7 @@ class ReplicaSession:
 
     def _read_into(self, partitions: list[FetchedPartition]) -> None:
         """Readable partitions, longest waiting first, as far as the bytes go; one at least."""
-        left_bytes = self._max_bytes
+        max_bytes = left_bytes = min(self._max_bytes, self._sessions.room())
         for key, hosted in list(self._readable.items()):
             if left_bytes <= 0:
                 break
@@ -321,7 +325,7 @@ class ReplicaSession:
             except CorruptLog as damage:
                 result = failed(wanted, unreadable(hosted, damage))
             else:
-                if len(records) > left_bytes and left_bytes < self._max_bytes:
+                if len(records) > left_bytes and left_bytes < max_bytes:
                     break
                 left_bytes -= len(records)
                 hosted.traffic.fetch_requests += 1

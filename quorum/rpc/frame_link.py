@@ -19,6 +19,7 @@ from quorate.quorum.seams import Accept, Address, Link, LinkHandler, ProtocolErr
 logger = logging.getLogger(__name__)
 COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
 MAX_DELIVERY_S = 0.002  # plus the time of one frame
+REPORT_ABOVE_BYTES = 16 * 1024
 NO_ADDRESS = Address("", 0)
 
 
@@ -28,6 +29,12 @@ def address_of(transport: asyncio.BaseTransport, name: str = "peername") -> Addr
 
 
 class FrameLink(asyncio.Protocol):
+    """A handler may have two more methods than a LinkHandler: `on_buffered(held_bytes)` for the
+    size of an unfinished frame above REPORT_ABOVE_BYTES, and `on_drained(drained)` for the time
+    when the peer does not take what is sent."""
+
+    reports_drains = True
+
     def __init__(
         self,
         accept: Accept,
@@ -44,12 +51,17 @@ class FrameLink(asyncio.Protocol):
         self._input = bytearray()
         self._paused = False  # by the handler
         self._resting = False  # until the next loop iteration
+        self._reported = False  # that the input is large
+        self._on_buffered: Callable[[int], None] | None = None
+        self._on_drained: Callable[[bool], None] | None = None
         self._error: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self.peer = address_of(transport)
         self._handler = self._accept(cast(Link, self))
+        self._on_buffered = getattr(self._handler, "on_buffered", None)
+        self._on_drained = getattr(self._handler, "on_drained", None)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
@@ -61,6 +73,15 @@ class FrameLink(asyncio.Protocol):
         self._input += data
         if not self._paused and not self._resting:
             self._deliver()
+        self._report()
+
+    def pause_writing(self) -> None:
+        if self._on_drained is not None:
+            self._on_drained(False)
+
+    def resume_writing(self) -> None:
+        if self._on_drained is not None and not self.closed:
+            self._on_drained(True)
 
     @property
     def pending_bytes(self) -> int:
@@ -86,6 +107,15 @@ class FrameLink(asyncio.Protocol):
     def _resume(self) -> None:
         if not self._paused and not self._resting and not self.closed:
             self._deliver()
+            self._report()
+
+    def _report(self) -> None:
+        """State to the handler how much of an unfinished frame is here, if it is much."""
+        held_bytes = len(self._input)
+        large = held_bytes > REPORT_ABOVE_BYTES
+        if (large or self._reported) and self._on_buffered is not None and not self.closed:
+            self._reported = large
+            self._on_buffered(held_bytes)
 
     def _deliver(self) -> None:
         """Deliver the whole frames of the input, for MAX_DELIVERY_S. The rest waits for the next
@@ -113,6 +143,7 @@ class FrameLink(asyncio.Protocol):
         if not self._paused and not self.closed:
             self._transport.resume_reading()
             self._deliver()
+            self._report()
 
     @abstractmethod
     def _next_frame(self) -> memoryview | None:

@@ -76,7 +76,8 @@ class KafkaLink(FrameLink):
             self._write(parts)
 
     def _write(self, parts: list[Buffer]) -> None:
-        """Large parts as they are, runs of small ones joined."""
+        """Write large parts as they are, and runs of small ones joined. A write may close the link,
+        because the peer does not take enough."""
         small: list[Buffer] = []
         for part in parts:
             if len(part) < COPY_BELOW_BYTES:
@@ -85,6 +86,8 @@ class KafkaLink(FrameLink):
             if small:
                 self._transport.write(b"".join(small))
                 small = []
+            if self.closed:
+                return
             self._transport.write(part)
-        if small:
+        if small and not self.closed:
             self._transport.write(b"".join(small))

@@ -19,8 +19,9 @@ from prometheus_client.metrics_core import Metric
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.raft.effects import Role
+from quorate.quorum.rpc.budget import Budget
 from quorate.quorum.rpc.http import HttpResponse
-from quorate.quorum.watch.families import gauge, gauges
+from quorate.quorum.watch.families import counter, counters, gauge, gauges
 
 if TYPE_CHECKING:
     from quorate.quorum.node_core import NodeCore
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 FRESH_MS = 500
 SAMPLES_AT_ONCE = 50
 Collector = Callable[[], Iterator[Metric]]
+
+BUDGET_GAUGES: tuple[tuple[str, str, Callable[[Budget], float]], ...] = (
+    ("used_bytes", "Bytes that connections hold, above 16 KiB each.", lambda b: b.used_bytes),
+    ("limit_bytes", "Bytes that all connections together may hold.", lambda b: b.limit_bytes),
+    ("holding_connections", "Connections that hold more than 16 KiB.", len),
+)
 
 # Kafka's words for our roles: a node that is no voter observes.
 STATES = {Role.RESIGNED: "resigned", Role.FOLLOWER: "follower"}
@@ -91,6 +98,23 @@ class NodeMetrics:
         yield from self._raft()
         yield from self._latencies()
         yield from self._loader()
+        yield from self._shares()
+
+    def _shares(self) -> Iterator[Metric]:
+        """The node's CPU and memory that requests on its Kafka ports take."""
+        work, memory = self._core.shares.work, self._core.shares.memory
+        budgets = (("request", memory.requests), ("response", memory.responses))
+        kind = ("kind",)
+        for name, help_, value in BUDGET_GAUGES:
+            samples = [((each,), value(budget)) for each, budget in budgets]
+            yield gauges(f"quorate_memory_{name}", help_, kind, samples)
+        closed = [((each,), budget.evicted) for each, budget in budgets]
+        help_ = "Connections closed because the budget was used up, or held for too long."
+        yield counters("quorate_memory_closed_connections_total", help_, kind, closed)
+        yield counter("quorate_work_cpu_ms_total", "CPU of sliced requests, ms.", work.cpu_ms)
+        yield counter("quorate_work_slices_total", "Slices of sliced requests.", work.slices)
+        yield counter("quorate_work_cut_off_total", "Requests cut off, by CPU.", work.cut_off)
+        yield gauge("quorate_work_waiting", "Connections whose sliced work waits.", len(work))
 
     def _raft(self) -> Iterator[Metric]:
         core, raft = self._core, self._core.replica.raft

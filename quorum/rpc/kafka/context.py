@@ -22,7 +22,7 @@ from quorate.quorum.seams import Address, Buffer
 from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
-    from quorate.quorum.rpc.kafka.server import Connection
+    from quorate.quorum.rpc.kafka.connection import Connection
 
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
@@ -41,7 +41,9 @@ class RequestContext:
         "correlation_id",
         "failed",
         "frame",
+        "on_abandoned",
         "parts",
+        "ready_bytes",
         "received_ms",
         "request_bytes",
         "version",
@@ -58,6 +60,10 @@ class RequestContext:
         self.frame = NO_FRAME
         """The whole request until it is answered. The log of a failure contains its hash."""
         self.failed = False
+        self.on_abandoned: Callable[[], None] | None = None
+        """Ends what waits for this request, if the connection closes before the answer."""
+        self.ready_bytes = 0
+        """Bytes of the response while it waits for the responses of earlier requests."""
         self.parts: tuple[Buffer, ...] | None = None
 
     @property
@@ -105,9 +111,17 @@ class RequestContext:
             reason = message if message is not None else error.message
             self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
 
+    def abandon(self) -> None:
+        """Discard the request, because its connection has closed."""
+        self.frame = NO_FRAME
+        self.failed = True
+        waiting, self.on_abandoned = self.on_abandoned, None
+        if waiting is not None:
+            waiting()
+
     def run(self, steps: Steps[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices (`work.py`)."""
-        self.connection.server.work.begin(self, steps)
+        self.connection.server.shares.work.begin(self, steps)
 
     def callback(self, function: Callable[P, None]) -> Callable[P, None]:
         """Return `function` inside the boundary, for a caller that answers this request later."""
@@ -150,4 +164,4 @@ class RequestContext:
             return
         self.parts = parts
         self.frame = NO_FRAME
-        self.connection.answered()
+        self.connection.answered(self)

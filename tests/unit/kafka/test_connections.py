@@ -9,10 +9,10 @@ import pytest
 
 from quorate.config.node_keys import NODE_KEYS
 from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.connection import CLOSE_TIMEOUT_MS
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.rpc.kafka.server import (
-    CLOSE_TIMEOUT_MS,
     Connection,
     KafkaServer,
     RequestContext,

@@ -13,6 +13,7 @@ from quorate.quorum.rpc.kafka.codec import decode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.quorum.rpc.kafka.server import Connection, KafkaServer, RequestContext
+from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.kafka.work import Work, WorkLimits
 from quorate.quorum.state_in_doubt import StateInDoubt
 from quorate.quorum.steps import Steps
@@ -34,10 +35,11 @@ class Working:
         self.ended: list[str] = []
         self.raises: Exception | None = None
         self.work = Work(self.clock, LIMITS)
+        self.shares = Shares(self.clock, self.work)
         self.server = KafkaServer(
             {ApiKey.METADATA: self.handle, ApiKey.DESCRIBE_CLUSTER: self.handle},
             self.clock,
-            work=self.work,
+            shares=self.shares,
         )
 
     def connect(self) -> tuple[Connection, FakeLink]:
@@ -183,7 +185,7 @@ def test_a_refusal_in_a_step_ends_the_work_of_its_connection() -> None:
         yield
         working.ran.append("went on")
 
-    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, work=working.work)
+    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, shares=working.shares)
     link = FakeLink()
     server.accept(link).on_frame(frame(METADATA, 9))
     assert link.closed

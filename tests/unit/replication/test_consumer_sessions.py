@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication import consumer_sessions
+from quorate.broker.replication import consumer_sessions, session_cache
 from quorate.broker.replication.session_cache import EVICTION_MS
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -235,3 +235,65 @@ def test_a_session_holds_so_many_partitions(
     session = broker.begin(0, 1)
     grown = broker.ask(session, 1, broker.at(0, 2))
     assert grown == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [])
+
+
+def test_sessions_together_are_bounded_and_the_largest_ends_first(broker: Broker) -> None:
+    cache = broker.cluster.nodes[1].replicas.session_cache
+    cache.max_consumer_bytes = 6 * session_cache.PARTITION_BYTES
+    large = broker.begin(0, 1, 2, 3)
+    small = broker.begin(0, 1)
+    assert cache.consumer_bytes == cache.max_consumer_bytes
+    broker.ask(small, 1, broker.at(0, 2))
+    assert cache.get(small) is not None, "it is smaller than the other one, so it may grow"
+    assert cache.get(large) is None
+    assert cache.consumer_bytes == 3 * session_cache.PARTITION_BYTES
+    error, session, told = broker.ask(0, 0, *(broker.at(0, each % 4) for each in range(4)))
+    assert (error, session, told) == (0, 0, [0, 1, 2, 3]), "answered, but not kept"
+    broker.ask(small, 2, forgotten=(("", broker.topic, 2), ("", broker.topic, 1)))
+    assert cache.consumer_bytes == session_cache.PARTITION_BYTES
+    cache.remove(small)
+    assert cache.consumer_bytes == 0
+
+
+def test_a_session_that_grows_beyond_the_budget_ends(broker: Broker) -> None:
+    cache = broker.cluster.nodes[1].replicas.session_cache
+    cache.max_consumer_bytes = 3 * session_cache.PARTITION_BYTES
+    session = broker.begin(0, 1)
+    error, session_id, _ = broker.ask(session, 1, broker.at(0, 2), broker.at(0, 3))
+    assert (error, session_id) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
+    assert cache.get(session) is None
+    assert (cache.consumer_bytes, cache.evicted_for_bytes) == (0, 1)
+
+
+def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> None:
+    replicas = broker.cluster.nodes[1].replicas
+    request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
+    answers: list[Any] = []
+    abandon = replicas.fetch_as_consumer(
+        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True
+    )
+    assert abandon is not None
+    assert replicas._fetches.parked == 1
+    abandon()
+    abandon()
+    assert replicas._fetches.parked == 0
+    assert len(replicas._deadlines) == 0
+    broker.produce()
+    assert answers == []
+
+
+def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:
+    for _ in range(20):
+        broker.produce()
+    replicas = broker.cluster.nodes[1].replicas
+    broker.send(0, -1, broker.at(0))
+    broker.cluster.run(20)
+    full = len(broker.answers.pop()[2][0].records)
+    replicas._fetches._room = lambda: full // 4
+    broker.send(0, -1, broker.at(0))
+    broker.cluster.run(20)
+    assert 0 < len(broker.answers.pop()[2][0].records) <= full // 4
+    replicas._fetches._room = lambda: 1
+    broker.send(0, -1, broker.at(0))
+    broker.cluster.run(20)
+    assert len(broker.answers.pop()[2][0].records) == full // 20, "one batch remains possible"

@@ -1,0 +1,301 @@
+"""One connection of a Kafka port: its queue of requests, and the bounds under which it is read."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from quorate.quorum.rpc.budget import SMALL_BYTES
+from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka.apis import Api, ApiKey
+from quorate.quorum.rpc.kafka.codec import reader
+from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address, Link
+
+if TYPE_CHECKING:
+    from quorate.quorum.rpc.kafka.server import KafkaServer
+
+logger = logging.getLogger("quorate.kafka")
+CLOSE_TIMEOUT_MS = 5000
+
+
+class Connection:
+    """One client: its queue of requests, oldest first. Handlers keep state of theirs in
+    `client_software` (from ApiVersions) and `asked_metadata`."""
+
+    __slots__ = (
+        "_accounted",
+        "_buffered_bytes",
+        "_checking",
+        "_held",
+        "_in_flight_bytes",
+        "_paused",
+        "_polls",
+        "_queue",
+        "_queued",
+        "_ready_bytes",
+        "_refused",
+        "_undrained",
+        "asked_metadata",
+        "client_software",
+        "clock",
+        "closed",
+        "link",
+        "server",
+        "turn",
+        "used_ms",
+    )
+
+    def __init__(self, server: KafkaServer, link: Link) -> None:
+        self.server = server
+        self.link = link
+        self.clock = server.clock
+        self.closed = False
+        self.turn = server.shares.work.turn()
+        self.client_software: tuple[str, str] | None = None
+        self.asked_metadata = False
+        self._queue: deque[RequestContext] = deque()
+        self._queued = 0  # behind the first
+        self._in_flight_bytes = 0
+        self._accounted = False  # in a budget of the node
+        self._buffered_bytes = 0  # of a frame that is not finished
+        self._ready_bytes = 0  # of responses that wait for earlier ones
+        self._undrained = False  # the client does not take its responses
+        self._polls = not getattr(link, "reports_drains", False)
+        self._paused = False
+        self._held = False
+        self._checking = False
+        self._refused = False
+        self.used_ms = self.clock.now_ms()
+
+    @property
+    def peer(self) -> Address:
+        return self.link.peer
+
+    @property
+    def request_bytes(self) -> int:
+        return self._in_flight_bytes + self._buffered_bytes
+
+    @property
+    def response_bytes(self) -> int:
+        return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._queue)
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._refused:
+            return
+        if len(frame) > self.server.settings.max_request_bytes:
+            most = self.server.settings.max_request_bytes
+            self.refuse(f"malformed request: {len(frame)} bytes, allowed are {most}")
+            return
+        try:
+            context = self._context(frame)
+        except DecodeError as error:
+            self.refuse(f"malformed request: {error}")
+            return
+        if context is not None:
+            try:
+                self._dispatch(context, frame)
+            except Exception as error:
+                context.raised(error)
+
+    def on_closed(self, error: Exception | None) -> None:
+        self.closed = True
+        for context in self._queue:
+            context.abandon()
+        self._queue.clear()
+        self._count_queued()
+        self._buffered_bytes = self._in_flight_bytes = self._ready_bytes = 0
+        self._undrained = False
+        self._account()
+        self.server.shares.work.end(self.turn)
+        self.server.connections.left(self)
+
+    def on_buffered(self, held_bytes: int) -> None:
+        """The link keeps `held_bytes` of an unfinished frame."""
+        self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
+        self._account()
+        self.bound()
+
+    def on_drained(self, drained: bool) -> None:
+        """The client takes its responses, or it does not."""
+        self._undrained = not drained
+        self._account()
+        self.bound()
+
+    def evict(self) -> None:
+        self._refused = True
+        self.link.abort()
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection; what is answered already still leaves."""
+        self.turn_away(reason, logging.WARNING)
+
+    def turn_away(self, reason: str, level: int) -> None:
+        if not self.closed and not self._refused:
+            logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
+            self._refused = True
+            self.server.shares.work.end(self.turn)
+            self.server.connections.left(self)
+            self.link.close()
+            if self.link.pending_bytes:
+                self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
+
+    def hold(self, delay_ms: int) -> None:
+        self._held = True
+        self.clock.call_later(delay_ms, self._release)
+        self.bound()
+
+    def answered(self, answer: RequestContext) -> None:
+        """Send the responses that are ready at the head of the queue."""
+        self.used_ms = self.clock.now_ms()
+        queue = self._queue
+        if queue and queue[0] is not answer:
+            answer.ready_bytes = sum(map(len, answer.parts or ()))
+            self._ready_bytes += answer.ready_bytes
+        while queue and (parts := queue[0].parts) is not None:
+            context = queue.popleft()
+            route = self.server.routes[context.api_key]
+            route.answers += 1
+            route.total_ms += self.used_ms - context.received_ms
+            self._in_flight_bytes -= context.request_bytes
+            self._ready_bytes -= context.ready_bytes
+            if parts and not self._refused:
+                self.link.send(*parts)
+        if self._accounted or self._ready_bytes > SMALL_BYTES:
+            self._account()
+        self.bound()
+
+    def _context(self, frame: memoryview) -> RequestContext | None:
+        """Read the fixed part of the header. Return None if the request is not for a handler."""
+        api_key, version, correlation_id = headers.read_fixed(frame)
+        route = self.server.routes.get(api_key)
+        if route is None:
+            self.refuse(f"API key {api_key} is not served here")
+            return None
+        if not route.api.serves(version):
+            self._unsupported(route.api, version, correlation_id)
+            return None
+        route.requests += 1
+        context = RequestContext(self, api_key, version, correlation_id)
+        context.request_bytes = len(frame)
+        context.frame = frame
+        self.used_ms = context.received_ms
+        return context
+
+    def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
+        route, version = self.server.routes[context.api_key], context.version
+        api = route.api
+        flexible = version >= api.flexible_since
+        context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
+        request: Any = frame[start:]
+        if not route.raw:
+            request, _ = reader(api.request, version, flexible)(request, 0)
+        self._enqueue(context)
+        steps = route.handle(context, request)
+        if steps is not None:
+            self.server.shares.work.begin(context, steps)
+            if self.turn.tasks:
+                self.bound()
+
+    def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
+        if api.key != ApiKey.API_VERSIONS:
+            self.refuse(
+                f"{api.name} version {version} is not supported, "
+                f"only {api.min_version} to {api.max_version}"
+            )
+            return
+        # Of a version from the future only the first bytes are understood. Version 0 is what every
+        # client can read; the one entry tells it what to ask with (KIP-511).
+        context = RequestContext(self, api.key, 0, correlation_id)
+        self._enqueue(context)
+        context.respond(unsupported_api_versions(api))
+
+    def _enqueue(self, context: RequestContext) -> None:
+        self._queue.append(context)
+        self._in_flight_bytes += context.request_bytes
+        if self._in_flight_bytes > SMALL_BYTES:
+            self._account()
+        self.bound()
+
+    def _account(self) -> None:
+        """State to the node's budgets what this connection holds. This may close it."""
+        memory = self.server.shares.memory
+        requests, responses = self.request_bytes, self.response_bytes
+        self._accounted = requests > SMALL_BYTES or responses > SMALL_BYTES
+        memory.requests.hold(self, requests)
+        memory.responses.hold(self, responses)
+
+    def _count_queued(self) -> None:
+        queued = max(0, len(self._queue) - 1)
+        change, self._queued = queued - self._queued, queued
+        if change:
+            self.server.connections.queued(change)
+
+    def bound(self) -> None:
+        """Stops or starts reading, as the bounds say."""
+        self._count_queued()
+        settings, connections = self.server.settings, self.server.connections
+        crowded = bool(self._queue) and connections.full
+        if self._polls:
+            self._poll_drained(settings.max_pending_bytes)
+        full = (
+            self._undrained
+            or crowded
+            or self._held
+            or self._ready_bytes > settings.max_ready_bytes
+            or bool(self.turn.tasks)
+            or len(self._queue) >= settings.max_in_flight
+            or self._in_flight_bytes >= settings.max_in_flight_bytes
+            or (self._accounted and self._over_share())
+        )
+        if full != self._paused:
+            self._paused = full
+            if full:
+                self.link.pause_reading()
+            else:
+                self.link.resume_reading()
+        if crowded:
+            connections.held(self)
+
+    def _over_share(self) -> bool:
+        return self.server.shares.memory.requests.over_share(self.request_bytes)
+
+    def _poll_drained(self, max_pending_bytes: int) -> None:
+        """Look at the unread bytes of a link that does not report when the client takes them."""
+        undrained = self.link.pending_bytes > max_pending_bytes
+        if undrained != self._undrained:
+            self._undrained = undrained
+            self._account()
+        if undrained and not self._checking and not self.closed:
+            self._checking = True
+            self.clock.call_later(self.server.settings.drain_check_ms, self._check_drained)
+
+    def _check_drained(self) -> None:
+        self._checking = False
+        if not self.closed:
+            self.bound()
+
+    def _release(self) -> None:
+        self._held = False
+        if not self.closed:
+            self.bound()
+
+
+def unsupported_api_versions(api: Api) -> Message:
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=(
+            ApiVersion(
+                api_key=api.key, min_version=api.advertised_min, max_version=api.max_version
+            ),
+        ),
+    )
