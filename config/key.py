@@ -82,13 +82,20 @@ def some_of(*names: str) -> Check:
     return lambda value: element(value) if value else "not empty, " + "some of " + ", ".join(names)
 
 
+def is_number(text: str) -> bool:
+    """Return True if `text` is a decimal number that an int32 holds.
+
+    str.isdigit alone accepts characters and lengths that int() refuses."""
+    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
+
+
 def throttled_replicas(value: Value) -> str | None:
     """`*`, or `partition:broker` pairs."""
     assert isinstance(value, tuple)
     if value == ("*",):
         return None
     pairs = [item.split(":") for item in value]
-    if all(len(pair) == 2 and pair[0].isdigit() and pair[1].isdigit() for pair in pairs):
+    if all(len(pair) == 2 and is_number(pair[0]) and is_number(pair[1]) for pair in pairs):
         return None
     return "* or [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
@@ -103,7 +110,7 @@ def connections_by_address(value: Value) -> str | None:
             ip_address(host.strip("[]"))
         except ValueError:
             return allowed
-        if not count.isdigit():
+        if not is_number(count):
             return allowed
     return None
 

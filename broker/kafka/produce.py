@@ -6,20 +6,24 @@ for an answer, so an error closes the connection (the client then looks the lead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import (
     ProducedPartition,
+    ProduceRequest,
     build_produce_response,
     parse_produce_request,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
+PARTITIONS_PER_STEP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class ProduceHandler:
     replicas: Replicas
     topics: TopicDirectory
 
-    def handle(self, context: RequestContext, body: memoryview) -> None:
+    def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
         """Raw: the body after the header."""
         request = parse_produce_request(body, context.version)
         answer = self._answer_nobody if request.acks == NO_ACKS else self._answer
@@ -38,13 +42,28 @@ class ProduceHandler:
                 for each in request.partitions
             ]
             answer(context, refused)
-            return
-        self.replicas.append(
-            request.partitions,
-            request.acks,
-            request.timeout_ms,
-            context.callback(partial(answer, context)),
-        )
+            return None
+        done = context.callback(partial(answer, context))
+        if len(request.partitions) > PARTITIONS_PER_STEP:
+            return begun(self._append_in_parts(request, done))
+        self.replicas.append(request.partitions, request.acks, request.timeout_ms, done)
+        return None
+
+    def _append_in_parts(
+        self, request: ProduceRequest, done: Callable[[Sequence[ProducedPartition]], None]
+    ) -> Steps[None]:
+        """Append PARTITIONS_PER_STEP partitions in each step, and answer them all together."""
+
+        def join(parts: Sequence[Sequence[ProducedPartition]]) -> None:
+            done([result for part in parts for result in part])
+
+        partitions = request.partitions
+        starts = range(0, len(partitions), PARTITIONS_PER_STEP)
+        gathering = Gathering(len(starts), join)
+        for index, start in enumerate(starts):
+            part = partitions[start : start + PARTITIONS_PER_STEP]
+            self.replicas.append(part, request.acks, request.timeout_ms, gathering.slot(index))
+            yield
 
     def _answer(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
         leaders = [each.leader for each in results if each.leader is not None]

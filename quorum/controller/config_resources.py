@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from quorate.config.key import ConfigError, Key, Update
+from quorate.config.key import ConfigError, Key, Update, is_number
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.controller.topic_configs import check_topic_configs
@@ -43,8 +44,8 @@ def check_node(context: Context, name: str) -> None:
     """The empty name is the default of all brokers; controllers have configs too."""
     if not name:
         return
-    if not name.isascii() or not name.isdigit():
-        raise invalid_request(f"Node id must be an integer, but it is: {name}")
+    if not is_number(name):
+        raise invalid_request(f"Node id must be an integer, but it is: {clipped(name)}")
     if int(name) not in context.image.brokers and int(name) not in context.image.controllers:
         raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from quorate.config.key import Kind
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.config_resources import (
     ConfigResourceKind,
     Values,
@@ -18,6 +19,7 @@ from quorate.quorum.controller.config_resources import (
 from quorate.quorum.controller.context import NO_CONFIGS, Context
 from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
+from quorate.quorum.rpc.kafka.bounds import CONFIG_VALUE, STORED_CONFIGS
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.configs import (
     AlterConfigsRequest,
@@ -81,8 +83,7 @@ def alter_all(
         try:
             if (resource.resource_type, resource.resource_name) in repeated:
                 raise invalid_request("Each resource must appear at most once.")
-            made = alter_one(context, resource, values_of)
-            check_room(len(records) + len(made))
+            made = alter_one(context, resource, values_of, len(records))
         except TooManyRecords as refused:
             return [], [(refused.error, refused.message)] * len(resources)
         except RequestRefused as refused:
@@ -94,8 +95,9 @@ def alter_all(
 
 
 def alter_one(
-    context: Context, resource: Resource, values_of: ValuesOf[Resource]
+    context: Context, resource: Resource, values_of: ValuesOf[Resource], before: int
 ) -> list[MetadataRecord]:
+    """`before`: the number of records that the same request writes before this resource's."""
     resource_type, name = resource.resource_type, resource.resource_name
     check_keys(resource)
     kind = kind_of(resource_type)
@@ -103,11 +105,32 @@ def alter_one(
     current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS))
     values = values_of(kind, current, resource)
     kind.check_values(name, current, values)
+    check_room(before + len(values))
+    check_sizes(current, values)
     return [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
         for key, value in values.items()
         if kind.always_written or value != current.get(key)
     ]
+
+
+def check_sizes(current: Mapping[str, str], values: Values) -> None:
+    """Raise RequestRefused if a value, perhaps one that was appended to, fits in no record, or if
+    the resource would have too many configs."""
+    for key, value in values.items():
+        if value is not None and len(value.encode()) > CONFIG_VALUE.limit:
+            raise RequestRefused(
+                ErrorCode.INVALID_CONFIG,
+                f"The value of {clipped(key)} would have {len(value.encode())} bytes; at most "
+                f"{CONFIG_VALUE.limit} are allowed.",
+            )
+    added = sum(value is not None and key not in current for key, value in values.items())
+    if added and len(current) + added > STORED_CONFIGS.limit:
+        raise RequestRefused(
+            ErrorCode.POLICY_VIOLATION,
+            f"The resource would have {len(current) + added} configs; at most "
+            f"{STORED_CONFIGS.limit} are allowed. Delete those that are no longer needed.",
+        )
 
 
 def check_keys(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> None:
@@ -123,7 +146,7 @@ def replacing_values(
     values: Values = {}
     for config in resource.configs:
         if config.value is None:
-            raise invalid_request(f"Null value not supported for : {config.name}")
+            raise invalid_request(f"Null value not supported for : {clipped(config.name)}")
         values[config.name] = config.value
     values.update((name, None) for name in sorted(current) if name not in values)
     return values
@@ -139,7 +162,7 @@ def incremental_values(
         if operation is None:
             raise invalid_request(f"Unknown operation type {code}.")
         if config.value is None and code != DELETE:
-            raise invalid_request(f"Null value not supported for : {name}")
+            raise invalid_request(f"Null value not supported for : {clipped(name)}")
         values[name] = operation(kind, name, current.get(name), config.value or "")
     return values
 
@@ -149,14 +172,13 @@ Operation = Callable[[ConfigResourceKind, str, str | None, str], str | None]
 
 def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
     parts = list_parts(kind, name, old, "APPEND")
-    for part in value.split(","):
-        if part not in parts:
-            parts.append(part)
-    return ",".join(parts)
+    present = frozenset(parts)
+    added = (part for part in dict.fromkeys(value.split(",")) if part not in present)
+    return ",".join([*parts, *added])
 
 
 def subtract(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
-    gone = value.split(",")
+    gone = frozenset(value.split(","))
     return ",".join(part for part in list_parts(kind, name, old, "SUBTRACT") if part not in gone)
 
 
@@ -166,7 +188,7 @@ def list_parts(kind: ConfigResourceKind, name: str, old: str | None, operation: 
     if key is None or key.kind is not Kind.LIST:
         raise RequestRefused(
             ErrorCode.INVALID_CONFIG,
-            f"Can't {operation} to key {name} because its type is not LIST.",
+            f"Can't {operation} to key {clipped(name)} because its type is not LIST.",
         )
     text = key.format(key.default) if old is None else old
     return [part for part in (text or "").split(",") if part]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import NO_LEADER, MetadataRecord
@@ -53,18 +55,15 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
     if kind is None:
         text = f"Unknown election type {request.election_type}"
         return failed(request, ErrorCode.INVALID_REQUEST, text)
-    asked = (
-        all_partitions(context) if request.topic_partitions is None else request.topic_partitions
-    )
+    if request.topic_partitions is None:
+        asked = all_that_need(context, kind)
+    else:
+        asked = request.topic_partitions
     records: dict[PartitionKey, MetadataRecord] = {}
     topics: list[ReplicaElectionResult] = []
     try:
         for topic in asked:
             results = list(results_of(context, kind, topic, records))
-            if (
-                request.topic_partitions is None
-            ):  # as many answers as elections, not as many as partitions
-                results = [each for each in results if each.error_code != UNNEEDED]
             topics.append(ReplicaElectionResult(topic=topic.topic, partition_result=tuple(results)))
     except TooManyRecords as refused:
         return failed(request, refused.error, refused.message)
@@ -72,12 +71,21 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
     return Result(tuple(records.values()), response)
 
 
-def all_partitions(context: Context) -> tuple[TopicPartitions, ...]:
-    image = context.image
+def all_that_need(context: Context, kind: Kind) -> tuple[TopicPartitions, ...]:
+    """Return every topic, each with the partitions that need an election of this kind.
+
+    The index knows them, so the work does not grow with the partitions of the cluster. The answer,
+    too, has only those, as in Kafka."""
+    image, index = context.image, context.index
+    needing: dict[Uuid, list[int]] = {}
+    keys = index.imbalanced if kind.election is Election.PREFERRED else index.leaderless
+    for topic_id, partition_id in keys:
+        needing.setdefault(topic_id, []).append(partition_id)
     return tuple(
-        TopicPartitions(topic=name, partitions=tuple(topic.partition_ids()))
+        TopicPartitions(
+            topic=name, partitions=tuple(sorted(needing.get(image.topic_ids[name], ())))
+        )
         for name in image.topic_names()
-        if (topic := image.topic(name)) is not None
     )
 
 
@@ -109,7 +117,9 @@ def elect_one(
 ) -> None:
     topic = context.image.topic(name)
     if topic is None:
-        raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {clipped(name)}"
+        )
     partition = topic.partitions.get(partition_id)
     if partition is None:
         raise RequestRefused(

@@ -14,6 +14,7 @@ from quorate.quorum.controller.result import (
     RequestRefused,
     Result,
     TooManyRecords,
+    check_items,
     check_room,
 )
 from quorate.quorum.metadata.causes import Cause
@@ -36,6 +37,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
     twice = RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (failed(name, twice) for name, count in times.items() if count > 1)
     try:
+        check_items(len(request.topics))
         for asked in request.topics:
             if times[asked.name] > 1:
                 continue

@@ -11,6 +11,7 @@ those keep their order, so that a cancellation restores the preferred leader too
 
 from __future__ import annotations
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import check_assignment
 from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
@@ -99,7 +100,7 @@ def found(context: Context, name: str, partition_id: int) -> tuple[Topic, Partit
     topic = context.image.topic(name)
     if topic is None:
         raise RequestRefused(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {clipped(name)}."
         )
     partition = topic.partitions.get(partition_id)
     if partition is None:
@@ -121,7 +122,8 @@ def check_same_size(partition: Partition, replicas: Ids) -> None:
 
 
 def original_replicas(partition: Partition) -> Ids:
-    return tuple(each for each in partition.replicas if each not in partition.adding)
+    adding = frozenset(partition.adding)
+    return tuple(each for each in partition.replicas if each not in adding)
 
 
 def started(partition: Partition, replicas: Ids) -> Target:
@@ -129,10 +131,11 @@ def started(partition: Partition, replicas: Ids) -> Target:
 
     What an overridden reassignment was adding leaves now, unless the ISR would become empty: then
     it leaves at the end as well."""
-    original = original_replicas(partition)
-    dropped = {each for each in partition.adding if each not in replicas}
+    original, wanted = original_replicas(partition), frozenset(replicas)
+    present = frozenset(original)
+    dropped = {each for each in partition.adding if each not in wanted}
     isr = tuple(each for each in partition.isr if each not in dropped)
-    leaving = [each for each in original if each not in replicas]
+    leaving = [each for each in original if each not in wanted]
     if not isr:
         isr = partition.isr
         leaving += [each for each in partition.adding if each in dropped]
@@ -140,7 +143,7 @@ def started(partition: Partition, replicas: Ids) -> Target:
     target.isr = isr
     target.replicas = (*replicas, *leaving)
     target.removing = tuple(sorted(leaving))
-    target.adding = tuple(sorted(each for each in replicas if each not in original))
+    target.adding = tuple(sorted(each for each in replicas if each not in present))
     return target
 
 
@@ -154,7 +157,8 @@ def cancelled(
         )
     target = Target.of(partition)
     target.replicas = original_replicas(partition)
-    target.isr = tuple(each for each in partition.isr if each not in partition.adding)
+    adding = frozenset(partition.adding)
+    target.isr = tuple(each for each in partition.isr if each not in adding)
     target.adding = target.removing = ()
     unclean = UncleanElections(context).allowed(topic.name, partition)
     if unclean:
@@ -176,25 +180,29 @@ def list_partition_reassignments(
 ) -> Result:
     """What is not being reassigned, or not there, is left out."""
     if request.topics is None:
-        wanted = [
+        wanted = {
             (context.image.topics[topic_id].name, partition_id)
             for topic_id, partition_id in context.index.reassigning
-        ]
+        }
     else:
-        wanted = [(each.name, index) for each in request.topics for index in each.partition_indexes]
+        wanted = {
+            (each.name, index)
+            for each in request.topics
+            if (topic := context.image.topic(each.name)) is not None
+            for index in each.partition_indexes
+            if (asked := topic.partitions.get(index)) is not None and asked.reassigning
+        }
     ongoing: dict[str, list[OngoingPartitionReassignment]] = {}
-    for name, partition_id in sorted(set(wanted)):
-        topic = context.image.topic(name)
-        partition = None if topic is None else topic.partitions.get(partition_id)
-        if partition is not None and partition.reassigning:
-            ongoing.setdefault(name, []).append(
-                OngoingPartitionReassignment(
-                    partition_index=partition_id,
-                    replicas=partition.replicas,
-                    adding_replicas=partition.adding,
-                    removing_replicas=partition.removing,
-                )
+    for name, partition_id in sorted(wanted):
+        _, partition = found(context, name, partition_id)
+        ongoing.setdefault(name, []).append(
+            OngoingPartitionReassignment(
+                partition_index=partition_id,
+                replicas=partition.replicas,
+                adding_replicas=partition.adding,
+                removing_replicas=partition.removing,
             )
+        )
     topics = tuple(
         OngoingTopicReassignment(name=name, partitions=tuple(partitions))
         for name, partitions in ongoing.items()

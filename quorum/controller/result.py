@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.rpc.kafka.bounds import ERROR_TEXT
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Address
 
@@ -47,9 +49,9 @@ class ControllerError(Exception):
     """Base of what this package raises: `error` is Kafka's code for it."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
         self.error = error
-        self.message = message
+        self.message = clipped(message, ERROR_TEXT.limit)
+        super().__init__(self.message)
 
 
 class RequestRefused(ControllerError):
@@ -65,6 +67,12 @@ class TooManyRecords(ControllerError):
             "Excessively large number of partitions per request: more than "
             f"{MAX_RECORDS_PER_USER_OP} records would be written at once; ask for fewer at a time.",
         )
+
+
+def check_items(count: int) -> None:
+    """Raise TooManyRecords if a request names more items than one batch has records."""
+    if count > MAX_RECORDS_PER_USER_OP:
+        raise TooManyRecords
 
 
 def check_room(records: int) -> None:

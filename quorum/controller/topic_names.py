@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.index import PartitionIndex
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -29,8 +30,8 @@ def what_is_wrong(name: str) -> str | None:
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
         return (
-            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
-            f"{MAX_NAME_LENGTH}"
+            f"Topic name is invalid: the length of '{clipped(name)}' is longer than the max "
+            f"allowed length {MAX_NAME_LENGTH}"
         )
     if LEGAL_NAME.fullmatch(name) is None:
         return (

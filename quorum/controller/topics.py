@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import manual_topic, new_partition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.placement import place, usable_brokers
@@ -16,6 +17,7 @@ from quorate.quorum.controller.result import (
     RequestRefused,
     Result,
     TooManyRecords,
+    check_items,
     check_room,
 )
 from quorate.quorum.controller.topic_configs import (
@@ -57,6 +59,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     results: list[CreatableTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
     try:
+        check_items(len(request.topics))
         for topic in request.topics:
             if times[topic.name] > 1:
                 continue
@@ -113,7 +116,7 @@ def topic_configs(topic: CreatableTopic) -> dict[str, str]:
     if missing:
         raise RequestRefused(
             ErrorCode.INVALID_CONFIG,
-            "Null value not supported for topic configs: " + ",".join(missing),
+            "Null value not supported for topic configs: " + clipped(",".join(missing)),
         )
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     check_topic_configs(configs)

@@ -83,8 +83,10 @@ KEYS = Bound("coordinator keys", 50_000)
 MEMBERS = Bound("members", 10_000)
 PROTOCOLS = Bound("protocols", 100)
 RESOURCES = Bound("resources", 50_000)
-CONFIGS = Bound("configs", 1000)
-"""Configs of one resource; there are fewer than 300 keys."""
+CONFIGS = Bound("configs", 20_000)
+"""Configs of one resource in a request."""
+STORED_CONFIGS = Bound("stored configs", 1000)
+"""Configs that one resource may have. Brokers may have unknown keys; there are 300 known ones."""
 REPLICAS = Bound("replicas", 1000)
 FILTERS = Bound("filters", 100)
 FEATURES = Bound("features", 100)

@@ -58,8 +58,16 @@ class ConnectionLimits:
 
 
 def _overrides(text: str) -> dict[str, int]:
-    pairs = [each.strip().rpartition(":") for each in text.split(",")] if text else []
-    return {str(ip_address(host.strip("[]"))): int(count) for host, _, count in pairs}
+    """Return the bounds by address. Ignore a pair that cannot be read: a metadata log may hold one
+    that an earlier version accepted, and no node could start with it."""
+    bounds = {}
+    for pair in text.split(",") if text else ():
+        host, _, count = pair.strip().rpartition(":")
+        try:
+            bounds[str(ip_address(host.strip("[]")))] = int(count)
+        except ValueError:
+            continue
+    return bounds
 
 
 class Bounded(Protocol):
