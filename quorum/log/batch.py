@@ -133,10 +133,21 @@ def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, Batch
 
 
 def records_of(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
-    """The records of one batch, decompressed where needed. The CRC is not looked at."""
-    payload = buffer[position + HEADER_BYTES : position + header.size_bytes]
+    """Yield the records of one batch, decompressed where needed. The CRC is not checked. Raise
+    CorruptBatch, and no other error, if the payload cannot be read."""
+    payload = payload_of(buffer, position, header)
     if header.codec:
         payload = decompress(header.codec, payload)
+    return records_in(payload, header)
+
+
+def payload_of(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
+    """Return the payload as it is stored: compressed, if the header says so."""
+    return buffer[position + HEADER_BYTES : position + header.size_bytes]
+
+
+def records_in(payload: Buffer, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records of a payload that is not compressed any more. Raise CorruptBatch."""
     records = decode_records(
         payload, header.record_count, header.base_offset, header.base_timestamp_ms
     )

@@ -1,10 +1,21 @@
-"""Kafka's compression codecs over whole payloads. cramjam is imported when the first one is met."""
+"""Kafka's compression codecs over whole payloads, with a bound on what a payload may expand to.
+
+A few bytes can claim gigabytes: 33 KB of zstd expand to 2.1 GB. Every reader therefore decompresses
+into a buffer of its own that grows in steps up to `largest(payload)`. A payload that does not fit
+raises CorruptBatch, and no memory beyond the bound was ever written. Kafka itself has no such
+bound.
+
+cramjam is imported when the first compressed batch is met. It releases the interpreter's lock
+while it works, so a caller may decompress in another thread and the event loop goes on.
+"""
 
 from __future__ import annotations
 
 import enum
+import os
 import struct
-from typing import Any
+import zlib
+from typing import Any, NamedTuple
 
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.seams import Buffer
@@ -13,6 +24,21 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = len(XERIAL_MAGIC) + 8
 XERIAL_BLOCK_BYTES = 32 * 1024
 INT32 = struct.Struct(">i")
+
+MAX_DECOMPRESSED_BYTES = 64 << 20
+"""The bound for the payload of one batch."""
+LARGE_PAYLOAD_RATIO = 4
+"""A payload above a quarter of the bound may expand to this many times its size: a topic can have a
+max.message.bytes that alone exceeds the bound."""
+FIRST_STEP_BYTES = 16 * 1024
+STEP_FACTOR = 4
+_SENTINEL = os.urandom(8)
+"""No client can know it; see `_fill`."""
+GZIP_MEMBERS_BYTES = 64 * 1024
+"""A longer gzip payload is not read for many small members, each of which costs microseconds."""
+XERIAL_SMALL_BLOCKS = 64
+XERIAL_AVERAGE_BLOCK_BYTES = 256
+"""More blocks than these many small ones must have this size on average. Blocks of zeros do."""
 
 
 class Codec(enum.IntEnum):
@@ -25,7 +51,23 @@ class Codec(enum.IntEnum):
     ZSTD = 4
 
 
+class Decompressed(NamedTuple):
+    """The beginning of a payload, or all of it if `whole`."""
+
+    data: Buffer
+    whole: bool
+
+
+class ExpandsTooFar(CorruptBatch):
+    """The payload expands to more than the caller allows."""
+
+
+class _Full(Exception):
+    """The output does not fit."""
+
+
 def compress(codec: Codec, payload: Buffer) -> bytes:
+    """Return the payload as Kafka's clients write it with this codec."""
     if codec is Codec.NONE:
         return bytes(payload)
     if codec is Codec.SNAPPY:
@@ -35,21 +77,98 @@ def compress(codec: Codec, payload: Buffer) -> bytes:
     return bytes(_module(codec).compress(payload))
 
 
-def decompress(codec: int, payload: Buffer) -> Buffer:
-    """CorruptBatch when `payload` is not what the codec wrote."""
+def largest(payload: Buffer) -> int:
+    """Return how many bytes this compressed payload may expand to."""
+    return max(MAX_DECOMPRESSED_BYTES, LARGE_PAYLOAD_RATIO * len(payload))
+
+
+def decompress(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buffer:
+    """Return all of the payload.
+
+    Raise CorruptBatch if it is not what the codec writes, and ExpandsTooFar if it expands to more
+    than `max_bytes` (`largest(payload)` if None). The call blocks; see the module's docstring."""
     if codec == Codec.NONE:
         return payload
-    try:
-        known = Codec(codec)
-    except ValueError:
-        raise CorruptBatch(f"compression codec {codec} does not exist: Kafka has 0 to 4") from None
-    cramjam = _cramjam()
+    known = known_codec(codec)
+    limit = largest(payload) if max_bytes is None else max_bytes
     try:
         if known is Codec.SNAPPY:
-            return _from_snappy(payload)
-        return bytes(_module(known).decompress(payload))
-    except (cramjam.DecompressionError, ValueError, struct.error) as error:
-        raise CorruptBatch(f"{known.name} payload of {len(payload)} bytes: {error}") from error
+            return _from_snappy(payload, limit)
+        size = min(limit, max(FIRST_STEP_BYTES, STEP_FACTOR * len(payload)))
+        while True:
+            try:
+                return _within(known, payload, size)
+            except _Full:
+                if size == limit:
+                    raise
+                size = min(limit, size * STEP_FACTOR)
+    except _Full:
+        raise ExpandsTooFar(
+            f"{known.name} payload of {len(payload)} bytes expands to more than {limit} bytes"
+        ) from None
+
+
+def decompress_beginning(codec: int, payload: Buffer, max_bytes: int) -> Decompressed:
+    """Return the first `max_bytes` of the payload, or all of it if it is not longer.
+
+    A single snappy block cannot be decompressed in part: for a longer one, nothing is returned.
+    Raise CorruptBatch if what was decompressed is not what the codec writes."""
+    known = known_codec(codec)
+    if known is Codec.SNAPPY:
+        return _beginning_of_snappy(payload, max_bytes)
+    if known is Codec.GZIP and len(payload) > GZIP_MEMBERS_BYTES:
+        return _beginning_of_gzip(payload, max_bytes)
+    output = bytearray(max_bytes + len(_SENTINEL))
+    try:
+        data = _fill(known, payload, output)
+    except _Full:
+        data = memoryview(output)
+    return Decompressed(data[:max_bytes], len(data) <= max_bytes)
+
+
+def known_codec(codec: int) -> Codec:
+    """Return the codec. Raise CorruptBatch if Kafka has none of that number."""
+    try:
+        return Codec(codec)
+    except ValueError:
+        raise CorruptBatch(f"compression codec {codec} does not exist: Kafka has 0 to 4") from None
+
+
+def _within(codec: Codec, payload: Buffer, size: int) -> Buffer:
+    """Decompress into `size` bytes. Raise _Full if that is too few."""
+    data = _fill(codec, payload, bytearray(size + len(_SENTINEL)))
+    if len(data) > size:
+        raise _Full
+    return data
+
+
+def _fill(codec: Codec, payload: Buffer, output: bytearray) -> Buffer:
+    """Decompress into `output` and return the part that was written.
+
+    cramjam reports damage and a full output by the same exception. A sentinel at the end of the
+    output tells them apart: the last bytes change only if the output was written to its end."""
+    end = len(output) - len(_SENTINEL)
+    output[end:] = _SENTINEL
+    try:
+        written = _module(codec).decompress_into(payload, output)
+    except (_cramjam().DecompressionError, ValueError) as error:
+        if output[end:] != _SENTINEL:
+            raise _Full from None
+        raise _broken(codec, payload, error) from error
+    return memoryview(output)[:written]
+
+
+def _beginning_of_gzip(payload: Buffer, max_bytes: int) -> Decompressed:
+    reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        data = reader.decompress(payload, max_bytes)
+    except zlib.error as error:
+        raise _broken(Codec.GZIP, payload, error) from error
+    return Decompressed(data, reader.eof and not reader.unused_data)
+
+
+def _broken(codec: Codec, payload: Buffer, error: object) -> CorruptBatch:
+    return CorruptBatch(f"{codec.name} payload of {len(payload)} bytes: {error}")
 
 
 def _cramjam() -> Any:
@@ -69,6 +188,9 @@ def _lz4_frame(payload: Buffer) -> bytes:
     return bytes(frame.finish())
 
 
+# -- snappy ----------------------------------------------------------------------------------------
+
+
 def _snappy_blocks(payload: Buffer) -> bytes:
     """The framing of xerial's SnappyOutputStream, which is what Kafka's clients read and write."""
     view = memoryview(payload)
@@ -80,21 +202,56 @@ def _snappy_blocks(payload: Buffer) -> bytes:
     return b"".join(parts)
 
 
-def _from_snappy(payload: Buffer) -> bytes:
-    """Framed blocks, or one bare block as some clients send it."""
+def snappy_blocks(payload: Buffer) -> list[tuple[memoryview, int]]:
+    """Return each block with the size that it declares; a payload without framing is one block.
+
+    Raise CorruptBatch if the framing does not cover the payload."""
     view = memoryview(payload)
     raw = _cramjam().snappy
-    if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        return bytes(raw.decompress_raw(view))
-    if len(view) < XERIAL_HEADER_BYTES:
-        raise ValueError("the framing's header is cut")
-    blocks = []
-    position = XERIAL_HEADER_BYTES
-    while position < len(view):
-        (size,) = INT32.unpack_from(view, position)
-        position += INT32.size
-        if size < 0 or position + size > len(view):
-            raise ValueError(f"block of {size} bytes at {position} leaves the payload")
-        blocks.append(bytes(raw.decompress_raw(view[position : position + size])))
-        position += size
-    return b"".join(blocks)
+    try:
+        if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+            return [(view, raw.decompress_raw_len(view))]
+        if len(view) < XERIAL_HEADER_BYTES:
+            raise ValueError("the framing's header is cut")
+        blocks: list[tuple[memoryview, int]] = []
+        most_blocks = XERIAL_SMALL_BLOCKS + len(view) // XERIAL_AVERAGE_BLOCK_BYTES
+        position = XERIAL_HEADER_BYTES
+        while position < len(view):
+            if len(blocks) == most_blocks:
+                raise ValueError(f"more than {most_blocks} blocks, none of which holds much")
+            (size,) = INT32.unpack_from(view, position)
+            position += INT32.size
+            if size <= 0 or position + size > len(view):
+                raise ValueError(f"block of {size} bytes at {position} leaves the payload")
+            block = view[position : position + size]
+            blocks.append((block, raw.decompress_raw_len(block)))
+            position += size
+        return blocks
+    except (_cramjam().DecompressionError, ValueError, struct.error) as error:
+        raise _broken(Codec.SNAPPY, payload, error) from error
+
+
+def _from_snappy(payload: Buffer, limit: int) -> Buffer:
+    blocks = snappy_blocks(payload)
+    if sum(size for _, size in blocks) > limit:
+        raise _Full
+    return _joined(payload, blocks)
+
+
+def _beginning_of_snappy(payload: Buffer, max_bytes: int) -> Decompressed:
+    blocks = snappy_blocks(payload)
+    fitting, size_bytes = 0, 0
+    while fitting < len(blocks) and size_bytes + blocks[fitting][1] <= max_bytes:
+        size_bytes += blocks[fitting][1]
+        fitting += 1
+    return Decompressed(_joined(payload, blocks[:fitting]), fitting == len(blocks))
+
+
+def _joined(payload: Buffer, blocks: list[tuple[memoryview, int]]) -> Buffer:
+    """Decompress these blocks, whose declared sizes are bounded already."""
+    raw = _cramjam().snappy
+    try:
+        parts = [bytes(raw.decompress_raw(block)) for block, _ in blocks]
+    except (_cramjam().DecompressionError, ValueError) as error:
+        raise _broken(Codec.SNAPPY, payload, error) from error
+    return parts[0] if len(parts) == 1 else b"".join(parts)

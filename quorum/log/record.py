@@ -16,6 +16,10 @@ from quorate.quorum.seams import Buffer
 MAX_VARINT_BYTES = 10
 NULL = 0x01  # length -1
 ODD_OR_LONG = 0x81  # of a length: negative, or more than one byte
+INT32_RANGE = range(-(2**31), 2**31)
+INT64_RANGE = range(-(2**63), 2**63)
+ONE_BYTE_DELTA_MS = 64
+"""No delta of one byte is larger, in either direction."""
 ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 
 
@@ -49,7 +53,13 @@ def encode_records(records: Sequence[Record]) -> bytearray:
 def decode_records(
     payload: Buffer, count: int, base_offset: int, base_timestamp_ms: int
 ) -> Iterator[Record]:
-    """CorruptBatch when the payload is not `count` whole records."""
+    """Yield the records. Raise CorruptBatch if the payload is not `count` whole records, or if a
+    number leaves its range: timestamps are int64, offset deltas int32."""
+    if not (
+        base_timestamp_ms - ONE_BYTE_DELTA_MS in INT64_RANGE
+        and base_timestamp_ms + ONE_BYTE_DELTA_MS in INT64_RANGE
+    ):
+        raise CorruptBatch(f"base timestamp {base_timestamp_ms} leaves no room for deltas")
     position = 0
     make = Record._make
     key: Buffer | None
@@ -68,10 +78,14 @@ def decode_records(
                 timestamp_delta_ms, position = ZIGZAG[byte], position + 1
             else:
                 timestamp_delta_ms, position = read_varint(payload, position)
+                if base_timestamp_ms + timestamp_delta_ms not in INT64_RANGE:
+                    raise CorruptBatch(f"timestamp before byte {position} is no int64")
             if (byte := payload[position]) < 0x80:
                 offset_delta, position = ZIGZAG[byte], position + 1
             else:
                 offset_delta, position = read_varint(payload, position)
+                if offset_delta not in INT32_RANGE:
+                    raise CorruptBatch(f"offset delta before byte {position} is no int32")
             if (byte := payload[position]) == NULL:
                 key, position = None, position + 1
             else:

@@ -1,0 +1,92 @@
+"""The records of a payload, walked over by their lengths: do they fill it, and are there as many as
+the batch says?
+
+Kafka reads every record of a batch that it appends. In Python that costs more than the append, so
+the walk here has a bounded number of steps, in proportion to the payload. A run of records of equal
+length is one step, because slices compare the lengths of the whole run in C. Records that the walk
+does not reach stay unchecked. That is safe: offsets follow from the header alone, whose count is
+held against the payload's size, and every reader of records raises CorruptBatch for the rest.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import ZIGZAG, decode_records, read_varint
+from quorate.quorum.seams import Buffer
+
+LEAST_RECORD_BYTES = 7
+"""Length, attributes, two deltas, key, value and headers take at least one byte each."""
+STEPS = 16
+BYTES_PER_STEP = 16 * 1024
+"""One more step for so many bytes of the payload."""
+RUN_AT_FIRST = 8
+RECORDS_PER_STEP = 32
+"""In a run."""
+
+
+def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
+    """Raise CorruptBatch if `payload` does not begin with the first of `count` records, or if the
+    walk meets a length that does not fit. `payload` is all of it if `whole`, else its beginning."""
+    size = len(payload)
+    if whole and count * LEAST_RECORD_BYTES > size:
+        raise CorruptBatch(f"{size} bytes cannot hold {count} records")
+    position, left = 0, count
+    steps = STEPS + size // BYTES_PER_STEP
+    while left and steps > 0:
+        try:
+            if (byte := payload[position]) < 0x80:
+                length, start = ZIGZAG[byte], position + 1
+            else:
+                length, start = read_varint(payload, position)
+        except IndexError:
+            if whole:
+                raise CorruptBatch(f"{left} of {count} records are missing") from None
+            return
+        end = start + length
+        if length < LEAST_RECORD_BYTES - 1 or end > size:
+            if end > size and not whole:
+                return
+            raise CorruptBatch(f"record of {length} bytes at byte {start} of {size}")
+        if not position:
+            _check_first(payload, end)
+        left -= 1
+        steps -= 1
+        stride, head = end - position, start - position
+        position = end
+        if left > 1 and steps > 0 and end < size and payload[end] == byte:
+            run = _run(payload, end, head, stride, min(left, steps * RECORDS_PER_STEP))
+            left -= run
+            position += run * stride
+            steps -= 1 + run // RECORDS_PER_STEP
+    if left == 0 and whole and position != size:
+        raise CorruptBatch(f"{size - position} bytes follow the last of {count} records")
+    if whole and left * LEAST_RECORD_BYTES > size - position:
+        raise CorruptBatch(f"{size - position} bytes cannot hold the last {left} of {count}")
+
+
+def _check_first(payload: Buffer, end: int) -> None:
+    (first,) = decode_records(payload[:end], 1, 0, 0)
+    if first.offset:
+        raise CorruptBatch(f"the first record has offset delta {first.offset}")
+
+
+def _run(payload: Buffer, position: int, head: int, stride: int, most: int) -> int:
+    """Return how many records from `position` on have the length of the record before, whose first
+    `head` bytes say it; each takes `stride` bytes. The run is tried with rising sizes, so that a
+    short one costs little."""
+    before = position - stride
+    run, tried = 0, RUN_AT_FIRST
+    most = min(most, (len(payload) - position) // stride)
+    while run < most:
+        count = min(tried, most - run)
+        stop = position + count * stride
+        equal = count
+        for index in range(head):
+            column = bytes(payload[position + index : stop : stride])
+            byte = bytes(payload[before + index : before + index + 1])
+            equal = min(equal, count - len(column.lstrip(byte)))
+        run += equal
+        if equal < count:
+            break
+        position, tried = stop, tried * RUN_AT_FIRST
+    return run
