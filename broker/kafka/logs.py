@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from quorate.broker.kafka.metadata import INTERNAL_TOPICS
 from quorate.broker.kafka.quota_filters import check_filter
 from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.client_quotas import (
@@ -149,6 +151,14 @@ class LogsHandler:
                 error_code=error,
                 error_message=problem or error.message,
             )
+        try:
+            producers = hosted.partition.producers.producers
+        except CorruptLog as damage:  # they are read from the log at their first use
+            return PartitionResponse(
+                partition_index=partition_id,
+                error_code=unreadable(hosted, damage),
+                error_message=str(damage),
+            )
         return PartitionResponse(
             partition_index=partition_id,
             active_producers=tuple(
@@ -158,7 +168,7 @@ class LogsHandler:
                     last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
                     last_timestamp=producer.last_timestamp_ms,
                 )
-                for producer_id, producer in hosted.partition.producers.producers.items()
+                for producer_id, producer in producers.items()
             ),
         )
 

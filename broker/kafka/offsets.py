@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.replicas import Replicas
-from quorate.broker.replication.damage import unreadable
+from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.lookup import Lookup, looked_up
 from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.list_offsets import (
@@ -49,13 +51,14 @@ def unlisted(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionRespons
 @dataclass(frozen=True, slots=True)
 class OffsetsHandler:
     replicas: Replicas
+    lookups: Lookups = field(default_factory=Lookups)
 
     def list_offsets(
         self, context: RequestContext, request: ListOffsetsRequest
     ) -> Steps[None] | None:
-        return begun(self._list_offsets(context, request))
+        return begun(self.lookups.run(context, self._list_offsets(context, request)))
 
-    def _list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> Steps[None]:
+    def _list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> Lookup[None]:
         """What is asked for twice is not answered: one answer could not be told from the other."""
         counts = Counter(
             (topic.name, each.partition_index)
@@ -68,24 +71,25 @@ class OffsetsHandler:
             partitions = []
             for index, each in {each.partition_index: each for each in topic.partitions}.items():
                 if pace.is_time(ENTRIES if each.timestamp < 0 else SEARCH_ENTRIES):
-                    yield
-                partitions.append(
-                    unlisted(index, ErrorCode.INVALID_REQUEST)
-                    if (topic.name, index) in twice
-                    else self._list(topic.name, each, request.replica_id, context.version)
-                )
+                    yield None
+                if (topic.name, index) in twice:
+                    listed = unlisted(index, ErrorCode.INVALID_REQUEST)
+                else:
+                    listed = yield from self._list(
+                        topic.name, each, request.replica_id, context.version
+                    )
+                partitions.append(listed)
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
             if pace.is_time(ENTRIES):
-                yield
+                yield None
         yield from context.respond_steps(ListOffsetsResponse(topics=tuple(topics)))
 
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
-    ) -> ListOffsetsPartitionResponse:
+    ) -> Lookup[ListOffsetsPartitionResponse]:
         if version < SINCE.get(wanted.timestamp, 0):
             return unlisted(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        find = LOOKUPS.get(wanted.timestamp, at_time)
         if hosted is not None and not error:
             leading = hosted.partition.leadership
             assert leading is not None
@@ -95,10 +99,20 @@ class OffsetsHandler:
                 error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
             return unlisted(wanted.partition_index, error)
+        epoch = hosted.partition.leader_epoch
         try:
-            found = find(hosted, wanted.timestamp, replica_id)
+            if (know := KNOWN.get(wanted.timestamp)) is not None:
+                found = know(hosted, replica_id)
+            else:
+                search = SEARCHED.get(wanted.timestamp, at_time)
+                found = yield from search(hosted, wanted.timestamp)
         except CorruptLog as damage:
             return unlisted(wanted.partition_index, unreadable(hosted, damage))
+        except CorruptBatch as poison:
+            return unlisted(wanted.partition_index, undecodable(hosted, poison))
+        if self._leader(topic, wanted.partition_index, epoch) != (hosted, ErrorCode.NONE):
+            # Leadership was lost while the search paused.
+            return unlisted(wanted.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,
@@ -155,37 +169,41 @@ class OffsetsHandler:
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def latest(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+def latest(hosted: Hosted, replica_id: int) -> Found | None:
     consumer = replica_id == CONSUMER
     offset = hosted.partition.high_watermark if consumer else hosted.log.end_offset
     return NO_TIMESTAMP, offset, hosted.partition.leader_epoch
 
 
-def earliest(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
+def earliest(hosted: Hosted, replica_id: int) -> Found | None:
     offset = hosted.log.start_offset
     return NO_TIMESTAMP, offset, hosted.log.epochs.epoch_at(offset)
 
 
-def at_max_timestamp(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
-    return at_time(hosted, hosted.log.max_timestamp_ms, replica_id)
-
-
-def nowhere(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
-    """There is no tiered storage."""
+def nowhere(hosted: Hosted, replica_id: int) -> Found | None:
+    """Return None: there is no tiered storage."""
     return None
 
 
-def at_time(hosted: Hosted, timestamp: int, replica_id: int) -> Found | None:
-    found = hosted.log.offset_for_timestamp(timestamp)
+def at_max_timestamp(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
+    yield from hosted.log.learn_max_timestamps()
+    return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
+
+
+def at_time(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
+    found = yield from looked_up(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch
 
 
-LOOKUPS: dict[int, Callable[[Hosted, int, int], Found | None]] = {
+KNOWN: dict[int, Callable[[Hosted, int], Found | None]] = {
     LATEST: latest,
     EARLIEST: earliest,
-    MAX_TIMESTAMP: at_max_timestamp,
     EARLIEST_LOCAL: earliest,
     LATEST_TIERED: nowhere,
 }
+SEARCHED: dict[int, Callable[[Hosted, int], Lookup[Found | None]]] = {
+    MAX_TIMESTAMP: at_max_timestamp,
+}
+"""Any other value is a timestamp."""

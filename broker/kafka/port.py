@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
@@ -16,6 +16,7 @@ from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_members import GroupMembersHandler
 from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
 from quorate.broker.kafka.logs import LogsHandler, no_quotas
+from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.metadata import MetadataHandler
 from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
@@ -50,6 +51,7 @@ class Services:
     connections: Connections
     shares: Shares
     features: Callable[[], Features]
+    lookups: Lookups = field(default_factory=Lookups)
 
 
 Handlers = dict[int, Handler]
@@ -67,7 +69,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         auto_create=creation.create if config["auto.create.topics.enable"] else None,
     )
     cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
-    offsets = OffsetsHandler(services.replicas)
+    offsets = OffsetsHandler(services.replicas, services.lookups)
     logs = LogsHandler(services.replicas, config.log_dir)
     coordinators = FindCoordinatorHandler(
         listener=listener, image=image, creation=creation, suspects=services.suspects

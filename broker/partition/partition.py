@@ -14,43 +14,34 @@ It does not know delayed operations, requests or files: see `broker/replication`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from quorate.broker.partition.leadership import Brokers, Leadership
+from quorate.broker.partition.partition_log import PartitionLog
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.partition.truncation import Epochs, diverging_epoch, truncation_offset
+from quorate.broker.partition.truncation import diverging_epoch, truncation_offset
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
-from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid
-from quorate.quorum.log.batch import assign, batches, read_header, set_append_time
+from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid, uuid_to_text
+from quorate.quorum.log.batch import (
+    HEADER,
+    BatchHeader,
+    assign,
+    batches,
+    read_header,
+    set_append_time,
+)
+from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.metadata import image
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
+from quorate.quorum.state_in_doubt import changing
 
 ACKS_ALL = -1
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
 TO_HIGH_WATERMARK = -1
-
-
-class PartitionLog(Protocol):
-    """What of `quorum/log` a partition uses."""
-
-    @property
-    def start_offset(self) -> int: ...
-    @property
-    def end_offset(self) -> int: ...
-    @property
-    def last_epoch(self) -> int: ...
-    @property
-    def epochs(self) -> Epochs: ...
-    def append(self, data: Buffer, *, wall_ms: int) -> None: ...
-    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer: ...
-    def truncate_to(self, offset: int) -> None: ...
-    def reset_to(self, offset: int) -> None: ...
-    def assign_epoch(self, epoch: int) -> None: ...
-    def advance_start(self, offset: int) -> None: ...
 
 
 class Appended(NamedTuple):
@@ -87,6 +78,7 @@ class Partition:
         self.topic_id = topic_id
         self.partition_id = partition_id
         self.log = log
+        self._name = f"partition {partition_id} of topic {uuid_to_text(topic_id)}"
         self.leader_id = NO_NODE
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -175,7 +167,9 @@ class Partition:
         wall_ms: int,
         internal: bool = False,
     ) -> Appended:
-        """One client batch; `data` is patched in place. KafkaError, or CorruptBatch of the log."""
+        """Append one client batch; `data` is patched in place. Raise KafkaError if it is refused,
+        CorruptLog if the producers' state cannot be read, OSError if it cannot be written; the log
+        is as before then."""
         leadership = self._leading()
         if required_acks == ACKS_ALL and leadership.under_min_isr:
             raise KafkaError(
@@ -194,10 +188,12 @@ class Partition:
             set_append_time(data, wall_ms)
         base_offset = self.log.end_offset
         assign(data, base_offset, leadership.epoch)
-        self.log.append(data, wall_ms=wall_ms)
-        if header.producer_id >= 0:
-            self.producers.append(header._replace(base_offset=base_offset))
-        self._advance_high_watermark(now_ms)
+        placed = BatchHeader._make(HEADER.unpack_from(data))
+        with changing(self._name, OSError):
+            self.log.append(data, wall_ms=wall_ms, checked=placed)
+            if header.producer_id >= 0:
+                self.producers.append(placed)
+            self._advance_high_watermark(now_ms)
         return Appended(base_offset, base_offset + header.record_count, append_time_ms)
 
     def acks_all_error(self, required_offset: int) -> ErrorCode | None:
@@ -327,7 +323,9 @@ class Partition:
     # --- the follower's side
 
     def append_as_follower(self, data: Buffer, *, wall_ms: int) -> None:
-        """What the leader sent for our end offset; CorruptBatch when it is damaged."""
+        """Append what the leader sent for our end offset. Only headers and CRCs are checked: a
+        follower takes what its leader took, or replication of the partition would stop. Raise
+        CorruptBatch or BrokenChain if the data is damaged or does not continue the log."""
         if self.leadership is not None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a leader appends no fetched data")
         accepted = 0
@@ -347,11 +345,12 @@ class Partition:
         start_offset = self.log.start_offset
         if self.log.end_offset == start_offset and read_header(taken).base_offset < start_offset:
             self._begin_below(taken)
-        self.log.append(taken, wall_ms=wall_ms)
-        self.log.advance_start(start_offset)
-        if producers is not None:
-            for header in idempotent:
-                producers.append(header)
+        with changing(self._name, CorruptBatch, BrokenChain, OSError):
+            self.log.append(taken, wall_ms=wall_ms)
+            self.log.advance_start(start_offset)
+            if producers is not None:
+                for header in idempotent:
+                    producers.append(header)
 
     def _begin_below(self, taken: Buffer) -> None:
         """The leader's log starts in the midst of a batch (DeleteRecords): the whole batch comes,

@@ -1,32 +1,62 @@
-"""What a batch that a client sends must satisfy before it is appended (Kafka's LogValidator).
+"""The rules that a client's batch must satisfy before the leader appends it (Kafka's LogValidator).
 
-Only the 61-byte header is read. The CRC is checked by the log's append, before anything is written;
-here only where the batch is decoded or sealed anew. Records are decoded in one case: a compacted
-topic wants a key on every record.
+The CRC-32C, the header and the payload are checked, in this order: a payload that fails its CRC was
+damaged on its way, so the producer may retry (CORRUPT_MESSAGE); one that passes it was sent like
+this, so it may not (INVALID_RECORD).
+
+Kafka decompresses every batch and reads every record. Here the work is bounded:
+
+- Uncompressed records are walked over by their lengths, for a bounded number of steps
+  (`quorum/log/framing.py`).
+- Of compressed ones the frame is walked over (`quorum/log/frames.py`), and the first
+  CHECKED_BYTES are decompressed and walked over like uncompressed ones.
+- The header's count of records is held against the size of the payload, or what the payload can
+  expand to.
+- The header's maximum timestamp is not recomputed from the records.
+
+What passes unchecked can only be wrong inside of the payload. No reader of this project depends on
+more than the header, and each raises CorruptBatch for a payload that it cannot read.
 """
 
 from __future__ import annotations
 
 from quorate.broker.partition.settings import NO_LIMIT, PartitionSettings
 from quorate.quorum.log.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
     LOG_APPEND_TIME,
+    NO_PRODUCER,
+    TRANSACTIONAL,
     BatchHeader,
     checksum_is_valid,
     read_header,
-    records_of,
 )
+from quorate.quorum.log.compression import decompress_beginning
 from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.frames import expansion
+from quorate.quorum.log.framing import LEAST_RECORD_BYTES, check_framing
+from quorate.quorum.log.record import ONE_BYTE_DELTA_MS, decode_records
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 
+NO_TIMESTAMP = -1
+LATEST_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
+CHECKED_BYTES = 32 * 1024
+"""Of a compressed payload: so much is decompressed on the event loop, some 50 us at most."""
+KEYS_CHECKED = 16_384
+"""Records of one batch whose keys are looked at, on the event loop, in some milliseconds."""
+KEYED_BYTES = 1 << 20
+"""Of a compressed payload: so much is decompressed to look at its keys."""
 _CODECS = 5  # none gzip snappy lz4 zstd
+_KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 
 def validate_client_batch(
     data: Buffer, settings: PartitionSettings, wall_ms: int, *, internal: bool = False
 ) -> BatchHeader:
-    """The header of the one batch in `data`; KafkaError with the code a producer gets. The broker's
-    own coordinators (`internal`) may write control batches."""
+    """Return the header of the one batch in `data`. Raise KafkaError with the producer's error
+    code. The broker's own coordinators (`internal`) may write control batches."""
     if len(data) == 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition's records must be one batch")
     try:
@@ -46,14 +76,15 @@ def validate_client_batch(
         raise KafkaError(
             code, f"one batch of {header.size_bytes} bytes expected, {len(data)} bytes sent"
         )
-    opened = settings.compacted or settings.log_append_time
-    if opened and not checksum_is_valid(data, 0, header):
+    if not checksum_is_valid(data, 0, header):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC-32C")
     _check_fields(header, internal)
     if not settings.log_append_time:
         _check_timestamps(header, settings, wall_ms)
-    if settings.compacted and not header.is_control:
-        _check_keys(data, header)
+    try:
+        _check_payload(memoryview(data)[HEADER_BYTES:], header, settings)
+    except CorruptBatch as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return header
 
 
@@ -78,8 +109,15 @@ def _check_fields(header: BatchHeader, internal: bool) -> None:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {header.codec}"
         )
-    if header.is_control and not internal:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.attributes & ~_KNOWN_ATTRIBUTES:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"attributes {header.attributes & 0xFFFF:#06x} have bits that producers do not set",
+        )
+    if not internal:
+        _check_origin(header)
+    if header.producer_id < NO_PRODUCER:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"there is no producer id {header.producer_id}")
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -88,7 +126,26 @@ def _check_fields(header: BatchHeader, internal: bool) -> None:
         )
 
 
+def _check_origin(header: BatchHeader) -> None:
+    if header.base_offset:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"a producer's batch has base offset 0, this one has {header.base_offset}",
+        )
+    if header.is_control:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+
+
 def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms: int) -> None:
+    """Raise KafkaError if the batch is too early or too late, or its timestamps cannot be. -1 says
+    that a batch, or its first record, has none."""
+    first_ms, max_ms = header.base_timestamp_ms, header.max_timestamp_ms
+    if not NO_TIMESTAMP <= first_ms <= max_ms <= LATEST_MS:
+        raise KafkaError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamps rise from -1 (none) to {LATEST_MS}, the batch has {first_ms} as its first "
+            f"and {max_ms} as its largest",
+        )
     ahead_ms = header.max_timestamp_ms - wall_ms
     if ahead_ms > settings.timestamp_after_max_ms:
         raise KafkaError(
@@ -96,7 +153,7 @@ def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms:
             f"timestamp {header.max_timestamp_ms} is {ahead_ms} ms ahead of the broker, "
             f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}",
         )
-    if settings.timestamp_before_max_ms == NO_LIMIT:
+    if settings.timestamp_before_max_ms == NO_LIMIT or header.base_timestamp_ms == NO_TIMESTAMP:
         return
     behind_ms = wall_ms - header.base_timestamp_ms
     if behind_ms > settings.timestamp_before_max_ms:
@@ -107,10 +164,32 @@ def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms:
         )
 
 
-def _check_keys(data: Buffer, header: BatchHeader) -> None:
+def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSettings) -> None:
+    """Raise CorruptBatch, or KafkaError for a record without a key in a compacted topic."""
+    keyed = settings.compacted and not header.is_control
+    count, whole = header.record_count, True
+    if header.codec:
+        most = expansion(header.codec, payload).most
+        if count * LEAST_RECORD_BYTES > most:
+            raise CorruptBatch(f"{most} bytes at most cannot hold {count} records")
+        wanted = KEYED_BYTES if keyed else CHECKED_BYTES
+        payload, whole = decompress_beginning(header.codec, payload, wanted)
+    check_framing(payload, count, whole=whole)
+    if keyed:
+        _check_keys(payload, header, whole)
+
+
+def _check_keys(payload: Buffer, header: BatchHeader, whole: bool) -> None:
+    """Kafka looks at all keys. Here a bounded number is, which is safe because nothing in this
+    project removes records by their keys."""
+    count = header.record_count
+    records = decode_records(payload, count, 0, header.base_timestamp_ms)
     try:
-        keyless = any(record.key is None for record in records_of(data, 0, header))
-    except CorruptBatch as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if keyless:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "a compacted topic takes no record without key")
+        for _, record in zip(range(min(count, KEYS_CHECKED)), records, strict=False):
+            if record.key is None:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD, "a compacted topic takes no record without key"
+                )
+    except CorruptBatch:
+        if whole:
+            raise

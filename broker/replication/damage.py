@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 
 from quorate.broker.replication.hosted import Hosted
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 logger = logging.getLogger("quorate.broker.replication")
@@ -29,4 +29,14 @@ def unreadable(hosted: Hosted, damage: CorruptLog) -> ErrorCode:
     if hosted.damage != str(damage):
         hosted.damage = str(damage)
         logger.error("%r: no other replica is in sync: %s", hosted, damage)
+    return ErrorCode.CORRUPT_MESSAGE
+
+
+def undecodable(hosted: Hosted, poison: CorruptBatch) -> ErrorCode:
+    """Return the error of a reader that met a batch whose CRC is right and whose payload cannot be
+    read. Its producer sent it like this before the leader checked payloads, or it passed the
+    checks, which are bounded. The stored bytes are not damaged, so the node goes on."""
+    if hosted.poison != str(poison):
+        hosted.poison = str(poison)
+        logger.warning("%r: a producer sent a batch that cannot be read: %s", hosted, poison)
     return ErrorCode.CORRUPT_MESSAGE

@@ -67,6 +67,7 @@ class Hosted:
         "key",
         "log",
         "partition",
+        "poison",
         "topic",
         "traffic",
         "watchers",
@@ -87,6 +88,7 @@ class Hosted:
         self.adding = False  # by a reassignment
         self.gone = False
         self.damage = ""  # what was said of it last
+        self.poison = ""  # the same, of a batch that a producer sent unreadable
         self._clock = clock
         self._propose = propose
         self._proposing = False

@@ -18,28 +18,23 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 from quorate.quorum.log import checkpoints, recovery
-from quorate.quorum.log.batch import BatchHeader, batches, records_of
+from quorate.quorum.log.batch import BatchHeader, batches
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, Unsynced
 from quorate.quorum.log.intact import Fresh, check_all, check_read
+from quorate.quorum.log.lookup import TimestampOffset, answered, looked_up
 from quorate.quorum.log.retention import expired_segments
 from quorate.quorum.log.rolling import must_roll
-from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
 from quorate.quorum.steps import Steps, finished
 
 _base_offset = attrgetter("base_offset")
-
-
-class TimestampOffset(NamedTuple):
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int
 
 
 class Log:
@@ -96,10 +91,11 @@ class Log:
 
     # -- append ----------------------------------------------------------------------------------
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None:
-        """One or more whole batches that continue the log. CorruptBatch or BrokenChain when they do
-        not; then, and after an OSError, the log is as before."""
-        placed = list(batches(data))
+    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
+        """Append one or more whole batches that continue the log. Raise CorruptBatch or BrokenChain
+        if they do not; then, and after an OSError, the log is as before. If the caller has checked
+        the CRC of the only batch, it passes the header that the batch has now."""
+        placed = list(batches(data)) if checked is None else [(0, checked)]
         if not placed:
             return
         self._check_chain(placed)
@@ -138,6 +134,11 @@ class Log:
                     f" {header.leader_epoch}, the log already {epoch}"
                 )
             expected, epoch = header.next_offset, header.leader_epoch
+        if expected - 1 - placed[0][1].base_offset > MAX_RELATIVE_OFFSET:
+            raise BrokenChain(
+                f"{self.directory}: offsets {self.end_offset} to {expected - 1} are more than the"
+                " index of one segment can say"
+            )
 
     def _roll(self, wall_ms: int) -> Segment:
         self._active.seal()
@@ -174,7 +175,7 @@ class Log:
     def bytes_below(self, offset: int) -> int:
         """How much of the log lies below `offset`, which is a batch's start or the log's end."""
         before = sum(each.size for each in self._segments if each.next_offset <= offset)
-        holding = self._segment_of(offset)
+        holding = self.segment_of(offset)
         return before + (holding.position_of(offset) if holding.next_offset > offset else 0)
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
@@ -188,11 +189,16 @@ class Log:
         if offset >= end:
             return b""
         at_end = offset >= self._active.base_offset
-        segment = self._active if at_end else self._segment_of(offset)
+        segment = self._active if at_end else self.segment_of(offset)
         data = segment.read(offset, max_bytes, end)
         if offset < self._fresh.offset:
             check_read(segment, data, offset, self._epoch_of)
         return data
+
+    def learn_max_timestamps(self) -> Steps[None]:
+        """See `Segment.learn_max_timestamp`; so that `max_timestamp_ms` does not block."""
+        for segment in tuple(self._segments):
+            yield from segment.learn_max_timestamp()
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -200,22 +206,11 @@ class Log:
         return max(segment.max_timestamp_ms for segment in self._segments)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record that is not before `timestamp_ms`."""
-        for segment in self._segments:
-            if segment.max_timestamp_ms < timestamp_ms or segment.next_offset <= self.start_offset:
-                continue
-            for _, header in segment.walk(segment.position_of_time(timestamp_ms)):
-                if header.max_timestamp_ms < timestamp_ms:
-                    continue
-                data = self.read(max(header.base_offset, self.start_offset), 1)
-                for record in records_of(data, 0, header):
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= self.start_offset:
-                        return TimestampOffset(
-                            record.timestamp_ms, record.offset, header.leader_epoch
-                        )
-        return None
+        """Return the first record that is not before `timestamp_ms`. Blocks; see `lookup.py`."""
+        return answered(looked_up(self, timestamp_ms))
 
-    def _segment_of(self, offset: int) -> Segment:
+    def segment_of(self, offset: int) -> Segment:
+        """Return the segment that holds `offset`, which is not below the first one's base."""
         return self._segments[bisect_right(self._segments, offset, key=_base_offset) - 1]
 
     # -- truncate --------------------------------------------------------------------------------
@@ -230,7 +225,7 @@ class Log:
             return
         if offset < self.start_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
-        holding = self._segment_of(offset)
+        holding = self.segment_of(offset)
         offset = holding.header_at(holding.position_of(offset)).base_offset
         self._before_truncation(offset)
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:

@@ -11,6 +11,7 @@ interval.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, read_header
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
@@ -22,10 +23,12 @@ from quorate.quorum.log.names import (
     segment_file,
 )
 from quorate.quorum.seams import Buffer, Disk, File
+from quorate.quorum.steps import Steps
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 MAX_RECENT_POSITIONS = 64
 WALK_BYTES = 4096  # read at once when headers are walked over
+HEADERS_PER_STEP = 256
 
 
 Placed = tuple[int, BatchHeader]
@@ -46,7 +49,9 @@ class Segment:
         self._indexes = SegmentIndexes(disk, directory, base_offset, index_interval_bytes)
         self._file: File | None = None
         self._size: int | None = None
-        self._first_timestamp_ms = NO_TIMESTAMP
+        self._first_timestamp_ms: int | None = None
+        self._none_has_timestamp = False
+        """Of a sealed segment: true once a walk found it."""
         self._removed = False
         self._recent: dict[int, int] = {}  # offset -> position of the batch that starts there
 
@@ -68,6 +73,7 @@ class Segment:
         if not (loaded and self._indexes_agree()):
             self._indexes.start()
         self._indexes.read_max_timestamp()
+        self._none_has_timestamp = False
         self._recent.clear()
         last = self._indexes.last()
         self.next_offset = self.base_offset
@@ -94,6 +100,7 @@ class Segment:
     def begin_scan(self) -> None:
         """Recovery takes batch after batch with `accept`, and `cut`s what it does not take."""
         self._indexes.start()
+        self._none_has_timestamp = False
         self._recent.clear()
         self.next_offset = self.base_offset
 
@@ -157,6 +164,11 @@ class Segment:
     # -- what it holds ---------------------------------------------------------------------------
 
     @property
+    def removed(self) -> bool:
+        """True once the segment has left its log."""
+        return self._removed
+
+    @property
     def file(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self.path)
@@ -182,7 +194,9 @@ class Segment:
     @property
     def first_timestamp_ms(self) -> int:
         """The largest of the first batch: the clock by which a segment gets too old."""
-        if self._first_timestamp_ms == NO_TIMESTAMP and self.size:
+        if self._first_timestamp_ms is None:
+            if not self.size:
+                return NO_TIMESTAMP
             self._first_timestamp_ms = self.header_at(0).max_timestamp_ms
         return self._first_timestamp_ms
 
@@ -233,19 +247,20 @@ class Segment:
                 return position
         return self.size
 
-    def position_of_time(self, timestamp_ms: int) -> int:
-        """Where to start looking for the first record that is not before `timestamp_ms`."""
+    def offset_before_time(self, timestamp_ms: int) -> int:
+        """Return an offset such that no record below it, in this segment, is as late as
+        `timestamp_ms`: where to start looking for the first one that is."""
         entry = self._indexes.by_time(timestamp_ms)
         if entry is not None and not self._time_agrees(*entry):
             self.rebuild_indexes()
             entry = self._indexes.by_time(timestamp_ms)
-        return self.position_of(entry[1]) if entry else 0
+        return entry[1] if entry else self.base_offset
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it; the segment is active then."""
         position = self.position_of(offset)
         self.cut(position)
-        self._first_timestamp_ms = NO_TIMESTAMP
+        self._first_timestamp_ms = None
         if self._indexes.in_memory or self._indexes.load():
             self._indexes.truncate_to(position, offset)
         self.resume()
@@ -324,11 +339,42 @@ class Segment:
                 return header.base_offset <= offset and header.max_timestamp_ms == timestamp_ms
         return False
 
+    def learn_max_timestamp(self) -> Steps[None]:
+        """Find out the largest timestamp without blocking for long, so that `max_timestamp_ms`
+        need not read the segment."""
+        if self._max_is_known:
+            return
+        if not self._indexes_agree():
+            self.rebuild_indexes()
+        position = 0
+        while position < self.size and not self._removed and not self._max_is_known:
+            for place, header in islice(self.walk(position), HEADERS_PER_STEP):
+                if header.max_timestamp_ms > NO_TIMESTAMP:  # its entry is missing
+                    self.rebuild_indexes()
+                    return
+                position = place + header.size_bytes
+            yield
+        if self._removed or self._max_is_known:
+            return
+        self._none_has_timestamp = True
+
+    @property
+    def _max_is_known(self) -> bool:
+        """An active segment takes note of every batch. A sealed one has an entry in its time index,
+        unless none of its batches has a timestamp; that is looked up once, for it takes a walk over
+        the whole segment."""
+        return (
+            self._indexes.in_memory
+            or self._none_has_timestamp
+            or self._indexes.max_timestamp_ms != NO_TIMESTAMP
+        )
+
     def _know_max_timestamp(self) -> None:
-        if self._indexes.max_timestamp_ms == NO_TIMESTAMP and self.size:
-            agrees = self._indexes_agree()
-            if not agrees or self._indexes.max_timestamp_ms == NO_TIMESTAMP:
-                self.rebuild_indexes()
+        if self._max_is_known or not self.size:
+            return
+        if not self._indexes_agree() or self._indexes.max_timestamp_ms == NO_TIMESTAMP:
+            self.rebuild_indexes()
+        self._none_has_timestamp = self._indexes.max_timestamp_ms == NO_TIMESTAMP
 
     def _remember(self, offset: int, position: int) -> None:
         recent = self._recent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quorate.quorum.log.batch import BatchHeader, batches
 from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.errors import BrokenChain
 from quorate.quorum.seams import Buffer
 
 
@@ -18,10 +19,10 @@ class MemoryLog:
     def last_epoch(self) -> int:
         return self.epochs.latest
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None:
+    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
         for position, header in batches(data):
-            assert header.base_offset == self.end_offset, (header.base_offset, self.end_offset)
-            assert header.leader_epoch >= self.last_epoch
+            if header.base_offset != self.end_offset or header.leader_epoch < self.last_epoch:
+                raise BrokenChain(f"{header} cannot follow offset {self.end_offset}")
             self.epochs.assign(header.leader_epoch, header.base_offset)
             self.batches.append((header, bytes(data[position : position + header.size_bytes])))
             self.end_offset = header.next_offset

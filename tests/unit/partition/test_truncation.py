@@ -9,7 +9,7 @@ from quorate.broker.partition.truncation import diverging_epoch, truncation_offs
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assign, batches
 from quorate.quorum.log.epochs import EpochCache
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import append, batch, copy_once, fetch, partition, value
 
@@ -231,6 +231,6 @@ def test_batch_that_misses_the_end_of_an_empty_log_is_not_its_first(
     follower.restart_at(4)
     data = batch(count)
     assign(data, base_offset, 0)
-    with pytest.raises(AssertionError):  # of the log: the chain is broken
+    with pytest.raises(BrokenChain):
         follower.append_as_follower(data, wall_ms=1_000)
     assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)

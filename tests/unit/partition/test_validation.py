@@ -11,7 +11,6 @@ from crc32c import crc32c
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.quorum.log.batch import CONTROL, LOG_APPEND_TIME, build_batch, read_header
-from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
@@ -77,7 +76,7 @@ def test_a_bit_flip_is_found_before_anything_is_written() -> None:
     leader = partition(1)
     leader.make_leader(value(1, 0, (1,)), now_ms=0)
     data = damaged(put(">b", 70, 0x55), sealed=False)
-    with pytest.raises(CorruptBatch):
+    with pytest.raises(KafkaError, match="CORRUPT_MESSAGE"):
         leader.append_as_leader(data, 1, now_ms=0, wall_ms=NOW)
     assert leader.log.end_offset == 0
     stamping = PartitionSettings(log_append_time=True)

@@ -1,0 +1,118 @@
+"""Runs lookups in logs (`quorum/log/lookup.py`) for requests, without blocking the event loop.
+
+A lookup runs in the slices of the server's work. A large payload is decompressed in the disk's
+thread. One lookup at a time holds such a payload, and the others wait for it in turn. The memory
+for them is therefore bounded, and other work of the disk's thread waits for one payload at most.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from quorate.quorum.log.compression import decompress
+from quorate.quorum.log.lookup import Compressed, HoldOne, LetGo, Lookup
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.seams import Buffer
+
+
+class Lookups:
+    """The lookups of all requests of a broker. `expanded` counts the large payloads."""
+
+    def __init__(self) -> None:
+        self.expanded = 0
+        self._holder: Running | None = None
+        self._waiting: deque[Running] = deque()
+
+    def run(self, context: RequestContext, lookup: Lookup[None]) -> Running:
+        """Return the steps of a lookup that answers the request."""
+        return Running(self, context, lookup)
+
+    def take(self, running: Running) -> bool:
+        """Return True if no other lookup holds a payload. Otherwise `running` is resumed later."""
+        if self._holder is None:
+            self._holder = running
+            return True
+        self._waiting.append(running)
+        return False
+
+    def release(self, running: Running) -> None:
+        """Let the next lookup continue, if `running` was the one that held a payload."""
+        if self._holder is not running:
+            return
+        self._holder = self._waiting.popleft() if self._waiting else None
+        if self._holder is not None:
+            self._holder.resume()
+
+
+class Running(Generator[None, None, None]):
+    """The steps of one lookup. They end where the lookup waits, and are begun anew after that."""
+
+    def __init__(self, lookups: Lookups, context: RequestContext, lookup: Lookup[None]) -> None:
+        self._lookups = lookups
+        self._context = context
+        self._lookup = lookup
+        self._reply: Buffer | None = None
+        self._error: BaseException | None = None
+        self._waits = False
+
+    def send(self, value: None, /) -> None:
+        try:
+            while (asked := self._ask()) is not None:
+                if isinstance(asked, LetGo):
+                    self._lookups.release(self)
+                elif isinstance(asked, Compressed):
+                    self._lookups.expanded += 1
+                    work = partial(decompress, asked.codec, asked.payload)
+                    self._waits = True
+                    asked.disk.submit(work, self._decompressed)
+                    break
+                elif not self._lookups.take(self):
+                    self._waits = True
+                    break
+        except BaseException:
+            self._end()
+            raise
+        if self._waits:
+            raise StopIteration
+
+    def throw(
+        self,
+        kind: Any,
+        value: BaseException | object = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None:
+        """End the lookup with an exception."""
+        self._end()
+        raise kind if value is None else value  # type: ignore[misc]
+
+    def close(self) -> None:
+        """End the lookup, unless it waits: then it ends when it is resumed without a request."""
+        if not self._waits:
+            self._end()
+
+    def resume(self) -> None:
+        """Continue after a wait."""
+        self._waits = False
+        if self._context.closed or self._context.parts is not None:
+            self._end()
+        else:
+            self._context.run(self)
+
+    def _ask(self) -> HoldOne | Compressed | LetGo | None:
+        reply, error = self._reply, self._error
+        self._reply = self._error = None
+        return self._lookup.send(reply) if error is None else self._lookup.throw(error)
+
+    def _decompressed(self, data: Buffer | None, error: BaseException | None) -> None:
+        self._reply, self._error = data, error
+        self.resume()
+
+    def _end(self) -> None:
+        self._reply = self._error = None
+        self._lookup.close()
+        self._lookups.release(self)

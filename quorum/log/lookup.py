@@ -1,0 +1,153 @@
+"""The first record of a log that is not before a given time, found in steps.
+
+A lookup walks over batch headers and decodes the batches that may hold the record. It pauses after
+HEADERS_PER_STEP headers and after RECORDS_PER_STEP records, and it starts from an offset again
+after each pause, because its log may have been truncated or shortened meanwhile.
+
+A batch that must be decompressed is handed to the caller, which may do it in another thread, unless
+it is small. While the caller holds the decompressed payload it should hold no second one:
+`HoldOne` marks the beginning of that time, `LetGo` its end.
+
+A batch whose CRC is right and whose payload cannot be read raises CorruptBatch: its producer sent
+it like this. A batch that is not what was appended raises CorruptLog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from quorate.quorum.log.batch import BatchHeader, payload_of, records_in
+from quorate.quorum.log.compression import ExpandsTooFar, decompress
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.segment import HEADERS_PER_STEP
+from quorate.quorum.seams import Buffer, Disk
+
+if TYPE_CHECKING:
+    from quorate.quorum.log.log import Log
+
+RECORDS_PER_STEP = 512
+SMALL_PAYLOAD_BYTES = 16 * 1024
+SMALL_BYTES = 256 * 1024
+"""A small payload that expands to no more than this is decompressed by the lookup itself."""
+
+T = TypeVar("T")
+
+
+class TimestampOffset(NamedTuple):
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class HoldOne(NamedTuple):
+    """A large payload is to be read. The caller continues when no other lookup holds one."""
+
+
+class Compressed(NamedTuple):
+    """The caller sends what `decompress` returns, or throws what it raises. It may have that done
+    in the thread of the log's disk."""
+
+    disk: Disk
+    codec: int
+    payload: Buffer
+
+
+class LetGo(NamedTuple):
+    """The large payload is not needed any more."""
+
+
+Asked = HoldOne | Compressed | LetGo | None
+"""None: a pause, nothing is asked."""
+Lookup = Generator[Asked, Buffer | None, T]
+
+
+def answered(lookup: Lookup[T]) -> T:
+    """Run a lookup to its end, in this thread."""
+    reply: Buffer | None = None
+    while True:
+        try:
+            asked = lookup.send(reply)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        reply = None
+        if isinstance(asked, Compressed):
+            try:
+                reply = decompress(asked.codec, asked.payload)
+            except CorruptBatch as error:
+                lookup.throw(error)
+                raise
+
+
+def looked_up(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
+    """Return the first record that is not before `timestamp_ms`, None if there is none. Raise
+    CorruptBatch or CorruptLog."""
+    offset, generation = log.start_offset, log.generation
+    base = -1  # of the segment that was entered last
+    while (offset := max(offset, log.start_offset)) < log.end_offset and not log.deleted:
+        if log.generation != generation:  # it was truncated
+            offset, generation, base = log.start_offset, log.generation, -1
+        segment = log.segment_of(offset)
+        if segment.base_offset != base:
+            base = segment.base_offset
+            yield from segment.learn_max_timestamp()
+            if segment.removed:
+                continue
+            if segment.max_timestamp_ms < timestamp_ms:
+                offset = segment.next_offset
+                continue
+            offset = max(offset, segment.offset_before_time(timestamp_ms))
+        walk = segment.walk(segment.position_of(offset))
+        for _, header in islice(walk, HEADERS_PER_STEP):
+            offset = header.next_offset
+            if header.max_timestamp_ms >= timestamp_ms:
+                found = yield from _first_in(log, header, timestamp_ms)
+                if found is not None:
+                    return found
+                break  # the log may have changed meanwhile
+        yield None
+    return None
+
+
+def _first_in(log: Log, header: BatchHeader, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
+    offset = max(header.base_offset, log.start_offset)
+    data = log.read(offset, 1)
+    payload = payload_of(data, 0, header)
+    if header.codec == 0:
+        return (yield from _first_of(log, header, payload, timestamp_ms))
+    if len(payload) <= SMALL_PAYLOAD_BYTES:
+        try:
+            small: Buffer | None = decompress(header.codec, payload, SMALL_BYTES)
+        except ExpandsTooFar:
+            small = None
+        if small is not None:
+            return (yield from _first_of(log, header, small, timestamp_ms))
+    generation = log.generation
+    del data, payload
+    yield HoldOne()
+    if log.generation != generation or log.deleted or offset < log.start_offset:
+        return None
+    data = log.read(offset, 1)
+    decompressed = yield Compressed(log.disk, header.codec, payload_of(data, 0, header))
+    assert decompressed is not None
+    del data
+    found = yield from _first_of(log, header, decompressed, timestamp_ms)
+    del decompressed
+    yield LetGo()
+    return found
+
+
+def _first_of(
+    log: Log, header: BatchHeader, payload: Buffer, timestamp_ms: int
+) -> Lookup[TimestampOffset | None]:
+    offsets = range(header.base_offset, header.next_offset)
+    for number, record in enumerate(records_in(payload, header), 1):
+        if record.timestamp_ms >= timestamp_ms and record.offset >= log.start_offset:
+            if record.offset not in offsets:
+                raise CorruptBatch(f"a record has offset {record.offset}, its batch {offsets}")
+            return TimestampOffset(record.timestamp_ms, record.offset, header.leader_epoch)
+        if number % RECORDS_PER_STEP == 0:
+            yield None
+    return None
