@@ -12,7 +12,6 @@ while it works, so a caller may decompress in another thread and the event loop 
 from __future__ import annotations
 
 import enum
-import os
 import struct
 import zlib
 from typing import Any, NamedTuple
@@ -32,8 +31,9 @@ LARGE_PAYLOAD_RATIO = 4
 max.message.bytes that alone exceeds the bound."""
 FIRST_STEP_BYTES = 16 * 1024
 STEP_FACTOR = 4
-_SENTINEL = os.urandom(8)
-"""No client can know it; see `_fill`."""
+_SENTINEL = b"\x9d\x1b\xe7\x43\xf8\x06\xc5\x7a"
+"""See `_fill`. A producer whose content has these bytes at the end of the output, on purpose, makes
+its own batch unreadable and nothing else."""
 GZIP_MEMBERS_BYTES = 64 * 1024
 """A longer gzip payload is not read for many small members, each of which costs microseconds."""
 XERIAL_SMALL_BLOCKS = 64
