@@ -19,6 +19,7 @@ from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.generations import Generations
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.meetings import Meetings
+from quorate.quorum.metadata.batches import check_value
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
@@ -152,6 +153,7 @@ class NodeCore:
             seams.clock.wall_ms(),
             lost_log=bool(opened.lost),
         )
+        raft.check_values(check_value)
         self.replica = MetadataReplica(
             seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
         )

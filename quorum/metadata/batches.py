@@ -27,6 +27,13 @@ class MetadataBatch:
     records: Sequence[MetadataRecord]
 
 
+def check_value(value: Buffer | None) -> None:
+    """Raise a MetadataError for the value of a record that no node could replay."""
+    if value is None:
+        raise MalformedRecord("a record of metadata without a value")
+    decode_record(value)
+
+
 def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
     """`data` is whole batches, as `Log.read` gives them: what the disk gives back may be damaged,
     and a log that was flushed is not read when it is opened. Raises CorruptBatch, or a

@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
@@ -25,14 +25,21 @@ from quorate.quorum.raft.states import TRANSITIONS, State
 from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voters import VoterSet
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.seams import Random
+from quorate.quorum.seams import Buffer, Random
 
+DOUBT_INTERVAL_MS = 1000
+MAX_ADDRESSES = 1000
+"""Of nodes that other nodes named as leaders."""
 NOTHING_ASKED = EpochOffset(-1, -1)
 LASTING_REFUSALS = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.INVALID_VOTER_KEY,
     ErrorCode.INVALID_REQUEST,
 )
+
+
+def _anything(value: Buffer | None) -> None:
+    """Accept any record's value, where the log is not that of metadata (tests)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,12 @@ class Core:
         "_persisted",
         "addresses",
         "bootstrap_ids",
+        "check_value",
         "cluster_id",
         "configured",
         "connected",
+        "doubted_ms",
+        "doubts",
         "durable_offset",
         "effects",
         "election",
@@ -60,6 +70,7 @@ class Core:
         "high_watermark",
         "history",
         "installing",
+        "last_doubt",
         "log",
         "lost_elections",
         "lost_log",
@@ -118,6 +129,10 @@ class Core:
         self.connected: set[int] = set()
         self.refusing: set[int] = set()
         self.reported: dict[int, str] = {}  # by voter id
+        self.doubts = 0  # claims of other nodes that were refused
+        self.last_doubt = ""
+        self.doubted_ms: int | None = None  # when one was last reported
+        self.check_value: Callable[[Buffer | None], object] = _anything
         self.lost_elections = 0
         self.lost_log = False  # see `catching_up`
         self.resigned_epoch = -1  # in which the leader said that it leads no more
@@ -239,6 +254,15 @@ class Core:
         if self.reported.get(replica_id) != reason:
             self.reported[replica_id] = reason
             self.emit(effects.Refused(replica_id, reason))
+
+    def doubt(self, replica_id: int, claim: str) -> None:
+        """Report a claim of another node that is refused, at most one in DOUBT_INTERVAL_MS."""
+        self.doubts += 1
+        self.last_doubt = f"node {replica_id} {claim}"
+        due = self.doubted_ms is None or self.now_ms - self.doubted_ms >= DOUBT_INTERVAL_MS
+        if due:
+            self.doubted_ms = self.now_ms
+            self.emit(effects.Refused(replica_id, f"{claim} (refused so far: {self.doubts})"))
 
     def report_refusal(self, voter_id: int, error: int) -> None:
         """When an answer says what no retry will mend."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
+from quorate.quorum.raft.claims import check_records, is_credible
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
-from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -30,6 +30,7 @@ from quorate.quorum.raft.transitions import heed, learn
 from quorate.quorum.raft.vote import campaign
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.state_in_doubt import changing
 
 OBSERVER_REST_MS = 5
 NEVER = (1 << 63) - 1
@@ -73,16 +74,24 @@ def on_fetch_response(
     if response.error != ErrorCode.NONE:
         _retry(core, fetching)
         return
+    if (response.epoch, response.leader_id) != (core.epoch, state.leader_id):
+        core.doubt(voter_id, f"answers a fetch for epoch {response.epoch}, not {core.epoch}")
+        _retry(core, fetching)
+        return
     _leader_answered(core, state)
     if response.snapshot is not None:
-        snapshots.begin(core, fetching, response.snapshot)
+        if not snapshots.begin(core, fetching, response.snapshot):
+            _retry(core, fetching)
         return
     if response.diverging is not None:
         # Its high watermark says nothing about a log that is not a prefix of its own (R15).
-        _truncate(core, response.diverging)
+        if not _truncate(core, response.diverging):
+            _retry(core, fetching)
         return
     try:
-        core.log.append(response.records, wall_ms=core.wall_ms)
+        check_records(core, response.records)
+        with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
+            core.log.append(response.records, wall_ms=core.wall_ms)
     except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
         core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
         _retry(core, fetching)
@@ -175,7 +184,7 @@ def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochReque
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
     elif request.epoch < core.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
-    elif request.leader_id < 0:
+    elif request.leader_id < 0 or not _is_credible_leader(core, request):
         error = ErrorCode.INVALID_REQUEST
     elif not core.is_me(request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
@@ -192,7 +201,7 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
     elif request.epoch < core.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
-    elif request.leader_id < 0:
+    elif request.leader_id < 0 or not _is_credible_leader(core, request):
         error = ErrorCode.INVALID_REQUEST
     else:
         learn(core, request.epoch, request.leader_id)
@@ -206,6 +215,12 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
     core.reply(
         token, EndQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
     )
+
+
+def _is_credible_leader(
+    core: Core, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+) -> bool:
+    return is_credible(core, request.epoch, request.leader_id, request.leader_id)
 
 
 def leader_refuses(core: Core, voter_id: int) -> None:
@@ -299,18 +314,25 @@ def _retry(core: Core, fetching: Fetching) -> None:
     fetching.retry_ms = core.now_ms + core.settings.retry_backoff_ms
 
 
-def _truncate(core: Core, diverging: EpochOffset) -> None:
+def _truncate(core: Core, diverging: EpochOffset) -> bool:
+    """Cut what the leader's log does not have. Return False if the claim is refused, or cuts
+    nothing."""
     offset = agreed_offset(core, diverging)
     if offset < core.high_watermark:
-        raise InvariantViolation(
-            f"the leader of epoch {core.epoch} does not have the committed records from offset "
-            f"{offset} to {core.high_watermark}"
+        core.doubt(
+            core.leader_id,
+            f"leads epoch {core.epoch} and does not have the committed records from offset "
+            f"{offset} to {core.high_watermark}. Nothing was truncated here",
         )
+        return False
+    if offset >= core.log.end_offset:
+        return False
     core.log.truncate_to(offset)
     core.durable_offset = min(core.durable_offset, offset)
     core.flush_asked = NOTHING_ASKED  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
     membership.truncated(core, offset)
+    return True
 
 
 def agreed_offset(core: Core, diverging: EpochOffset) -> int:

@@ -47,7 +47,7 @@ from quorate.quorum.raft.states import (
 )
 from quorate.quorum.raft.transitions import become_follower
 from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters
-from quorate.quorum.seams import Random
+from quorate.quorum.seams import Buffer, Random
 
 STEPS: dict[Role, Callable[..., None]] = {
     Role.UNATTACHED: follower.step_unattached,
@@ -232,6 +232,10 @@ class Raft:
             follower.leader_refuses(core, voter_id)
             self._step()
 
+    def check_values(self, check: Callable[[Buffer | None], object]) -> None:
+        """Append records of a leader only if `check` raises nothing for any of their values."""
+        self._core.check_value = check
+
     def superseded(self) -> None:
         """A later generation of this quorum was met. Where this one has a leader it lives, and goes
         on; else it must not come back: this voter takes no part in an election any more."""
@@ -305,6 +309,15 @@ class Raft:
         """Whom this node voted for in this epoch, or NO_NODE."""
         voted = self._core.election.voted
         return NO_NODE if voted is None else voted.id
+
+    @property
+    def doubts(self) -> int:
+        """Claims of other nodes that this node refused (`claims.py`)."""
+        return self._core.doubts
+
+    @property
+    def last_doubt(self) -> str:
+        return self._core.last_doubt
 
     @property
     def high_watermark(self) -> int:

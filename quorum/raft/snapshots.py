@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft import effects, membership
+from quorate.quorum.raft.claims import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
@@ -72,15 +73,20 @@ def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
 # -- the replica -----------------------------------------------------------------------------
 
 
-def begin(core: Core, fetching: Fetching, snapshot: EpochOffset) -> None:
-    """The leader's answer to a fetch names `snapshot`."""
-    if snapshot.offset <= core.high_watermark:
-        raise InvariantViolation(
-            f"the leader of epoch {core.epoch} offers a snapshot up to offset {snapshot.offset} "
-            f"to a replica that has everything up to {core.high_watermark} committed"
+def begin(core: Core, fetching: Fetching, snapshot: EpochOffset) -> bool:
+    """Fetch `snapshot`, which the leader's answer to a fetch names. Return False if this node
+    cannot need it."""
+    if snapshot.offset <= core.high_watermark or snapshot.epoch > core.epoch:
+        core.doubt(
+            core.leader_id,
+            f"leads epoch {core.epoch} and offers a snapshot up to offset {snapshot.offset} of "
+            f"epoch {snapshot.epoch}; here everything up to {core.high_watermark} is committed",
         )
+        return False
     fetching.snapshot = snapshot
     fetching.position = core.snapshots.part_bytes(snapshot)
+    fetching.size_bytes = 0
+    return True
 
 
 def next_request(core: Core, fetching: Fetching) -> FetchSnapshotRequest:
@@ -105,6 +111,8 @@ def received(
     snapshot = request.snapshot
     end = request.position + len(response.data)
     fits = 0 < len(response.data) <= request.max_bytes and end <= response.size_bytes
+    if response.error == ErrorCode.NONE:
+        fits = fits and _is_its_size(core, fetching, response.size_bytes)
     if response.error == ErrorCode.NONE and fits:
         core.snapshots.write_part(snapshot, request.position, response.data)
         fetching.position = end
@@ -115,6 +123,20 @@ def received(
     if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         core.snapshots.drop_part(snapshot)
         fetching.snapshot = None
+    return False
+
+
+def _is_its_size(core: Core, fetching: Fetching, size_bytes: int) -> bool:
+    """Return True if the snapshot may have this size: every chunk names the same."""
+    known_bytes = fetching.size_bytes or size_bytes
+    if size_bytes == known_bytes <= MAX_SNAPSHOT_BYTES:
+        fetching.size_bytes = size_bytes
+        return True
+    core.doubt(
+        core.leader_id,
+        f"serves a snapshot of {size_bytes} bytes, before of {known_bytes}; at most "
+        f"{MAX_SNAPSHOT_BYTES} are fetched",
+    )
     return False
 
 

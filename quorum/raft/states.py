@@ -31,6 +31,7 @@ class Fetching:
     failed: bool = False  # an observer then asks any voter: the leader may be another by now
     snapshot: EpochOffset | None = None  # being fetched instead of the log
     position: int = 0  # how much of it is here
+    size_bytes: int = 0  # of all of it, as its first chunk says; 0 before
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quorate.quorum.raft.claims import has_next_epoch
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.raft.states import ResignedLeader
@@ -12,7 +13,10 @@ def step_resigned(core: Core, state: ResignedLeader) -> None:
     if core.resigning and (not state.unacked or core.now_ms >= state.deadline_ms):
         core.stop()
     elif core.now_ms >= state.deadline_ms:
-        become_unattached(core, core.epoch + 1)
+        if has_next_epoch(core):
+            become_unattached(core, core.epoch + 1)
+        else:
+            state.deadline_ms = core.election_deadline_ms()
     else:
         _ask(core, state)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, ReplicaKey
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.claims import is_credible
+from quorate.quorum.raft.core import MAX_ADDRESSES, Core
 from quorate.quorum.raft.messages import LeaderAddress, Response
 from quorate.quorum.raft.serving import release
 from quorate.quorum.raft.states import Follower, Leader, Unattached
@@ -46,24 +46,37 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
 def heed(core: Core, voter_id: int, response: Response) -> None:
     """What every answer says besides: the epoch, who leads it, and perhaps where."""
     core.report_refusal(voter_id, response.error)
-    if response.error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+    if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        return
+    if is_credible(core, response.epoch, response.leader_id, voter_id):
         address = getattr(response, "leader", None)
         learn(core, response.epoch, response.leader_id, address)
 
 
 def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None) -> None:
-    """Another node says that `leader_id`, or nobody it knows, leads `epoch`, and perhaps where."""
+    """Follow what another node says: `leader_id`, or no node that it knows, leads `epoch`.
+
+    The caller has checked that the claim is credible (`claims.py`)."""
     if leader_id == core.me.id:
         leader_id = NO_NODE  # only this node knows whether it leads
     if epoch < core.epoch:
         return
-    if address is not None and leader_id != NO_NODE and core.addresses.get(leader_id) != address:
-        core.addresses[leader_id] = address
-        core.emit(effects.LeaderFound(leader_id, address.host, address.port))
+    if address is not None and leader_id != NO_NODE:
+        _learn_address(core, leader_id, address)
     if leader_id == NO_NODE:
         if epoch > core.epoch:
             become_unattached(core, epoch)
     elif epoch > core.epoch or core.leader_id == NO_NODE:
         become_follower(core, epoch, leader_id)
-    elif core.leader_id != leader_id:
-        raise InvariantViolation(f"epoch {epoch} has two leaders: {core.leader_id} and {leader_id}")
+
+
+def _learn_address(core: Core, leader_id: int, address: LeaderAddress) -> None:
+    """Note where a leader is reached. Configured voters (kraft.version 0) are where the
+    configuration says."""
+    configured = core.history.latest.kraft_version == 0 and leader_id in core.voters.ids
+    if configured or core.addresses.get(leader_id) == address:
+        return
+    if leader_id not in core.addresses and len(core.addresses) >= MAX_ADDRESSES:
+        return
+    core.addresses[leader_id] = address
+    core.emit(effects.LeaderFound(leader_id, address.host, address.port))

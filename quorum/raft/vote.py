@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
 from quorate.quorum.raft import leader
+from quorate.quorum.raft.claims import has_next_epoch, is_credible
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
 from quorate.quorum.raft.states import (
@@ -42,10 +43,10 @@ def step_prospective(core: Core, state: Prospective) -> None:
         known = core.election
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
-    elif core.votes_of(state.granted) >= core.voters.majority and not core.superseded:
+    elif _may_be_elected(core, state) and has_next_epoch(core):
         candidate = Candidate(deadline_ms=core.election_deadline_ms())
         core.become(candidate, core.epoch + 1, voted=core.me)
-    elif _is_lost(core, state) or core.now_ms >= state.deadline_ms:
+    elif _is_over(core, state):
         if core.leader_id not in (NO_NODE, core.me.id):
             become_follower(core, core.epoch, core.leader_id)
         else:
@@ -57,7 +58,7 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    if core.votes_of(state.granted) >= core.voters.majority and not core.superseded:
+    if _may_be_elected(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
         if not state.lost:
@@ -74,6 +75,10 @@ def step_candidate(core: Core, state: Candidate) -> None:
         state.deadline_ms = core.now_ms + core.random.randrange(0, limit_ms)
     else:
         _ask(core, state, pre_vote=False)
+
+
+def _may_be_elected(core: Core, state: Round) -> bool:
+    return core.votes_of(state.granted) >= core.voters.majority and not core.superseded
 
 
 def vote_saved(core: Core, epoch: int) -> None:
@@ -129,6 +134,8 @@ def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if request.epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
+    if not is_credible(core, request.epoch, NO_NODE, request.candidate.id):
+        return ErrorCode.INVALID_REQUEST
     if request.candidate.id < 0:
         return ErrorCode.INVALID_REQUEST
     if not core.is_me(request.voter) or not core.meet(request.candidate):
@@ -190,6 +197,12 @@ def _cannot_be_won(core: Core, state: Round) -> bool:
         return False
     hopeless = (state.rejected | core.refusing) - state.granted
     return core.votes_of(hopeless) > len(core.voters.ids) - core.voters.majority
+
+
+def _is_over(core: Core, state: Prospective) -> bool:
+    """Return True if this pre-vote leads to no election. A won one does not in the last epoch."""
+    ended = _is_lost(core, state) or core.now_ms >= state.deadline_ms
+    return ended or _may_be_elected(core, state)
 
 
 def _is_lost(core: Core, state: Round) -> bool:

@@ -84,6 +84,8 @@ class Invariants:
         self.snapshots: dict[EpochOffset, str] = {}
         self.generation = 0
         """Of the quorum; what nodes of an older one do is no longer this cluster's."""
+        self.doubts_expected = False
+        """A node of this cluster lies, so that others may refuse its claims."""
         self._oracle = Loader(MetadataImage())
         """Fed with every batch once, as it is first seen committed."""
         self._rulings = Rulings(self._oracle.image)
@@ -241,7 +243,10 @@ class Invariants:
 
     def _sweep_process(self, machine: Machine, process: Process) -> None:
         seen = self._seen[machine.name]
-        epoch = process.core.replica.raft.epoch
+        raft = process.core.replica.raft
+        if raft.doubts and not self.doubts_expected:
+            raise Violation(f"{machine.name} refuses a claim: {raft.last_doubt}")
+        epoch = raft.epoch
         if epoch < seen.raft_epoch:
             raise Violation(f"{machine.name}: raft epoch {epoch} after {seen.raft_epoch}")
         seen.raft_epoch = epoch

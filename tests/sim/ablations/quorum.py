@@ -249,7 +249,7 @@ ABLATIONS = (
         "a follower cuts what its leader does not have",
         follower,
         "_truncate",
-        lambda core, diverging: None,
+        lambda core, diverging: True,
         RaftWalk(5, 400),
         "does not come to rest",
     ),

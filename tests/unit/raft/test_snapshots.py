@@ -11,7 +11,6 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
@@ -314,7 +313,7 @@ def test_fetching_a_snapshot_keeps_the_leader_in_office() -> None:
         assert cluster.leader() == leader
 
 
-def test_a_snapshot_of_what_is_committed_here_is_a_broken_invariant() -> None:
+def test_a_snapshot_of_what_is_committed_here_is_not_fetched() -> None:
     cluster, leader, _ = cut_off(observers=1)
     cluster.start(101)
     cluster.until(lambda: cluster.nodes[101].high_watermark > 0)
@@ -325,8 +324,11 @@ def test_a_snapshot_of_what_is_committed_here_is_a_broken_invariant() -> None:
     response = FetchResponse(
         error=0, epoch=1, leader_id=leader, high_watermark=node.high_watermark, snapshot=old
     )
-    with pytest.raises(InvariantViolation, match="committed"):
-        node.core.response(cluster.now_ms, token, response)
+    node.core.response(cluster.now_ms, token, response)
+    cluster.collect(node)
+    refused = [each for each in node.seen if isinstance(each, effects.Refused)]
+    assert "committed" in refused[-1].reason
+    assert not [each for each in cluster.letters if isinstance(each.message, FetchSnapshotRequest)]
 
 
 def test_a_voter_that_has_not_heard_of_its_removal_gets_what_is_committed() -> None:

@@ -1,0 +1,267 @@
+"""False claims of other nodes: they are refused, and the node goes on as before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.quorum.bounds import INT32_MAX
+from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.claims import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
+from quorate.quorum.raft.control import ControlType, control_key
+from quorate.quorum.raft.core import DOUBT_INTERVAL_MS
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchResponse,
+    FetchSnapshotResponse,
+    LeaderAddress,
+    Request,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key
+from tests.unit.raft.test_snapshots import cut_off
+
+WALL_MS = 1_000
+
+
+def led() -> Cluster:
+    """Three voters, 1 leads epoch 1, two records are committed everywhere."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    assert all(cluster.core(each).high_watermark == 2 for each in (1, 2, 3))
+    return cluster
+
+
+def doubts(cluster: Cluster, node_id: int) -> list[str]:
+    return [
+        each.reason for each in cluster.nodes[node_id].seen if isinstance(each, effects.Refused)
+    ]
+
+
+def works(cluster: Cluster) -> None:
+    """The same leader still commits, on all of them."""
+    cluster.append(1, b"later")
+    end = cluster.nodes[1].log.end_offset
+    cluster.run(1500)
+    for each in (1, 2, 3):
+        assert (cluster.core(each).epoch, cluster.core(each).leader_id) == (1, 1)
+        assert cluster.core(each).high_watermark == end
+
+
+def claims(target: int, epoch: int) -> list[Request]:
+    vote = VoteRequest(
+        cluster_id=CLUSTER_ID,
+        voter=key(target),
+        candidate=key(3),
+        epoch=epoch,
+        last=EpochOffset(1, 1000),
+        pre_vote=False,
+    )
+    return [
+        vote,
+        replace(vote, pre_vote=True),
+        BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, voter=key(target), leader_id=3, epoch=epoch),
+        EndQuorumEpochRequest(
+            cluster_id=CLUSTER_ID, leader_id=3, epoch=epoch, preferred_candidates=()
+        ),
+    ]
+
+
+@pytest.mark.parametrize("target", [1, 2])
+@pytest.mark.parametrize("epoch", [MAX_EPOCH_JUMP + 2, INT32_MAX - 1, INT32_MAX])
+@pytest.mark.parametrize("number", range(4))
+def test_an_implausible_epoch_is_refused(target: int, epoch: int, number: int) -> None:
+    cluster = led()
+    response = cluster.inject(target, claims(target, epoch)[number])
+    assert response is not None
+    assert response.error == ErrorCode.INVALID_REQUEST
+    assert any("claims epoch" in each for each in doubts(cluster, target))
+    works(cluster)
+
+
+@pytest.mark.parametrize("target", [1, 2])
+@pytest.mark.parametrize("number", [2, 3])
+def test_another_leader_of_the_same_epoch_is_refused(target: int, number: int) -> None:
+    """By the leader, too, which stopped."""
+    cluster = led()
+    response = cluster.inject(target, claims(target, 1)[number])
+    assert response is not None
+    assert response.error == ErrorCode.INVALID_REQUEST
+    assert any("leads epoch 1, whose leader is 1" in each for each in doubts(cluster, target))
+    works(cluster)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FetchResponse(error=0, epoch=INT32_MAX, leader_id=3, high_watermark=9),
+        FetchResponse(error=0, epoch=1, leader_id=3, high_watermark=9),
+        FetchResponse(error=6, epoch=1, leader_id=3, high_watermark=9),
+        FetchResponse(error=0, epoch=0, leader_id=1, high_watermark=9),
+        FetchResponse(error=0, epoch=1, leader_id=NO_NODE, high_watermark=9),
+        FetchResponse(error=0, epoch=1, leader_id=1, high_watermark=9, diverging=EpochOffset(0, 0)),
+        FetchResponse(
+            error=0, epoch=1, leader_id=1, high_watermark=9, diverging=EpochOffset(7, 1 << 62)
+        ),
+        FetchResponse(error=0, epoch=1, leader_id=1, high_watermark=9, snapshot=EpochOffset(1, 2)),
+        FetchResponse(
+            error=0, epoch=1, leader_id=1, high_watermark=9, snapshot=EpochOffset(2, 1 << 62)
+        ),
+    ],
+    ids=repr,
+)
+def test_a_false_answer_to_a_fetch_changes_nothing(answer: FetchResponse) -> None:
+    cluster = led()
+    cluster.append(1, b"b")
+    letter = cluster.pick(FetchResponse, 1, 2)
+    letter.message = answer
+    cluster.deliver(letter)
+    assert cluster.core(2).high_watermark == 2
+    assert cluster.nodes[2].log.end_offset == 2
+    works(cluster)
+
+
+def records(end: int, epoch: int = 1) -> dict[str, bytes]:
+    value_batch = bytes(
+        build_value_batch([b"x"], base_offset=end, leader_epoch=epoch, timestamp_ms=WALL_MS)
+    )
+    garbage = Record(end, WALL_MS, control_key(ControlType.KRAFT_VOTERS), b"\xff\xff")
+    no_key = Record(end, WALL_MS, None, b"")
+    later = build_value_batch([b"x"], base_offset=end, leader_epoch=epoch + 1, timestamp_ms=WALL_MS)
+    return {
+        "a later epoch": bytes(later),
+        "a voters record of garbage": bytes(
+            build_batch([garbage], leader_epoch=epoch, flags=CONTROL)
+        ),
+        "a control record without key": bytes(
+            build_batch([no_key], leader_epoch=epoch, flags=CONTROL)
+        ),
+        "cut off": value_batch[:-1],
+        "a flipped bit": value_batch[:-1] + bytes([value_batch[-1] ^ 1]),
+        "a value that cannot be read": bytes(
+            build_value_batch([b"bad"], base_offset=end, leader_epoch=epoch, timestamp_ms=WALL_MS)
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", list(records(0)))
+def test_records_that_cannot_be_the_leaders_are_not_appended(kind: str) -> None:
+    def check(value: object) -> None:
+        if value == b"bad":
+            raise ZeroDivisionError
+
+    cluster = led()
+    cluster.core(2).check_values(check)
+    cluster.append(1, b"b")
+    letter = cluster.pick(FetchResponse, 1, 2)
+    answer = letter.message
+    assert isinstance(answer, FetchResponse)
+    letter.message = replace(answer, records=records(2)[kind])
+    cluster.deliver(letter)
+    assert cluster.nodes[2].log.end_offset == 2
+    works(cluster)
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, MAX_SNAPSHOT_BYTES + 1, 1 << 62])
+def test_a_snapshot_has_one_size_and_it_is_bounded(size_bytes: int) -> None:
+    def chunks() -> list[Letter]:
+        return [each for each in cluster.letters if isinstance(each.message, FetchSnapshotResponse)]
+
+    cluster, _, snapshot = cut_off(observers=1)
+    cluster.start(101)
+    cluster.until(lambda: bool(chunks()))
+    (letter,) = chunks()
+    message = letter.message
+    assert isinstance(message, FetchSnapshotResponse)
+    assert len(message.data) < message.size_bytes  # one of several
+    letter.message = replace(message, size_bytes=size_bytes)
+    cluster.deliver(letter)
+    assert cluster.nodes[101].snapshots.part_bytes(snapshot) == 0
+    cluster.run(2000)
+    assert cluster.core(101).high_watermark > snapshot.offset
+
+
+def test_a_snapshot_does_not_change_its_size() -> None:
+    def chunks() -> list[Letter]:
+        return [each for each in cluster.letters if isinstance(each.message, FetchSnapshotResponse)]
+
+    cluster, _, snapshot = cut_off(observers=1)
+    cluster.start(101)
+    cluster.until(lambda: cluster.nodes[101].snapshots.part_bytes(snapshot) > 0)
+    received_bytes = cluster.nodes[101].snapshots.part_bytes(snapshot)
+    cluster.until(lambda: bool(chunks()))
+    (letter,) = chunks()
+    message = letter.message
+    assert isinstance(message, FetchSnapshotResponse)
+    letter.message = replace(message, size_bytes=message.size_bytes + 1)
+    cluster.deliver(letter)
+    assert cluster.nodes[101].snapshots.part_bytes(snapshot) == received_bytes
+
+
+def test_a_configured_voter_is_where_the_configuration_says() -> None:
+    cluster = led()
+    request = BeginQuorumEpochRequest(
+        cluster_id=CLUSTER_ID,
+        voter=key(2),
+        leader_id=1,
+        epoch=1,
+        leader=LeaderAddress(host="elsewhere", port=1),
+    )
+    cluster.inject(2, request)
+    assert not [each for each in cluster.nodes[2].seen if isinstance(each, effects.LeaderFound)]
+
+
+def test_nothing_is_elected_beyond_the_last_epoch() -> None:
+    cluster = Cluster(start=False)
+    for each in (1, 2, 3):
+        cluster.nodes[each].saved = Election(INT32_MAX)
+        cluster.start(each)
+    cluster.run(20_000)
+    for each in (1, 2, 3):
+        assert cluster.core(each).epoch == INT32_MAX
+        assert cluster.core(each).role is not Role.LEADER
+    said = [text for each in (1, 2, 3) for text in doubts(cluster, each)]
+    assert any("repair-epoch" in each for each in said)
+
+
+def test_a_resigned_leader_of_the_last_epoch_stays() -> None:
+    cluster = Cluster(start=False)
+    for each in (1, 2, 3):
+        leader_id = 1 if each == 1 else NO_NODE
+        cluster.nodes[each].saved = Election(INT32_MAX, None, leader_id)
+        cluster.start(each)
+    cluster.run(20_000)
+    assert cluster.core(1).role is Role.RESIGNED
+    assert cluster.core(1).epoch == INT32_MAX
+
+
+def test_doubts_are_reported_at_a_bounded_rate() -> None:
+    cluster = led()
+    for _ in range(1000):
+        cluster.inject(2, claims(2, INT32_MAX)[0])
+    assert len(doubts(cluster, 2)) == 1
+    cluster.run(DOUBT_INTERVAL_MS)
+    cluster.inject(2, claims(2, INT32_MAX)[0])
+    assert doubts(cluster, 2)[-1].endswith("(refused so far: 1001)")
+
+
+def test_a_vote_response_with_another_leader_changes_nothing() -> None:
+    cluster = led()
+    state = cluster.core(2)
+    cluster.nodes[2].core.link_refused(cluster.now_ms, 1)
+    cluster.run(100)
+    answer = VoteResponse(error=0, epoch=INT32_MAX, leader_id=2, granted=False)
+    for token in list(cluster.nodes[2].waiting):
+        state.response(cluster.now_ms, token, answer)
+    assert state.epoch < MAX_EPOCH_JUMP
