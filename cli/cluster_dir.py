@@ -18,6 +18,7 @@ from typing import Any, TypedDict
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
+from quorate.quorum.log.disk import FILE_MODE, OsDisk
 
 HOST = "127.0.0.1"
 FAULTS_SOCKET = "faults.sock"
@@ -88,7 +89,7 @@ class ClusterDir:
         self, node_id: int, role: str, listener: str, voters: str, shape: Shape
     ) -> None:
         file = self.node_file(node_id)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        OsDisk().make_dirs(str(file.parent))
         replicas = min(3, shape.brokers)
         values = {
             "process.roles": role,
@@ -185,7 +186,7 @@ def update(file: Path, change: Callable[[Any], Any]) -> None:
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
-    with open(file.with_suffix(".lock"), "w") as lock:
+    with open(file.with_suffix(".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -193,8 +194,21 @@ def locked(file: Path) -> Iterator[None]:
 def replace_file(file: Path, text: str) -> None:
     """Readers see the old content or the new, never a part."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    temporary.write_text(text)
+    write_private(temporary, text)
     temporary.replace(file)
+
+
+def private(path: str | Path, flags: int) -> int:
+    """Open a file that group and others cannot read, whatever the umask permits; also one that an
+    older version created. An opener for `open`."""
+    fd = os.open(path, flags, FILE_MODE)
+    os.fchmod(fd, FILE_MODE)
+    return fd
+
+
+def write_private(file: Path, text: str) -> None:
+    with open(file, "w", opener=private) as opened:
+        opened.write(text)
 
 
 def free_ports(count: int) -> list[int]:

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
-from quorate.cli.cluster_dir import ClusterDir, alive, set_pids
+from quorate.cli.cluster_dir import ClusterDir, alive, private, set_pids
 from quorate.cli.node_process import (
     assert_forkable,
     configure_logging,
@@ -27,6 +27,7 @@ from quorate.cli.node_process import (
     run_node,
 )
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.log.disk import FILE_MODE
 
 STOP_TIMEOUT_S = 40.0  # a broker waits 30 s for the controller to let it go
 RESTART_DELAY_S = 0.5
@@ -146,7 +147,13 @@ class Supervisor:
         arguments.append(str(self.directory.node_file(node_id)))
         if self.faults:
             arguments.append("--faults")
-        log = (os.POSIX_SPAWN_OPEN, 2, str(self.log_of(node_id)), os.O_WRONLY | os.O_APPEND, 0o644)
+        log = (
+            os.POSIX_SPAWN_OPEN,
+            2,
+            str(self.log_of(node_id)),
+            os.O_WRONLY | os.O_APPEND,
+            FILE_MODE,
+        )
         pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=[log], setpgroup=0)
         self.pids[node_id] = pid
         set_pids(self.directory.file, {node_id: pid})
@@ -187,7 +194,7 @@ def stop_with_parent(supervisor: int) -> None:
 def redirect_output(directory: ClusterDir, node_id: int) -> None:
     """To the node's log; what else the supervisor has open (who waits for `ready`) is closed."""
     os.closerange(3, MAX_INHERITED_FD)
-    log = os.open(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    log = private(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(log, 1)

@@ -13,7 +13,15 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.cluster_dir import ClusterDir, Shape, addresses, alive, set_pids
+from quorate.cli.cluster_dir import (
+    ClusterDir,
+    Shape,
+    addresses,
+    alive,
+    private,
+    set_pids,
+    write_private,
+)
 from quorate.cli.errors import NotReachable, Refused
 from quorate.cli.readiness import Readiness
 from quorate.cli.server import load_config, pair_of
@@ -212,7 +220,7 @@ def detached(supervisor: Supervisor) -> int:
             os.setsid()
             os.close(reading)
             null = os.open(os.devnull, os.O_RDWR)
-            log = os.open(directory.root / "up.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            log = private(directory.root / "up.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.dup2(null, 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
@@ -261,7 +269,7 @@ def supervise(supervisor: Supervisor, output: int) -> int:
     """Start, say `ready`, watch until told to stop. `output` is closed after `ready` if it is a
     pipe."""
     directory = supervisor.directory
-    directory.supervisor_file.write_text(f"{os.getpid()}\n")
+    write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0
 
     async def main() -> None:

@@ -56,7 +56,7 @@ from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
 from quorate.quorum.steps import Steps
-from quorate.quorum.storage_format import LOCK_FILE, require_formatted
+from quorate.quorum.storage_format import LOCK_FILE, keep_private, require_formatted
 from quorate.quorum.watch.watch import Watch
 
 RAFT_REQUESTS = (
@@ -388,6 +388,8 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
             f"{config.log_dir} is in use by another process: stop that node first, or set "
             "log.dirs right"
         ) from None
+    for path in dict.fromkeys((config.log_dir, config.metadata_log_dir)):
+        keep_private(seams.disk, path)
     finish(seams.disk, config.metadata_log_dir)
     adopt(seams.disk, config, meta.directory_id)
     return lock

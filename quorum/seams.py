@@ -112,6 +112,10 @@ class Disk(Protocol):
 
     def sync_dir(self, path: str) -> None: ...
 
+    def restrict(self, path: str) -> bool:
+        """Take all access to the directory `path` from group and others. Return True if they had
+        some. Raise PermissionError if another user owns it."""
+
     def lock(self, path: str) -> DirectoryLock:
         """An exclusive lock file; BlockingIOError when another process (or node) holds it."""
 

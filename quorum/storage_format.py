@@ -8,6 +8,7 @@ The bytes are Kafka's at metadata.version 27."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,8 @@ METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 LOCK_FILE = ".lock"
 
+logger = logging.getLogger("quorate.storage")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialVoter:
@@ -66,6 +69,8 @@ def format_directory(
     log_dir, metadata_dir = config.log_dir, config.metadata_log_dir
     disk.make_dirs(log_dir)
     disk.make_dirs(metadata_dir)
+    for path in dict.fromkeys((log_dir, metadata_dir)):
+        keep_private(disk, path)
     replace(disk, f"{metadata_dir}/{BOOTSTRAP_FILE}", bootstrap_snapshot(wall_ms))
     if voters:
         disk.make_dirs(f"{metadata_dir}/{METADATA_DIRECTORY}")
@@ -78,6 +83,20 @@ def format_directory(
     if metadata_dir != log_dir:
         write_meta(disk, metadata_dir, meta)
     write_meta(disk, log_dir, meta)
+
+
+def keep_private(disk: Disk, path: str) -> None:
+    """Take access to an existing directory from group and others, as far as this user may."""
+    try:
+        if disk.restrict(path):
+            logger.warning("%s was open to group or others: its mode is 0700 now", path)
+    except PermissionError as error:
+        logger.warning(
+            "%s is open to group or others, and belongs to another user (%s): run `chmod "
+            "700` on it as its owner",
+            path,
+            error,
+        )
 
 
 def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:

@@ -55,6 +55,9 @@ class FaultDisk:
     def remove_tree(self, path: str) -> None:
         self.alive().remove_tree(path)
 
+    def restrict(self, path: str) -> bool:
+        return self.alive().restrict(path)
+
     def sync_dir(self, path: str) -> None:
         self.alive().sync_dir(path)
 

@@ -19,6 +19,7 @@ import fcntl
 import os
 import queue
 import shutil
+import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -30,6 +31,9 @@ T = TypeVar("T")
 
 MAX_OPEN_FILES = 1024
 CLOSED = -1
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+"""Data is the node's own: other users get no access, whatever the umask permits."""
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -109,7 +113,7 @@ class OsFile:
         return True
 
     def _open(self, extra_flags: int = 0) -> int:
-        self._fd = os.open(self.path, self._flags | extra_flags, 0o644)
+        self._fd = os.open(self.path, self._flags | extra_flags, FILE_MODE)
         self._disk.remember(self)
         return self._fd
 
@@ -179,7 +183,7 @@ class OsDisk:
         return sorted(os.listdir(path))
 
     def make_dir(self, path: str) -> None:
-        os.mkdir(path)
+        os.mkdir(path, DIRECTORY_MODE)
 
     def make_dirs(self, path: str) -> None:
         missing = []
@@ -187,7 +191,7 @@ class OsDisk:
             missing.append(path)
             path = os.path.dirname(path)
         for name in reversed(missing):
-            os.mkdir(name)
+            os.mkdir(name, DIRECTORY_MODE)
             self.sync_dir(os.path.dirname(name))
 
     def rename(self, source: str, target: str) -> None:
@@ -206,8 +210,14 @@ class OsDisk:
         finally:
             os.close(fd)
 
+    def restrict(self, path: str) -> bool:
+        is_open = bool(stat.S_IMODE(os.stat(path).st_mode) & ~DIRECTORY_MODE)
+        if is_open:
+            os.chmod(path, DIRECTORY_MODE)
+        return is_open
+
     def lock(self, path: str) -> OsLock:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:

@@ -245,6 +245,11 @@ class SimDisk:
         self.called("sync_dir", path)
         directory.sync()
 
+    def restrict(self, path: str) -> bool:
+        """Return False: there is one user only."""
+        self._directory(path)
+        return False
+
     def lock(self, path: str) -> SimLock:
         self.open(path, create=True)
         if path in self._locks:

@@ -53,6 +53,9 @@ class Mounts:
     def sync_dir(self, path: str) -> None:
         self._of(path).sync_dir(path)
 
+    def restrict(self, path: str) -> bool:
+        return self._of(path).restrict(path)
+
     def lock(self, path: str) -> DirectoryLock:
         return self._of(path).lock(path)
 

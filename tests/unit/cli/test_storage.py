@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 
 import pytest
@@ -262,3 +264,15 @@ def test_a_directory_in_use_is_not_declared(data: Path, disk: OsDisk) -> None:
     result = run("declare", "--new", "-c", write_config(data))
     lock.release()
     assert result.exit_code == 1 and "in use" in result.output
+
+
+def test_a_formatted_directory_is_the_nodes_own(data: Path) -> None:
+    before = os.umask(0)
+    try:
+        data.mkdir(mode=0o777)
+        format_node(data)
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
+    assert modes.pop(data) == 0o700
+    assert set(modes.values()) == {0o600}

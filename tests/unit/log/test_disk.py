@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,3 +215,31 @@ def test_more_files_than_descriptors_can_be_in_use(root: str) -> None:
     assert disk.open_files <= 3
     disk.close()
     assert disk.open_files == 0
+
+
+def test_other_users_get_no_access_even_under_a_permissive_umask(tmp_path: Path) -> None:
+    disk = OsDisk()
+    before = os.umask(0)
+    try:
+        disk.make_dirs(f"{tmp_path}/a/b")
+        disk.make_dir(f"{tmp_path}/a/c")
+        disk.open(f"{tmp_path}/a/b/file", create=True).close()
+        disk.lock(f"{tmp_path}/a/.lock").release()
+        os.mkdir(tmp_path / "open", 0o777)
+    finally:
+        os.umask(before)
+    modes = {
+        str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+    }
+    assert modes == {
+        "a": 0o700,
+        "a/b": 0o700,
+        "a/c": 0o700,
+        "a/b/file": 0o600,
+        "a/.lock": 0o600,
+        "open": 0o777,
+    }
+    assert disk.restrict(f"{tmp_path}/open") and not disk.restrict(f"{tmp_path}/a")
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o700
+    disk.close()
