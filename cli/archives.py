@@ -1,41 +1,205 @@
-"""Unpacking what somebody sent: a .tar.gz or .zip of a node's directory.
+"""Unpacking an archive that another person sent: a .tar.gz or .zip of a node's directory.
 
-Only plain files and directories come out, and only below the directory they are unpacked to;
-whatever else an archive holds (links, devices, names that lead elsewhere) is passed over.
+Only plain files and directories are unpacked, and only below the given directory. Links, devices
+and names that lead elsewhere are passed over. The size of each member is checked before a byte of
+it is written, and a compressed stream is expanded in steps: an archive can exceed neither the
+memory of a step nor the limits below. An archive beyond a limit is refused.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
+import struct
 import tarfile
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import IO, cast
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-_DAMAGED = (tarfile.TarError, BadZipFile, zlib.error, LZMAError, EOFError)
+from quorate.cli.cluster_dir import private
+from quorate.cli.expanding import Expanding, TooLongRead
+from quorate.quorum.log.disk import DIRECTORY_MODE
+
+MAX_MEMBERS = 65_000
+MAX_MEMBER_BYTES = 4 << 30
+"""Of one member, unpacked. Segments of logs are smaller."""
+MAX_UNPACKED_BYTES = 16 << 30
+MAX_RATIO = 200
+"""Unpacked bytes for each byte of the archive, beyond the first FREE_BYTES."""
+FREE_BYTES = 256 << 20
+"""Small archives may expand without regard to MAX_RATIO: indexes hold megabytes of zeros."""
+MAX_NAME_BYTES = 1024
+MAX_NAME_PARTS = 32
+MAX_ZIP_DIRECTORY_BYTES = 64 << 20
+COPY_BYTES = 1 << 20
+
+_ZIP_END = struct.Struct("<4s4xHH2L2x")  # signature, members here and in all, their size and place
+_ZIP64_LOCATOR = b"PK\x06\x07"
+_ZIP64_LOCATOR_BYTES = 20
+_ZIP_METHODS = (ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2)
+_DAMAGED = (
+    tarfile.TarError,
+    BadZipFile,
+    zlib.error,
+    LZMAError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
+
+
+class ArchiveTooLarge(shutil.ReadError):
+    """The archive exceeds a limit. Nothing beyond the limit was written."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """The rest of what one archive may unpack."""
+
+    archive: Path
+    size_bytes: int
+    members: int = 0
+    unpacked_bytes: int = 0
+
+    def take(self, name: str, size_bytes: int) -> None:
+        """Count one member before it is written. Raise ArchiveTooLarge."""
+        self.members += 1
+        self.unpacked_bytes += max(0, size_bytes)
+        allowed = max(FREE_BYTES, MAX_RATIO * self.size_bytes)
+        if self.members > MAX_MEMBERS:
+            self._refuse(f"it has more than {MAX_MEMBERS} members")
+        if size_bytes > MAX_MEMBER_BYTES:
+            self._refuse(f"{name!r} has {size_bytes} bytes, {MAX_MEMBER_BYTES} are allowed")
+        if self.unpacked_bytes > MAX_UNPACKED_BYTES:
+            self._refuse(f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+        if self.unpacked_bytes > allowed:
+            self._refuse(
+                f"{self.size_bytes} bytes unpack to more than {allowed}, which is more than "
+                f"{MAX_RATIO} for one"
+            )
+
+    def _refuse(self, why: str) -> None:
+        raise ArchiveTooLarge(
+            f"{self.archive} is refused: {why}. Unpack it yourself if you trust it, and give the "
+            "directory"
+        )
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Raises shutil.ReadError or an OSError when it is no archive that can be read."""
+    """Unpack `archive` below `directory`. Raise shutil.ReadError or an OSError if it cannot be read
+    or exceeds a limit."""
+    allowance = Allowance(archive, archive.stat().st_size)
+    root = directory.resolve()
     try:
-        if archive.suffix == ".zip":  # whose reader keeps names inside of the directory
-            shutil.unpack_archive(archive, directory)
-            return
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                _take(tar, member, directory.resolve())
+        with open(archive, "rb") as file:
+            if archive.suffix == ".zip":
+                _unpack_zip(file, root, allowance)
+            else:
+                _unpack_tar(file, root, allowance)
+    except TooLongRead as error:
+        raise ArchiveTooLarge(f"{archive} is refused: {error}") from error
     except _DAMAGED as error:
         raise shutil.ReadError(f"{archive} is damaged: {error}") from error
 
 
-def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:
-    target = (directory / member.name).resolve()
-    if not target.is_relative_to(directory):
-        return
-    if member.isdir():
-        target.mkdir(parents=True, exist_ok=True)
-    elif member.isfile() and (content := tar.extractfile(member)) is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with content, open(target, "wb") as file:
-            shutil.copyfileobj(content, file)
+def _unpack_tar(file: IO[bytes], root: Path, allowance: Allowance) -> None:
+    stream = Expanding(file, MAX_UNPACKED_BYTES + COPY_BYTES)
+    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as tar:
+        for member in tar:
+            tar.members.clear()  # type: ignore[attr-defined]  # else it keeps them all
+            allowance.take(member.name, member.size if member.isfile() else 0)
+            target = _target(root, member.name)
+            if target is None:
+                continue
+            if member.isdir():
+                _make_dirs(target)
+            elif member.isfile() and (content := tar.extractfile(member)) is not None:
+                with content:
+                    _write(content, target, member.size)
+
+
+def _unpack_zip(file: IO[bytes], root: Path, allowance: Allowance) -> None:
+    _require_small_directory(file, allowance)
+    with ZipFile(file) as archive:
+        for member in archive.infolist():
+            allowance.take(member.filename, member.file_size)
+            target = _target(root, member.filename)
+            if target is None or not _is_plain(member):
+                continue
+            if member.is_dir():
+                _make_dirs(target)
+                continue
+            if member.compress_type not in _ZIP_METHODS:
+                raise BadZipFile(f"{member.filename!r} has method {member.compress_type}")
+            with archive.open(member) as content:
+                _write(content, target, member.file_size)
+
+
+def _require_small_directory(file: IO[bytes], allowance: Allowance) -> None:
+    """The zip module reads the whole directory of an archive into memory."""
+    size = file.seek(0, os.SEEK_END)
+    tail_bytes = min(size, 0xFFFF + _ZIP_END.size + _ZIP64_LOCATOR_BYTES)
+    file.seek(size - tail_bytes)
+    tail = file.read(tail_bytes)
+    place = tail.rfind(b"PK\x05\x06")
+    if place < 0 or place + _ZIP_END.size > len(tail):
+        raise BadZipFile("it has no directory of its members")
+    _, _, members, directory_bytes, _ = _ZIP_END.unpack_from(tail, place)
+    is_zip64 = tail[max(0, place - _ZIP64_LOCATOR_BYTES) :].startswith(_ZIP64_LOCATOR)
+    if is_zip64 or members > MAX_MEMBERS or directory_bytes > MAX_ZIP_DIRECTORY_BYTES:
+        raise ArchiveTooLarge(
+            f"{allowance.archive} is refused: its directory announces more than {MAX_MEMBERS} "
+            "members or 4 GiB. Unpack it yourself if you trust it, and give the directory"
+        )
+    file.seek(0)
+
+
+def _is_plain(member: ZipInfo) -> bool:
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    return kind in (0, stat.S_IFREG, stat.S_IFDIR)
+
+
+def _target(root: Path, name: str) -> Path | None:
+    """Return the place of a member, or None if it is passed over."""
+    parts = name.split("/")
+    if (
+        len(os.fsencode(name)) > MAX_NAME_BYTES
+        or len(parts) > MAX_NAME_PARTS
+        or "\0" in name
+        or name.startswith("/")
+        or ".." in parts
+    ):
+        return None
+    target = (root / name).resolve()
+    return target if target.is_relative_to(root) else None
+
+
+def _make_dirs(path: Path) -> None:
+    for each in reversed((path, *path.parents)):
+        if not each.is_dir():
+            each.mkdir(DIRECTORY_MODE)
+
+
+def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
+    """Write at most `size_bytes`, which were counted. Raise ValueError if there are more."""
+    _make_dirs(target.parent)
+    written = 0
+    with open(target, "wb", opener=private) as file:
+        for chunk in _chunks(content):
+            written += len(chunk)
+            if written > size_bytes:
+                raise ValueError(f"{target.name!r} goes on behind its {size_bytes} bytes")
+            file.write(chunk)
+
+
+def _chunks(content: IO[bytes]) -> Iterator[bytes]:
+    while chunk := content.read(COPY_BYTES):
+        yield chunk

@@ -14,13 +14,16 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
+from quorate.cli.errors import Refused
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
 from quorate.quorum.log.disk import FILE_MODE, OsDisk
 
 HOST = "127.0.0.1"
+MAX_CLUSTER_BYTES = 1 << 20
+MAX_PID = 1 << 22
 FAULTS_SOCKET = "faults.sock"
 """In the directory of a node that runs with `--faults`."""
 
@@ -49,6 +52,41 @@ class Shape:
     brokers: int = 3
     port: int = 9092
     overrides: tuple[tuple[str, str], ...] = ()
+
+
+def read_cluster(file: Path) -> ClusterEntry:
+    """Read a cluster.json. Raise Refused if it is not one; FileNotFoundError if there is none."""
+    with open(file, "rb") as opened:
+        return decode_cluster(opened.read(MAX_CLUSTER_BYTES + 1), str(file))
+
+
+def decode_cluster(content: bytes, where: str) -> ClusterEntry:
+    """Return what a cluster.json says. Raise Refused, which names `where`, for any other bytes."""
+    if len(content) > MAX_CLUSTER_BYTES:
+        raise Refused(f"{where} has more than {MAX_CLUSTER_BYTES} bytes: it is no cluster.json")
+    try:
+        entry = json.loads(content)
+        if type(entry["controllers"]) is not list or type(entry["brokers"]) is not list:
+            raise ValueError("controllers and brokers must be lists")
+        for node in (*entry["controllers"], *entry["brokers"]):
+            _require_node(node)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Refused(
+            f"{where} is no cluster.json ({type(error).__name__}: {error}): `quorate up` writes it "
+            "again if it is removed"
+        ) from None
+    return cast(ClusterEntry, entry)
+
+
+def _require_node(node: Any) -> None:
+    """Raise ValueError or KeyError unless `node` is an entry that this program wrote."""
+    pid, port = node.get("pid"), node.get("port", 0)
+    if type(node["id"]) is not int or type(node["log_dir"]) is not str or "\0" in node["log_dir"]:
+        raise ValueError("a node's id must be a number and its log_dir a text")
+    if type(port) is not int or not 0 <= port <= 65_535 or type(node.get("host", "")) is not str:
+        raise ValueError(f"node {node['id']} has no valid host and port")
+    if pid is not None and (type(pid) is not int or not 0 < pid <= MAX_PID):
+        raise ValueError(f"node {node['id']} has no valid pid")
 
 
 class ClusterDir:
@@ -114,8 +152,7 @@ class ClusterDir:
         replace_file(file, "".join(kept) + render(values))
 
     def read(self) -> ClusterEntry:
-        entry: ClusterEntry = json.loads(self.file.read_text())
-        return entry
+        return read_cluster(self.file)
 
     def write(self, cluster_id: str, configs: Sequence[NodeConfig]) -> None:
         """A new cluster.json in which no node runs yet."""
@@ -165,7 +202,7 @@ def set_pids(file: Path, pids: dict[int, int | None]) -> None:
 def listed(file: Path, node_id: int) -> Iterator[None]:
     """cluster.json names this process while it runs. If the node runs already, this process will
     be refused its directory: then the other one is named again."""
-    entry: ClusterEntry = json.loads(file.read_text())
+    entry = read_cluster(file)
     nodes = (*entry["controllers"], *entry["brokers"])
     before = next((node["pid"] for node in nodes if node["id"] == node_id), None)
     set_pids(file, {node_id: os.getpid()})
@@ -180,7 +217,7 @@ def listed(file: Path, node_id: int) -> Iterator[None]:
 def update(file: Path, change: Callable[[Any], Any]) -> None:
     with locked(file):
         if file.exists():
-            changed = change(json.loads(file.read_text()))
+            changed = change(read_cluster(file))
             replace_file(file, json.dumps(changed, indent=2) + "\n")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from quorate.cli.archives import unpack
+from quorate.cli.cluster_dir import read_cluster
 from quorate.cli.errors import Refused
 from quorate.quorum.analytics.errors import AnalyticsError
 from quorate.quorum.analytics.segments import (
@@ -40,7 +40,7 @@ def history_in(given: Path) -> Iterator[Path]:
             raise Refused(f"{given} is neither a directory nor an archive ({known})")
         with TemporaryDirectory(prefix="quorate-history-") as unpacked:
             unpack(given, Path(unpacked))
-            yield longest_log(_root(Path(unpacked)))
+            yield longest_log(_root(Path(unpacked)), within=Path(unpacked))
     except (OSError, AnalyticsError, shutil.ReadError) as error:
         raise Refused(str(error)) from None
 
@@ -55,17 +55,23 @@ def _root(unpacked: Path) -> Path:
     return unpacked
 
 
-def longest_log(directory: Path) -> Path:
+def longest_log(directory: Path, *, within: Path | None = None) -> Path:
     """Of a local cluster, the node directory that holds the most of what is committed; else
-    `directory` itself."""
+    `directory` itself. With `within`, an unpacked archive, nothing outside of it is read."""
     file = directory / "cluster.json"
     if not file.exists():
         return directory
-    entry = json.loads(file.read_text())
-    controllers = [_place(directory, node["log_dir"]) for node in entry["controllers"]]
-    brokers = [_place(directory, node["log_dir"]) for node in entry["brokers"]]
+    entry = read_cluster(file)
+    controllers, brokers = (
+        [
+            place
+            for node in nodes
+            if (place := _place(directory, node["log_dir"], within)) is not None
+        ]
+        for nodes in (entry["controllers"], entry["brokers"])
+    )
     voters = _longest_first(controllers)
-    majority = len(controllers) // 2 + 1
+    majority = len(entry["controllers"]) // 2 + 1
     if len(voters) >= majority:
         # What so many have is committed, and nothing that is committed is beyond it.
         return voters[majority - 1]
@@ -75,14 +81,18 @@ def longest_log(directory: Path) -> Path:
     return others[0]
 
 
-def _place(root: Path, log_dir: str) -> Path:
-    """Where it was written, or at the same place below a directory that was moved."""
+def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:
+    """Return where the log was written, or the same place below a directory that was moved; of an
+    archive only the latter, or None if that leads out of it."""
     written = Path(log_dir)
-    if written.is_dir():
+    if within is None and written.is_dir():
         return written
     parts = written.parts
     below = parts[parts.index("nodes") :] if "nodes" in parts else parts[-1:]
-    return root.joinpath(*below)
+    place = root.joinpath(*below)
+    if within is not None and not place.resolve().is_relative_to(within.resolve()):
+        return None
+    return place
 
 
 def _longest_first(nodes: list[Path]) -> list[Path]:

@@ -226,6 +226,23 @@ def test_an_archive_of_a_log(tmp_path: Path, deep: bool) -> None:
     assert said("at", archive)["offset"] == 39
 
 
+def test_an_archive_leads_to_no_directory_outside_of_it(tmp_path: Path) -> None:
+    """Its cluster.json names directories of this machine, as they were where it was made."""
+    live = tmp_path / "live"
+    a_cluster(live, 9, 9, 9)
+    root = tmp_path / "sent"
+    root.mkdir()
+    names = [str(live / "nodes" / "1" / "data"), "/x/nodes/../../../live/nodes/2/data", "../live"]
+    entry = {"controllers": [{"id": 1, "log_dir": each} for each in names], "brokers": []}
+    (root / "cluster.json").write_text(json.dumps(entry))
+    archive = Path(shutil.make_archive(str(tmp_path / "a"), "gztar", root))
+    with pytest.raises(Refused, match="no node of this cluster has a metadata log"):
+        with history_in(archive):
+            pass
+    result = run("at", archive)
+    assert result.exit_code == 1 and str(live) not in result.output
+
+
 def test_what_is_no_history(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text("")

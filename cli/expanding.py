@@ -1,0 +1,189 @@
+"""A compressed file as a stream of its expanded bytes, of which few are in memory at a time.
+
+The stream goes forward. It goes back only within the last WINDOW_BYTES, which is all that the
+reader of tar archives needs. A read of more than MAX_READ_BYTES is refused: that reader takes the
+length of an extended header from the archive, and would hold the whole header in memory.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import os
+import zlib
+from typing import IO, Protocol
+
+MAX_READ_BYTES = 4 << 20
+WINDOW_BYTES = 64 << 10
+STEP_BYTES = 256 << 10
+MAX_LZMA_BYTES = 256 << 20
+"""Memory for the dictionary of an .xz archive; `xz -9` needs 65 MiB."""
+
+_GZIP = 31  # zlib's window bits for a gzip stream
+
+
+class TooLongRead(Exception):
+    """The archive demands more memory or more expanded bytes than allowed."""
+
+
+class Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def expand(self, data: bytes) -> bytes:
+        """Return at most STEP_BYTES; with b"", more of what was given before."""
+
+    @property
+    def needs_input(self) -> bool: ...
+
+
+class _Plain:
+    eof = False
+    unused_data = b""
+    needs_input = True
+
+    def expand(self, data: bytes) -> bytes:
+        return data
+
+
+class _Zlib:
+    def __init__(self) -> None:
+        self._object = zlib.decompressobj(_GZIP)
+
+    @property
+    def eof(self) -> bool:
+        return self._object.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._object.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._object.unconsumed_tail
+
+    def expand(self, data: bytes) -> bytes:
+        return self._object.decompress(self._object.unconsumed_tail + data, STEP_BYTES)
+
+
+class _Other:
+    """bzip2 or xz."""
+
+    def __init__(self, made: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
+        self._object = made
+
+    @property
+    def eof(self) -> bool:
+        return self._object.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._object.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return self._object.needs_input
+
+    def expand(self, data: bytes) -> bytes:
+        return self._object.decompress(data, STEP_BYTES)
+
+
+def _decompressor(head: bytes) -> Decompressor:
+    if head.startswith(b"\x1f\x8b"):
+        return _Zlib()
+    if head.startswith(b"BZh"):
+        return _Other(bz2.BZ2Decompressor())
+    if head.startswith(b"\xfd7zXZ\0"):
+        return _Other(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_LZMA_BYTES))
+    return _Plain()
+
+
+class Expanding:
+    """What `tarfile` demands of a file: read, seek, tell."""
+
+    def __init__(self, file: IO[bytes], max_bytes: int) -> None:
+        """`max_bytes` bounds all expanded bytes. The kind of compression is in the first bytes."""
+        self._file = file
+        head = file.read(6)
+        file.seek(0)
+        self._decompressor = _decompressor(head)
+        self._compressed = not isinstance(self._decompressor, _Plain)
+        self._left_bytes = max_bytes
+        self._buffer = b""
+        self._start = 0
+        """The position of the buffer's first byte."""
+        self._position = 0
+        self._ended = False
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET or position < self._start:
+            raise ValueError(f"the archive cannot be read again from byte {position}")
+        while self._start + len(self._buffer) < position and self._fill():
+            self._trim()
+        self._position = min(position, self._start + len(self._buffer))
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= MAX_READ_BYTES:
+            raise TooLongRead(
+                f"one of its headers has {size} bytes, {MAX_READ_BYTES} are allowed. Unpack it "
+                "yourself if you trust it, and give the directory"
+            )
+        end = self._position + size
+        while self._start + len(self._buffer) < end and self._fill():
+            pass
+        begin = self._position - self._start
+        data = self._buffer[begin : begin + size]
+        self._position += len(data)
+        self._trim()
+        return data
+
+    def close(self) -> None:
+        """The file belongs to the caller."""
+
+    def _trim(self) -> None:
+        end = min(self._position, self._start + len(self._buffer))
+        if not self._buffer or self._position >= self._start + len(self._buffer):
+            end = self._start + len(self._buffer)
+        surplus = end - self._start - WINDOW_BYTES
+        if surplus > 0:
+            self._buffer = self._buffer[surplus:]
+            self._start += surplus
+
+    def _fill(self) -> bool:
+        """Expand some more into the buffer. Return False at the end."""
+        more = b""
+        while not more and not self._ended:
+            more = self._step()
+        self._left_bytes -= len(more)
+        if self._left_bytes < 0:
+            raise TooLongRead(
+                "it expands to more bytes than allowed. Unpack it yourself if you trust it, and "
+                "give the directory"
+            )
+        self._buffer += more
+        return bool(more)
+
+    def _step(self) -> bytes:
+        decompressor = self._decompressor
+        data = b""
+        if decompressor.eof:
+            data = decompressor.unused_data or self._file.read(STEP_BYTES)
+            if not data.strip(b"\0"):
+                self._ended = True
+                return b""
+            decompressor = self._decompressor = _decompressor(data)
+        elif decompressor.needs_input:
+            data = self._file.read(STEP_BYTES)
+            if not data:
+                self._ended = True
+                if self._compressed:
+                    raise EOFError("the file ends within its compressed data")
+                return b""
+        return decompressor.expand(data)
