@@ -12,6 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.connections import (
+    OTHERS_FILES,
+    ConnectionLimits,
+    Connections,
+    open_files,
+)
 from quorate.quorum.rpc.kafka.hot import (
     FetchedPartition,
     build_fetch_response,
@@ -22,6 +28,8 @@ from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
+
+MAX_FOLLOWER_CONNECTIONS = 4096
 
 Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
 FetchAsReplica = Callable[[FetchRequest, Respond], None]
@@ -48,7 +56,17 @@ def node_port(
 
         fetch(parse_fetch_request(body, context.version), context.callback(respond))
 
-    kafka = KafkaServer({}, settings.clock, raw_handlers={ApiKey.FETCH: handle}, shares=shares)
+    limits = ConnectionLimits(
+        max_connections=min(MAX_FOLLOWER_CONNECTIONS, open_files() // OTHERS_FILES)
+    )
+    connections = Connections(settings.clock, limits)
+    kafka = KafkaServer(
+        {},
+        settings.clock,
+        raw_handlers={ApiKey.FETCH: handle},
+        connections=connections,
+        shares=shares,
+    )
     return {
         Wire.KAFKA: kafka.accept,
         Wire.NODE: NodeServer(settings, _Nobody()).accept,

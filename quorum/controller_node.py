@@ -8,6 +8,7 @@ same rules.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -52,6 +53,8 @@ PROBE_TIMEOUT_MS = 1000
 RESIGN_TIMEOUT_MS = 2000
 MAX_PROBES = 1000
 MAX_FRAME_BYTES = 32 << 20
+
+OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -292,7 +295,9 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
 def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """An exception that no one caught is a broken invariant: the node stops (idea 1)."""
     error = context.get("exception")
-    if error is None:
+    # asyncio reports a failed accept in this way, and tries again after a second.
+    ran_out = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
+    if error is None or ran_out:
         loop.default_exception_handler(context)
     else:
         core.fail(error)

@@ -21,7 +21,7 @@ from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
-from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.connections import OTHERS_FILES, ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.failures import FAILURES
 from quorate.quorum.rpc.kafka.sasl import no_sasl
@@ -82,7 +82,7 @@ class ControllerPort:
             handlers,
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
-            connections=Connections(clock, ConnectionLimits.of(config)),
+            connections=Connections(clock, ConnectionLimits.of(config, OTHERS_FILES)),
             shares=core.shares,
         )
 

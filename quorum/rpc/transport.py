@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
+from quorate.quorum.rpc.kafka.connections import open_files
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.seams import (
     Accept,
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
 BACKLOG = 1024
-MAX_CONNECTIONS = 16_384  # per listener
+MAX_NODE_LINKS = 4096  # per listener
+MAX_STRANGERS = 1024
+"""Connections of a listener that have not said what they speak, or are plain HTTP. Beyond it the
+oldest one closes."""
+STRANGERS_FILES = 32
+"""At most one in so many of the process's open files is a stranger."""
+LINE_INTERVAL_S = 1.0
 
 
 class AioTransport:
@@ -95,6 +102,9 @@ class AioListener:
         self.max_frame_bytes = max_frame_bytes
         self._server: asyncio.Server
         self._open: dict[Link | _Sniffer, None] = {}
+        self._strangers: dict[Link | _Sniffer, None] = {}  # the oldest first
+        self._max_strangers = max(1, min(MAX_STRANGERS, open_files() // STRANGERS_FILES))
+        self._next_line_s = 0.0
         self._websockets: WebSocketSide | None = None
         self._closing = False
         self._drained = asyncio.Event()
@@ -116,16 +126,34 @@ class AioListener:
 
     def opened(self, connection: Link | _Sniffer) -> None:
         self._open[connection] = None
+        if isinstance(connection, _Sniffer | HttpLink):
+            self._strangers[connection] = None
+            if len(self._strangers) > self._max_strangers:
+                self._close_oldest_stranger()
 
     def gone(self, connection: Link | _Sniffer) -> None:
         del self._open[connection]
+        self._strangers.pop(connection, None)
         if not self._open:
             self._drained.set()
 
+    def _close_oldest_stranger(self) -> None:
+        """Close the oldest connection that has said nothing useful. A newcomer always gets in."""
+        oldest = next(iter(self._strangers))
+        del self._strangers[oldest]
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._next_line_s:
+            self._next_line_s = now_s + LINE_INTERVAL_S
+            logger.warning(
+                "closing the oldest of more than %d connections to %s that have not sent a request",
+                self._max_strangers,
+                self.address,
+            )
+        oldest.abort()
+
     @property
-    def full(self) -> bool:
-        websockets = self._websockets.connections if self._websockets is not None else 0
-        return self._closing or len(self._open) + websockets >= MAX_CONNECTIONS
+    def closing(self) -> bool:
+        return self._closing
 
     @property
     def speaks_kafka_only(self) -> bool:
@@ -147,6 +175,8 @@ class AioListener:
         accept = self.accept.get(Wire.NODE)
         if accept is None:
             return None
+        if self._websockets is not None and self._websockets.connections >= MAX_NODE_LINKS:
+            return None
         if self._websockets is None:
             from quorate.quorum.rpc.websocket import WebSocketSide
 
@@ -165,10 +195,9 @@ class _Sniffer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
-        full = self._listener.full
         self._listener.opened(self)
-        if full:
-            self._close("too many connections")
+        if self._listener.closing:
+            self._transport.abort()
         elif self._listener.speaks_kafka_only:
             self._leave_to(self._listener.protocol_for(b""))
         else:

@@ -40,6 +40,7 @@ class Connection:
         "_queued",
         "_ready_bytes",
         "_refused",
+        "_spoke",
         "_undrained",
         "asked_metadata",
         "client_software",
@@ -71,6 +72,7 @@ class Connection:
         self._held = False
         self._checking = False
         self._refused = False
+        self._spoke = False  # sent a valid request
         self.used_ms = self.clock.now_ms()
 
     @property
@@ -199,6 +201,9 @@ class Connection:
         request: Any = frame[start:]
         if not route.raw:
             request, _ = reader(api.request, version, flexible)(request, 0)
+        if not self._spoke:
+            self._spoke = True
+            self.server.connections.spoke(self)
         self._enqueue(context)
         steps = route.handle(context, request)
         if steps is not None:

@@ -1,6 +1,8 @@
 """What all Kafka ports of a node bound together: connections, and the requests that wait in them.
 
-- More than `max_connections`: the one that was longest not used makes room for the new one.
+- More than `max_connections`: another connection makes room for the new one. First those close that
+  have not sent a valid request yet, the oldest first; then the one that was longest not used. So
+  a newcomer gets in however many connections a peer holds.
 - More than `max_connections_per_ip` (or that address's own number): the new one is closed.
 - More than `max_creation_rate` in a second: the new ones are read later.
 - Idle for `max_idle_ms`: closed. One timer sweeps over all of them; nobody is idle who waits for an
@@ -13,8 +15,11 @@
 from __future__ import annotations
 
 import logging
+import resource
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from ipaddress import ip_address
 from typing import Any, Protocol
 
@@ -23,6 +28,14 @@ from quorate.quorum.seams import Address, Clock, Timer
 logger = logging.getLogger("quorate.kafka")
 
 NO_LIMIT = 2**31 - 1
+MAX_CONNECTIONS = 16_384
+"""Of a node's clients, where `max.connections` states no limit."""
+CLIENTS_FILES = 2
+OTHERS_FILES = 8
+"""The part of the process's open files that connections of one kind may be: one in so many. The
+others remain for the logs."""
+CANDIDATES = 64
+LINE_INTERVAL_MS = 1000
 SWEEPS_PER_IDLE_TIME = 10
 MIN_SWEEP_INTERVAL_MS = 10
 MAX_THROTTLE_MS = 1000
@@ -42,10 +55,14 @@ class ConnectionLimits:
     max_queued_requests: int = 500
 
     @classmethod
-    def of(cls, node: Mapping[str, Any]) -> ConnectionLimits:
-        """From a node's typed settings (`quorate.config`)."""
+    def of(cls, node: Mapping[str, Any], one_file_in: int = CLIENTS_FILES) -> ConnectionLimits:
+        """Read the limits from a node's typed settings (`quorate.config`). `one_file_in` is the
+        part of the process's open files that these connections may be."""
+        configured: int = node["max.connections"]
+        if configured == NO_LIMIT:
+            configured = MAX_CONNECTIONS
         return cls(
-            max_connections=node["max.connections"],
+            max_connections=min(configured, open_files() // one_file_in),
             max_connections_per_ip=node["max.connections.per.ip"],
             per_ip_overrides=_overrides(node["max.connections.per.ip.overrides"]),
             max_creation_rate=node["max.connection.creation.rate"],
@@ -55,6 +72,12 @@ class ConnectionLimits:
 
     def of_ip(self, host: str) -> int:
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)
+
+
+def open_files() -> int:
+    """Return how many files and sockets this process may have open (RLIMIT_NOFILE)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 def _overrides(text: str) -> dict[str, int]:
@@ -99,6 +122,11 @@ class Connections:
         self.limits = limits or ConnectionLimits()
         self._clock = clock
         self._open: dict[Bounded, None] = {}
+        self._silent: dict[Bounded, None] = {}  # no valid request yet, the oldest first
+        self._unused: deque[tuple[int, Bounded]] = deque()  # (used_ms, connection) when looked at
+        self._next_line_ms = 0
+        self.displaced = 0
+        """Connections closed to make room for a new one."""
         self._by_host: dict[str, int] = {}
         self._queued = 0
         self._held: dict[Bounded, None] = {}  # not read because of what is queued
@@ -111,7 +139,7 @@ class Connections:
     def opened(self, connection: Bounded) -> None:
         """Somebody connected; perhaps it is closed again at once, or another one is."""
         limits, host = self.limits, connection.peer.host
-        self._open[connection] = None
+        self._open[connection] = self._silent[connection] = None
         count = self._by_host[host] = self._by_host.get(host, 0) + 1
         if count > limits.of_ip(host):
             most = limits.of_ip(host)
@@ -129,6 +157,7 @@ class Connections:
         if connection not in self._open:
             return
         del self._open[connection]
+        self._silent.pop(connection, None)
         self._held.pop(connection, None)
         host = connection.peer.host
         self._by_host[host] -= 1
@@ -137,6 +166,14 @@ class Connections:
         if not self._open and self._sweep_timer is not None:
             self._sweep_timer.cancel()
             self._sweep_timer = None
+
+    def spoke(self, connection: Bounded) -> None:
+        """Note that `connection` has sent a valid request."""
+        self._silent.pop(connection, None)
+
+    @property
+    def silent(self) -> int:
+        return len(self._silent)
 
     # --- requests
 
@@ -161,11 +198,35 @@ class Connections:
     # --- connections
 
     def _make_room(self, newcomer: Bounded) -> None:
-        """Kafka leaves the newcomer waiting instead, until somebody goes."""
-        others = (each for each in self._open if each is not newcomer)
-        oldest = min(others, key=lambda each: each.used_ms, default=newcomer)
-        reason = f"more than {self.limits.max_connections} connections: it was longest not used"
-        oldest.turn_away(reason, logging.WARNING)
+        """Close another connection. Kafka leaves the newcomer waiting instead, until one closes."""
+        most = self.limits.max_connections
+        oldest = next(iter(self._silent))
+        if oldest is not newcomer:
+            reason = f"more than {most} connections: it has not sent a valid request"
+        else:
+            oldest = self._longest_unused(newcomer)
+            reason = f"more than {most} connections: it was longest not used"
+        self.displaced += 1
+        now_ms = self._clock.now_ms()
+        level = logging.WARNING if now_ms >= self._next_line_ms else logging.DEBUG
+        if level == logging.WARNING:
+            self._next_line_ms = now_ms + LINE_INTERVAL_MS
+        oldest.turn_away(reason, level)
+
+    def _longest_unused(self, newcomer: Bounded) -> Bounded:
+        """Return the connection that was longest not used.
+
+        A scan of all connections for each newcomer would let newcomers take the CPU, so one scan
+        finds the next CANDIDATES. A candidate that was used since is passed over."""
+        for _ in range(2):
+            while self._unused:
+                used_ms, candidate = self._unused.popleft()
+                if candidate in self._open and candidate.used_ms == used_ms:
+                    return candidate
+            others = (each for each in self._open if each is not newcomer)
+            oldest = nsmallest(CANDIDATES, others, key=lambda each: each.used_ms)
+            self._unused.extend((each.used_ms, each) for each in oldest)
+        return newcomer
 
     def _throttle(self, connection: Bounded) -> None:
         rate = self.limits.max_creation_rate

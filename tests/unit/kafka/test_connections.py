@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 from typing import Any
 
 import pytest
 
 from quorate.config.node_keys import NODE_KEYS
+from quorate.quorum.rpc.kafka import connections
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connection import CLOSE_TIMEOUT_MS
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
@@ -73,6 +75,7 @@ def test_beyond_max_connections_the_one_longest_not_used_makes_room(
 ) -> None:
     port = Port(max_connections=2)
     first, second = port.client(), port.client()
+    second.ask()
     port.clock.advance(10)
     first.ask()
     third = port.client()
@@ -82,6 +85,74 @@ def test_beyond_max_connections_the_one_longest_not_used_makes_room(
     first.gone()
     assert port.client().is_open()
     assert third.is_open()
+
+
+def test_a_connection_without_a_valid_request_makes_room_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    port = Port(max_connections=3)
+    working = port.client()
+    working.ask()
+    working.answer()
+    port.clock.advance(10_000)
+    silent = [port.client() for _ in range(100)]
+    assert working.is_open(), "it was not used for longest, but it has sent a request"
+    assert [each.is_open() for each in silent] == [False] * 98 + [True] * 2
+    assert "more than 3 connections: it has not sent a valid request" in caplog.text
+    assert len(caplog.records) == 1, "one line a second"
+    assert port.connections.displaced == 98
+    newcomer = port.client()
+    newcomer.ask()
+    newcomer.answer()
+    assert newcomer.link.sent
+
+
+def test_half_a_request_is_no_valid_one() -> None:
+    port = Port(max_connections=2)
+    half, working = port.client(), port.client()
+    working.ask()
+    port.clock.advance(10)
+    half.connection.on_buffered(1 << 20)
+    port.client()
+    assert (half.is_open(), working.is_open()) == (False, True)
+
+
+def test_the_longest_unused_are_found_without_a_scan_for_each_newcomer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = Port(max_connections=500)
+    clients = []
+    for _ in range(500):
+        clients.append(port.client())
+        clients[-1].ask()
+        clients[-1].answer()
+        port.clock.advance(1)
+    scans = []
+
+    def counted(count: int, *args: Any, **options: Any) -> Any:
+        scans.append(count)
+        return heapq.nsmallest(count, *args, **options)
+
+    monkeypatch.setattr("quorate.quorum.rpc.kafka.connections.nsmallest", counted)
+    port.client().ask()
+    clients[1].ask()  # it is used again, so it is no longer the longest unused one
+    for _ in range(99):
+        newcomer = port.client()
+        newcomer.ask()
+    closed = [index for index, each in enumerate(clients) if not each.is_open()]
+    assert closed == [0, *range(2, 101)]
+    assert len(scans) == 2
+
+
+def test_the_default_limit_leaves_files_for_the_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = {name: key.default for name, key in NODE_KEYS.items()}
+    monkeypatch.setattr(connections, "open_files", lambda: 1024)
+    assert ConnectionLimits.of(node).max_connections == 512
+    assert ConnectionLimits.of(node, connections.OTHERS_FILES).max_connections == 128
+    monkeypatch.setattr(connections, "open_files", lambda: 1 << 20)
+    assert ConnectionLimits.of(node).max_connections == connections.MAX_CONNECTIONS
+    assert ConnectionLimits.of({**node, "max.connections": 50_000}).max_connections == 50_000
+    assert ConnectionLimits.of({**node, "max.connections": 10}).max_connections == 10
 
 
 def test_connections_of_one_address_are_bounded(caplog: pytest.LogCaptureFixture) -> None:

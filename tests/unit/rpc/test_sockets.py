@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 import pytest
 
+from quorate.quorum.rpc import transport
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.rpc.messages import SMALL_FRAME_BYTES
 from quorate.quorum.seams import Address, Link, PeerRefused, PeerUnreachable, Wire
@@ -263,5 +264,38 @@ def test_the_first_frame_of_a_node_link_is_small(kind: str) -> None:
             await socket.send_bytes(bytes(SMALL_FRAME_BYTES))
             await socket.send_bytes(bytes(SMALL_FRAME_BYTES + 1))
             assert len((await other.received(2))[1]) == SMALL_FRAME_BYTES + 1
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_a_newcomer_gets_in_while_silent_connections_hold_all_places(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_STRANGERS", 20)
+
+    def answer(link: Link, target: bytes) -> None:
+        link.send(HttpResponse(target).encoded())
+        link.close()
+
+    async def scenario(net: Net) -> None:
+        listener = await net.server.listen(
+            Address(net.host, 0),
+            {Wire.NODE: Recorder(), Wire.KAFKA: Recorder(), Wire.HTTP: Recorder(answer)},
+            max_frame_bytes=MAX_FRAME_BYTES,
+        )
+        net.opened.append(listener)
+        silent = []
+        for number in range(60):
+            reader, writer = await raw(listener.address)
+            writer.write(b"GET / HTTP/1.1\r\nHost: " if number % 2 else b"")
+            silent.append((reader, writer))
+        reader, writer = await raw(listener.address)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n" % net.host.encode())
+        assert b"200" in await reader.read()
+        writer.close()
+        await closed_by_peer(*silent[0])
+        for _, each in silent:
+            each.close()
 
     run(kind, scenario)

@@ -1,0 +1,42 @@
+"""The last exception handler of a node: which exceptions stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any, cast
+
+import pytest
+
+from quorate.quorum.controller_node import on_unhandled
+from quorate.quorum.node_core import NodeCore
+
+
+class Core:
+    def __init__(self) -> None:
+        self.failures: list[BaseException] = []
+
+    def fail(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+def handled(context: dict[str, Any]) -> list[BaseException]:
+    core, loop = Core(), asyncio.new_event_loop()
+    try:
+        on_unhandled(cast(NodeCore, core), loop, {"message": "m", **context})
+    finally:
+        loop.close()
+    return core.failures
+
+
+def test_an_exception_that_no_one_caught_stops_the_node() -> None:
+    error = ValueError("x")
+    assert handled({"exception": error}) == [error]
+    full = OSError(errno.EMFILE, "too many open files")
+    assert handled({"exception": full}) == [full], "the node lacked a file of its own"
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+def test_an_accept_without_resources_does_not(number: int) -> None:
+    """A peer that opens connections must not stop the node. asyncio accepts again later."""
+    assert handled({"exception": OSError(number, "x"), "socket": object()}) == []
