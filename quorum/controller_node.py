@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,8 @@ from quorate.quorum.committed_image import TakeOver
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
     AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     EnvelopeRequest,
@@ -36,6 +33,7 @@ from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node_requests import REFUSED
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
@@ -58,13 +56,12 @@ OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 logger = logging.getLogger("quorate.quorum.controller")
 
-# How a broker's own request is refused. After NOT_CONTROLLER the broker asks again.
-REFUSED: dict[type, Callable[[ErrorCode], Any]] = {
-    BrokerRegistrationRequest: lambda error: BrokerRegistrationResponse(error=error),
-    BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
-    AlterPartitionRequest: lambda error: AlterPartitionResponse(error=error),
-    AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
-}
+BROKER_REQUESTS = (
+    BrokerRegistrationRequest,
+    BrokerHeartbeatRequest,
+    AlterPartitionRequest,
+    AllocateProducerIdsRequest,
+)
 REFUSALS = {Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR}
 """Everything else is NOT_CONTROLLER."""
 
@@ -83,9 +80,9 @@ class ControllerNode:
         )
         self.port = ControllerPort(core, self.shell)
         handlers: dict[type, Handler] = {**core.raft_handlers()}
-        for request in REFUSED:
-            handlers[request] = core.guarded(self._broker_request)
-        handlers[EnvelopeRequest] = core.guarded(self.port.envelope)
+        for request in BROKER_REQUESTS:
+            handlers[request] = core.requests.guarded(self._broker_request)
+        handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelope)
         self._server = NodeServer(core.node_settings(handlers), self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link

@@ -22,19 +22,22 @@ from typing import Protocol
 
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.group_commit import GroupCommit
-from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, SnapshotContents, reading
+from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.metadata_mark import MarkFile
 from quorate.quorum.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.seams import Seams, Timer
+from quorate.quorum.state_in_doubt import StateInDoubt
 
 FLUSH_BEHIND_MS = 5000
+SAID_BY_THE_NODE = (StateInDoubt, InvariantViolation, OSError)
 Input = Callable[[int], None]
 """What happened, to be put to the core at a moment (now_ms)."""
 VotersDone = Callable[[int, str], None]
@@ -206,8 +209,15 @@ class MetadataReplica:
         if self._replacing:
             self._held.append(happened)
             return
-        happened(self._clock.now_ms())
-        self._advance()
+        try:
+            happened(self._clock.now_ms())
+            self._advance()
+        except SAID_BY_THE_NODE:
+            raise
+        except Exception as error:
+            raise StateInDoubt(
+                f"the state of the quorum was left half changed: {error!r}"
+            ) from error
 
     def _advance(self) -> None:
         """Carry out what the core wants, up to the next election that has to be durable first."""
@@ -330,8 +340,9 @@ class MetadataReplica:
                 if self._running:
                     self._disk.submit(check, checked)
                 return
-            if isinstance(error, CorruptSnapshot):
-                logger.warning("received %s; it is fetched again", error)
+            if error is not None and not isinstance(error, OSError):
+                # Reading changes nothing, so the snapshot is at fault.
+                logger.warning("received a damaged snapshot, fetching it again: %s", error)
             elif error is not None:
                 self._fail(error)
                 return

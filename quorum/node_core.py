@@ -30,19 +30,12 @@ from quorate.quorum.node_membership import (
     configured_voters,
     membership,
 )
+from quorate.quorum.node_requests import RAFT_REQUESTS, NodeRequests, check_speaker
 from quorate.quorum.node_settings import raft_settings, snapshot_settings
 from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.generation import Rebuilds, Standing
-from quorate.quorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    UpdateVoterRequest,
-    VoteRequest,
-)
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rebuilding import finish
@@ -53,20 +46,11 @@ from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.messages import VERSIONS
-from quorate.quorum.seams import Address, DirectoryLock, ProtocolError, Seams
+from quorate.quorum.seams import Address, DirectoryLock, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
 from quorate.quorum.steps import Steps
 from quorate.quorum.storage_format import LOCK_FILE, keep_private, require_formatted
 from quorate.quorum.watch.watch import Watch
-
-RAFT_REQUESTS = (
-    VoteRequest,
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    UpdateVoterRequest,
-)
 
 logger = logging.getLogger("quorate.node")
 
@@ -101,6 +85,7 @@ class NodeCore:
         self.followers = Followers()
         self.shares = Shares.of(seams.clock, config)
         self.failed = False
+        self.requests = NodeRequests(seams.clock, self.fail)
         self._on_failed = on_failed
         self._lock = lock_directory(config, seams)
         try:
@@ -258,24 +243,12 @@ class NodeCore:
             self.close()
             self._on_failed(error)
 
-    def guarded(self, handler: Handler) -> Handler:
-        """A broken invariant inside a handler stops the node; it must not just close a link."""
-
-        def handle(peer: Peer, message: Any, reply: Reply) -> None:
-            try:
-                handler(peer, message, reply)
-            except ProtocolError:
-                raise
-            except Exception as error:
-                self.fail(error)
-
-        return handle
-
     def raft_handlers(self) -> Mapping[type, Handler]:
         def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            check_speaker(peer, message)
             self.replica.request(message, reply)
 
-        return {request: self.guarded(handle) for request in RAFT_REQUESTS}
+        return {request: self.requests.guarded(handle) for request in RAFT_REQUESTS}
 
     # LinksListener
 

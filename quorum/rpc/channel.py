@@ -188,7 +188,11 @@ class Channel:
             return None
         name = type(message).__name__
         assert BY_CLASS[type(message)].number == kind or isinstance(message, Unsupported), name
-        data = packed(message, correlation_id)
+        try:
+            data = packed(message, correlation_id)
+        except Exception as error:  # the requester must not wait for its timeout
+            logger.error("%s to %s cannot be encoded: %r", name, self.peer, error)
+            return self._link.abort()
         if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
             logger.error("%s to %s is larger than a frame: %d bytes", name, self.peer, len(data))
             return self._link.abort()  # the requester must not wait for its timeout

@@ -98,6 +98,7 @@ class NodeMetrics:
         yield from self._raft()
         yield from self._latencies()
         yield from self._loader()
+        yield from self._refused()
         yield from self._shares()
 
     def _shares(self) -> Iterator[Metric]:
@@ -171,6 +172,19 @@ class NodeMetrics:
         )
         for name, help_, value in values:
             yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
+
+    def _refused(self) -> Iterator[Metric]:
+        yield counters(
+            "quorate_node_requests_failed_total",
+            "Requests of other nodes that failed by an exception that no handler expected.",
+            ("message",),
+            (((name,), count) for name, count in self._core.requests.failures.items()),
+        )
+        yield counter(
+            "quorate_raft_claims_refused_total",
+            "Claims of other nodes that contradict this node's log or election.",
+            self._core.replica.raft.doubts,
+        )
 
     def _loader(self) -> Iterator[Metric]:
         core, image = self._core, self._core.image

@@ -183,6 +183,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
     await _start_clients(stage, random, damaged=is_damaged(seed))
+    stage.invariants.doubts_expected = plan.adversary
     adversaries = await _start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
     if plan.schedule is None:

@@ -1,0 +1,145 @@
+"""The boundary of the node port: which exception of a handler stops the node, and which does not.
+
+| exception | consequence |
+|---|---|
+| ProtocolError | The link closes. `rpc/delivery.py` logs it. |
+| StateInDoubt, InvariantViolation, OSError of the own disk | The node stops. |
+| any other | The requester gets an error if its message has one, else its link closes. One line is
+  logged in LOG_INTERVAL_MS for each kind of message, and a metric counts. |
+
+Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
+exception of a change into StateInDoubt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quorate.quorum.clipped import clipped
+from quorate.quorum.controller.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
+from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateVoterRequest,
+    VoteRequest,
+)
+from quorate.quorum.rpc.channel import Handler, Reply
+from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.messages import packed
+from quorate.quorum.seams import Clock, ProtocolError
+from quorate.quorum.state_in_doubt import StateInDoubt
+
+LOG_INTERVAL_MS = 1000
+HASH_CHARS = 16
+OF_THE_NODE = (StateInDoubt, InvariantViolation, OSError)
+"""Exceptions that say that the node's own state is in doubt."""
+
+logger = logging.getLogger("quorate.node")
+
+# How a request is answered whose handler failed.
+REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
+    BrokerRegistrationRequest: lambda error: BrokerRegistrationResponse(error=error),
+    BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
+    AlterPartitionRequest: lambda error: AlterPartitionResponse(error=error),
+    AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
+    EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
+}
+
+# The replica that a request speaks for. It must be the one that shook hands. A leader's requests
+# name no directory.
+SPEAKER: Mapping[type, Callable[[Any, Hello], ReplicaKey]] = {
+    VoteRequest: lambda request, hello: request.candidate,
+    BeginQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
+    EndQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
+    FetchRequest: lambda request, hello: request.replica,
+    FetchSnapshotRequest: lambda request, hello: request.replica,
+    UpdateVoterRequest: lambda request, hello: request.replica,
+}
+RAFT_REQUESTS = tuple(SPEAKER)
+
+
+def _of_leader(leader_id: int, hello: Hello) -> ReplicaKey:
+    return ReplicaKey(leader_id, hello.directory_id)
+
+
+def check_speaker(peer: Peer, message: Any) -> None:
+    """Raise ProtocolError if a Raft request speaks for another replica than its sender."""
+    hello = peer.hello
+    speaker = SPEAKER[type(message)](message, hello)
+    if (speaker.id, speaker.directory_id) != (hello.node_id, Uuid(hello.directory_id)):
+        raise ProtocolError(
+            f"{type(message).__name__} speaks for replica {speaker}, its sender is {hello.node_id}"
+        )
+
+
+class NodeRequests:
+    """Guards the handlers of the node port, and counts the requests that fail."""
+
+    def __init__(self, clock: Clock, fail: Callable[[BaseException], None]) -> None:
+        self.failures: Counter[str] = Counter()
+        """By kind of message: the names of the classes in the table of messages."""
+        self._clock = clock
+        self._fail = fail
+        self._logged_ms: dict[str, int] = {}
+
+    def guarded(self, handler: Handler) -> Handler:
+        """Return `handler` behind the boundary that this module describes."""
+
+        def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            try:
+                handler(peer, message, reply)
+                return
+            except ProtocolError:
+                raise
+            except OF_THE_NODE as error:
+                self._fail(error)
+                return
+            except Exception as error:
+                self._note(peer, message, error)
+            refused = REFUSED.get(type(message))
+            if refused is None:
+                raise ProtocolError(f"{type(message).__name__} could not be handled")
+            reply(refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+        return handle
+
+    def _note(self, peer: Peer, message: Any, error: Exception) -> None:
+        name = type(message).__name__
+        self.failures[name] += 1
+        now_ms = self._clock.now_ms()
+        if now_ms - self._logged_ms.get(name, -LOG_INTERVAL_MS) < LOG_INTERVAL_MS:
+            return
+        self._logged_ms[name] = now_ms
+        digest = hashlib.sha256(packed(message, 0)).hexdigest()[:HASH_CHARS]
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        logger.error(
+            "%s of %s failed (message %s, %d such so far) at %s:%d: %s",
+            name,
+            peer,
+            digest,
+            self.failures[name],
+            place.filename.rpartition("quorate/")[2],
+            place.lineno or 0,
+            clipped(repr(error), 500),
+        )
