@@ -1,6 +1,7 @@
 """`python -m tests.attacks`: attack a cluster, and tell whether it and its clients withstand it.
 
-Without --bootstrap-server the attacks run against a cluster of their own."""
+Without --bootstrap-server the attacks run against a cluster of their own. `soak` is another
+command: see `python -m tests.attacks soak --help`."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from tests.attacks.registry import attacks
 from tests.attacks.run import Site, Verdict, as_json, run_fresh, run_on
+from tests.attacks.soak import main as soak
 
 
 def say(text: object) -> None:
@@ -46,6 +48,8 @@ def run(chosen: argparse.Namespace, root: Path) -> list[Verdict]:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["soak"]:
+        return soak(sys.argv[2:])
     chosen = parsed()
     if chosen.list:
         for each in attacks().values():
