@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from quorate.broker.groups import records as group_records
@@ -41,11 +41,12 @@ from quorate.quorum.storage_format import bootstrap_snapshot
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
 from tests.fuzz.mutations import mutated
+from tests.fuzz.seals import sealed_batches, sealed_line, sealed_producers
 from tests.fuzz.target import Target
 
 Refusals = tuple[type[Exception], ...]
 WALL_MS = 1_700_000_100_000
-DIRECTORY = "/nowhere"
+NESTED = b"[" * 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Reader:
     read: Callable[[bytes], object]
     refusals: Refusals
     samples: Sequence[bytes]
+    seal: Callable[[bytes], bytes] | None = None
+    """Puts the checksums right: every input is read as it is, and sealed."""
 
 
 class Stored(Target):
@@ -65,10 +68,10 @@ class Stored(Target):
         if not data:
             return
         reader = self._readers[data[0] % len(self._readers)]
-        try:
-            reader.read(data[1:])
-        except reader.refusals:
-            return
+        given = [data[1:]] if reader.seal is None else [data[1:], reader.seal(data[1:])]
+        for each in given:
+            with suppress(*reader.refusals):
+                reader.read(each)
 
     def systematic(self) -> Iterator[bytes]:
         for index, reader in enumerate(self._readers):
@@ -136,8 +139,8 @@ EMPTY_SNAPSHOT = b"".join(map(bytes, write_snapshot(MetadataImage(), UNKNOWN)))
 def record_batches() -> Iterator[Target]:
     samples = [*POISON.values()]
     yield Stored(
-        Reader(read_batches, (LogError,), samples),
-        Reader(validate, (KafkaError,), samples),
+        Reader(read_batches, (LogError,), samples, sealed_batches),
+        Reader(validate, (KafkaError,), samples, sealed_batches),
     )
 
 
@@ -160,7 +163,7 @@ def snapshots() -> Iterator[Target]:
         return read_snapshot(EpochOffset(-1, 0), [data])
 
     boot = bootstrap_snapshot(WALL_MS)
-    yield Stored(Reader(read, (MetadataError,), (EMPTY_SNAPSHOT, boot)))
+    yield Stored(Reader(read, (MetadataError,), (EMPTY_SNAPSHOT, boot), sealed_batches))
 
 
 @contextmanager
@@ -168,18 +171,20 @@ def small_files() -> Iterator[Target]:
     lines = (b"0\n1\n0 0\n", b"0\n2\n0 0\n5 100\n", b"0\n0\n")
     named = (b"0\n1\norders 0 5\n", b"0\n2\norders 0 5\norders 1 7\n")
     election = Election(epoch=3)
-    kafka = (quorum_state.encode_v0(election, [1, 2]), quorum_state.encode_v1(election))
-    copy = (quorum_state.encode_copy(election),)
-    rebuilds = (generation.encode((generation.Rebuild(id=ZERO_UUID, epoch=1, offset=5),)),)
-    rules: tuple[bytes, ...] = (b"{}", b'{"cut": [2], "hold": [3], "delay_ms": 5}', b"[" * 5000)
+    kafka = (quorum_state.encode_v0(election, [1, 2]), quorum_state.encode_v1(election), NESTED)
+    copy = (quorum_state.encode_copy(election), NESTED)
+    nobody = producer_snapshots._NOBODY
+    producers = (nobody, nobody[:6] + b"\x00\x00\x00\x01" + bytes(50))
+    rebuilds = (generation.encode((generation.Rebuild(id=ZERO_UUID, epoch=1, offset=5),)), NESTED)
+    rules: tuple[bytes, ...] = (b"{}", b'{"cut": [2], "hold": [3], "delay_ms": 5}', NESTED)
     properties = (b"node.id=1\nlog.dirs=/a,/b\n", b"a\\\n b = c\\u0041\n")
     yield Stored(
         Reader(epochs, (LogError,), lines),
         Reader(offsets, (LogError,), named),
         Reader(quorum_state.decode_kafka, (RaftError,), kafka),
-        Reader(quorum_state.decode_copy, (RaftError,), copy),
-        Reader(generation.decode, (ValueError,), rebuilds),
-        Reader(producer_snapshots.decode, (), (producer_snapshots._NOBODY,)),
+        Reader(quorum_state.decode_copy, (RaftError,), copy, sealed_line),
+        Reader(generation.decode, (ValueError, KeyError, TypeError), rebuilds, sealed_line),
+        Reader(producer_snapshots.decode, (), producers, sealed_producers),
         Reader(rules_from_json, (RulesError,), rules),
         Reader(lambda data: parse(data.decode("utf-8", "replace")), (Exception,), properties),
         Reader(checkpoints.decode_marker, (), (b"12\n", b"0 12")),
