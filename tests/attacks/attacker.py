@@ -15,7 +15,7 @@ import time
 
 from quorate.quorum.seams import Address
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
-from tests.attacks.target import Target
+from tests.attacks.target import NotServed, Target
 
 NICENESS = 10
 
@@ -58,7 +58,12 @@ def main() -> int:
         controllers=addresses(chosen.bootstrap_controller),
         quick=chosen.quick,
     )
-    for each in asyncio.run(run(chosen.names, target)):
+    try:
+        reports = asyncio.run(run(chosen.names, target))
+    except (OSError, TimeoutError, NotServed) as error:
+        what = f"the cluster does not let the attack begin: {error!r}"
+        reports = [{"name": chosen.names[0], "outcome": {}, "error": what, "seconds": 0.0}]
+    for each in reports:
         sys.stdout.write(json.dumps(each) + "\n")
     return 0
 

@@ -22,7 +22,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,9 @@ INTERVALS_S = {True: (12.0, 40.0), False: (4.0, 9.0)}
 DURATIONS_S = ((0.0, 0.5), (1.0, 3.0), (5.0, 12.0))
 HURTS, WEIGHTS = (Action.KILL, Action.PAUSE, Action.STOP), (6, 3, 2)
 MAX_DEATHS = 20
+AFTER_REFUSAL_S = 1.0
+LEVELS_FROM_S = 900.0
+"""In a shorter run, the warm-up is no round of all attacks: levels are reported, not bounded."""
 
 Say = Callable[[str], None]
 
@@ -157,6 +160,7 @@ class Attackers(threading.Thread):
         for report in reports:
             result.outcomes.update(report["outcome"])
             if report["error"]:
+                self._stopping.wait(AFTER_REFUSAL_S)
                 result.attackers_failed[f"{name}: {report['error'][:120]}"] += 1
         self.current = ""
 
@@ -228,7 +232,7 @@ class Soak:
                 age_s=memory.age_s(node_id),
             )
             self.result.levels.append(level)
-            if level.grew:
+            if level.grew and self.seconds >= LEVELS_FROM_S:
                 self.result.wrong.append(f"memory: {level.line()}")
 
     def _calm(
@@ -380,7 +384,8 @@ def say(text: object) -> None:
 
 def as_json(result: Result) -> str:
     levels = [{**asdict(each), "change": round(each.change, 3)} for each in result.levels]
-    return json.dumps({**asdict(result), "levels": levels}, indent=1)
+    shown = {each.name: getattr(result, each.name) for each in fields(result)}
+    return json.dumps({**shown, "levels": levels}, indent=1)
 
 
 def report(result: Result) -> None:

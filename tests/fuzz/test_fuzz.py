@@ -1,4 +1,4 @@
-"""A minute of fuzzing with fixed seeds, the inputs that once crashed a target, and the long runs."""
+"""A minute of fuzzing with fixed seeds, inputs that once crashed a target, and the long runs."""
 
 from __future__ import annotations
 
