@@ -72,7 +72,7 @@ def rules_to_json(rules: Rules) -> str:
 def rules_from_json(text: str | bytes) -> Rules:
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RulesError(f"fault rules: not JSON: {error}") from None
     if not isinstance(given, dict):
         raise RulesError('fault rules: must be an object, as in {"cut": [2]}')

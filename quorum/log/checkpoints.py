@@ -200,7 +200,7 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
         return -1
     try:
         return int(json.loads(content)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -118,7 +118,7 @@ class GenerationFile:
             return ()
         try:
             return decode(content)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise GenerationFileError(
                 f"{self.path} is damaged ({error}): which generation of the quorum this node "
                 "belongs to is not known. Copy the file from another node of this cluster that "

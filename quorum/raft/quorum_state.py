@@ -170,7 +170,7 @@ def _json(**fields: object) -> bytes:
 def _checked(content: bytes, parse: Callable[[Any], Election]) -> Found:
     try:
         return parse(json.loads(content))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         return Damaged(f"{type(error).__name__}: {error}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Iterator
 from contextlib import suppress
@@ -230,21 +231,33 @@ async def impossible_numbers(target: Target) -> None:
 
 @attack(5)
 async def foreign_origins(target: Target) -> None:
-    """Open node links as a web page would: with an Origin, or with another Host."""
+    """Open node links as a web page would, with an Origin, and ask for pages of another Host."""
     for address in (*target.controllers, *target.brokers):
-        for more, host in (
-            (("Origin: http://example.com",), None),
-            (("Origin: null",), None),
-            (("Origin: http://localhost",), None),
-            ((), "example.com"),
-        ):
+        for origin in ("http://example.com", "null", "http://localhost", f"http://{address}"):
             with suppress(OSError, TimeoutError):
-                link = await NodeLink.upgraded(address, *more, host=host)
+                link = await NodeLink.upgraded(address, f"Origin: {origin}")
                 target.outcome["refused" if link is None else "let in"] += 1
                 if link is not None:
                     link.close()
+        for path in (b"/metrics", b"/v1/changes", b"/healthz"):
+            head = b"GET " + path + b" HTTP/1.1\r\nHost: example.com\r\n\r\n"
+            let_in = (await plain_answer(address, head)).startswith(b"HTTP/1.1 200")
+            target.outcome["let in" if let_in else "refused"] += 1
     if target.outcome["let in"]:
         raise Succeeded(f"{target.outcome['let in']} links of a web page were let in")
+
+
+async def plain_answer(address: Address, head: bytes) -> bytes:
+    """Return the first bytes of the answer; empty if there is none."""
+    with suppress(OSError, TimeoutError):
+        connection = await Raw.open(address)
+        try:
+            await connection.send(head, timeout_s=2)
+            async with asyncio.timeout(2):
+                return await connection.reader.read(100)
+        finally:
+            connection.close()
+    return b""
 
 
 HEADS = (

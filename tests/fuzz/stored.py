@@ -183,7 +183,12 @@ def small_files() -> Iterator[Target]:
         Reader(offsets, (LogError,), named),
         Reader(quorum_state.decode_kafka, (RaftError,), kafka),
         Reader(quorum_state.decode_copy, (RaftError,), copy, sealed_line),
-        Reader(generation.decode, (ValueError, KeyError, TypeError), rebuilds, sealed_line),
+        Reader(
+            generation.decode,
+            (ValueError, KeyError, TypeError, RecursionError),
+            rebuilds,
+            sealed_line,
+        ),
         Reader(producer_snapshots.decode, (), producers, sealed_producers),
         Reader(rules_from_json, (RulesError,), rules),
         Reader(lambda data: parse(data.decode("utf-8", "replace")), (Exception,), properties),
