@@ -17,7 +17,13 @@ from quorate.quorum.controller.config_resources import (
     kind_of,
 )
 from quorate.quorum.controller.context import NO_CONFIGS, Context
-from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.result import (
+    MAX_RECORDS_PER_USER_OP,
+    RequestRefused,
+    Result,
+    TooManyRecords,
+    check_room,
+)
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
 from quorate.quorum.rpc.kafka.bounds import CONFIG_VALUE, STORED_CONFIGS
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -74,6 +80,9 @@ def alter_all(
 ) -> tuple[list[MetadataRecord], list[Outcome]]:
     records: list[MetadataRecord] = []
     outcomes: list[Outcome] = []
+    if len(resources) > MAX_RECORDS_PER_USER_OP:
+        refused = TooManyRecords()
+        return [], [(refused.error, refused.message)] * len(resources)
     named: set[tuple[int, str]] = set()
     repeated: set[tuple[int, str]] = set()
     for resource in resources:

@@ -8,7 +8,7 @@ from collections import Counter
 
 from quorate.quorum.controller.assignments import check_active, check_assignment, new_partition
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.placement import place, usable_brokers
+from quorate.quorum.controller.placement import Placer, usable_brokers
 from quorate.quorum.controller.result import (
     ControllerError,
     RequestRefused,
@@ -36,13 +36,14 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
     times = Counter(topic.name for topic in request.topics)
     twice = RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (failed(name, twice) for name, count in times.items() if count > 1)
+    placer = Placer(usable_brokers(context.image))
     try:
         check_items(len(request.topics))
         for asked in request.topics:
             if times[asked.name] > 1:
                 continue
             try:
-                records += grow(context, asked, len(records))
+                records += grow(context, asked, len(records), placer)
             except RequestRefused as refused:
                 results.append(failed(asked.name, refused))
             else:
@@ -54,7 +55,9 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
     return Result(() if request.validate_only else records, response)
 
 
-def grow(context: Context, asked: CreatePartitionsTopic, before: int) -> list[MetadataRecord]:
+def grow(
+    context: Context, asked: CreatePartitionsTopic, before: int, placer: Placer
+) -> list[MetadataRecord]:
     topic = context.image.topic(asked.name)
     if topic is None:
         raise RequestRefused(
@@ -66,7 +69,7 @@ def grow(context: Context, asked: CreatePartitionsTopic, before: int) -> list[Me
     check_room(before + asked.count - count)
     return [
         new_partition(context, topic.id, count + index, replicas, Cause.PARTITION_GROWTH)
-        for index, replicas in enumerate(new_assignments(context, topic, asked, count))
+        for index, replicas in enumerate(new_assignments(context, topic, asked, count, placer))
     ]
 
 
@@ -84,14 +87,14 @@ def check_count(asked: CreatePartitionsTopic, count: int) -> None:
 
 
 def new_assignments(
-    context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int
+    context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int, placer: Placer
 ) -> list[tuple[int, ...]]:
     """By hand or placed; the replication factor is that of the topic's first partition, without
     the replicas that leave it."""
     first = topic.partitions[0]
     additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
-        return place(usable_brokers(context.image), additional, factor, context.random)
+        return placer.place(additional, factor, context.random)
     if len(asked.assignments) != additional:
         raise RequestRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

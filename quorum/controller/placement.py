@@ -30,21 +30,47 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
     return [UsableBroker(b.id, b.rack, b.fenced) for b in brokers if not b.in_controlled_shutdown]
 
 
-def place(
-    brokers: list[UsableBroker], partitions: int, replication_factor: int, random: Random
-) -> list[Replicas]:
-    check_factor(brokers, replication_factor)
-    racks = RackCircle(brokers, random)
-    return [racks.place(replication_factor) for _ in range(partitions)]
+class Placer:
+    """Places the partitions of many topics. It groups the brokers by rack once, so that the work
+    for a request does not grow with its topics times the brokers."""
+
+    def __init__(self, brokers: list[UsableBroker]) -> None:
+        self._brokers = brokers
+        by_rack: dict[str | None, list[UsableBroker]] = {}
+        for broker in brokers:
+            by_rack.setdefault(broker.rack, []).append(broker)
+        names = sorted(by_rack, key=lambda rack: (rack is not None, rack or ""))
+        self._racks = [RackBrokers.of(by_rack[name]) for name in names]
+        self._unfenced = sum(not broker.fenced for broker in brokers)
+
+    def place(self, partitions: int, replication_factor: int, random: Random) -> list[Replicas]:
+        check_factor(self._brokers, self._unfenced, replication_factor)
+        racks = RackCircle(self._racks, self._unfenced, random)
+        return [racks.place(replication_factor) for _ in range(partitions)]
 
 
-def check_factor(brokers: list[UsableBroker], replication_factor: int) -> None:
+@dataclass(frozen=True, slots=True)
+class RackBrokers:
+    """The ids of one rack's brokers, in order."""
+
+    fenced: tuple[int, ...]
+    unfenced: tuple[int, ...]
+
+    @classmethod
+    def of(cls, brokers: list[UsableBroker]) -> RackBrokers:
+        return cls(
+            tuple(sorted(each.id for each in brokers if each.fenced)),
+            tuple(sorted(each.id for each in brokers if not each.fenced)),
+        )
+
+
+def check_factor(brokers: list[UsableBroker], unfenced: int, replication_factor: int) -> None:
     if replication_factor <= 0:
         raise factor_refused(
             f"Invalid replication factor {replication_factor}: the replication factor must be "
             "positive."
         )
-    if all(broker.fenced for broker in brokers):
+    if not unfenced:
         raise factor_refused("All brokers are currently fenced.")
     if replication_factor > len(brokers):
         raise factor_refused(
@@ -61,8 +87,8 @@ class BrokerCircle:
     """Brokers of one rack in a circle that starts one later for each partition; each is given at
     most once per partition."""
 
-    def __init__(self, brokers: list[int], random: Random) -> None:
-        self._brokers = sorted(brokers)
+    def __init__(self, brokers: tuple[int, ...], random: Random) -> None:
+        self._brokers = list(brokers)
         self._offset = random.randrange(0, len(brokers)) if brokers else 0
         self._given = 0
         self._epoch = 0
@@ -84,9 +110,9 @@ class BrokerCircle:
 
 
 class Rack:
-    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
-        self.fenced = BrokerCircle([each.id for each in brokers if each.fenced], random)
-        self.unfenced = BrokerCircle([each.id for each in brokers if not each.fenced], random)
+    def __init__(self, brokers: RackBrokers, random: Random) -> None:
+        self.fenced = BrokerCircle(brokers.fenced, random)
+        self.unfenced = BrokerCircle(brokers.unfenced, random)
 
     def next(self, epoch: int) -> int | None:
         broker = self.unfenced.next(epoch)
@@ -94,15 +120,11 @@ class Rack:
 
 
 class RackCircle:
-    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
-        by_rack: dict[str | None, list[UsableBroker]] = {}
-        for broker in brokers:
-            by_rack.setdefault(broker.rack, []).append(broker)
-        names = sorted(by_rack, key=lambda rack: (rack is not None, rack or ""))
-        self._racks = [Rack(by_rack[name], random) for name in names]
-        self._unfenced = sum(not broker.fenced for broker in brokers)
+    def __init__(self, racks: list[RackBrokers], unfenced: int, random: Random) -> None:
+        self._racks = [Rack(each, random) for each in racks]
+        self._unfenced = unfenced
         self._random = random
-        self._offset = random.randrange(0, len(names))
+        self._offset = random.randrange(0, len(racks))
         self._epoch = 0
         self._since_shuffle = 0
 

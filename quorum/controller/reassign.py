@@ -18,7 +18,13 @@ from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.partition_change import Ids, Target, partition_change
-from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.result import (
+    RequestRefused,
+    Result,
+    TooManyRecords,
+    check_items,
+    check_room,
+)
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition, Topic
 from quorate.quorum.metadata.records import MetadataRecord
@@ -43,6 +49,7 @@ def alter_partition_reassignments(
     responses: list[ReassignableTopicResponse] = []
     resizable = request.allow_replication_factor_change
     try:
+        check_items(sum(len(topic.partitions) for topic in request.topics))
         for topic in request.topics:
             partitions = []
             for asked in topic.partitions:

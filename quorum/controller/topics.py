@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import manual_topic, new_partition
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.placement import place, usable_brokers
+from quorate.quorum.controller.placement import Placer, usable_brokers
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
     ControllerError,
@@ -33,6 +33,7 @@ from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, T
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.topics import (
     CreatableTopic,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -58,6 +59,8 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
+    placer = Placer(usable_brokers(context.image))
+    defaults = described_configs(context, {})
     try:
         check_items(len(request.topics))
         for topic in request.topics:
@@ -65,12 +68,13 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
                 continue
             try:
                 check_creatable(context, topic.name)
-                made = create_topic(context, topic, len(records))
+                made = create_topic(context, topic, len(records), placer)
             except RequestRefused as refused:
                 results.append(failed(topic.name, refused))
             else:
                 records += made.records
-                results.append(created(context, topic.name, made))
+                configs = described_configs(context, made.configs) if made.configs else defaults
+                results.append(created(topic.name, made, configs))
     except TooManyRecords as refused:
         all_failed = tuple(failed(name, refused) for name in times)
         return Result(response=CreateTopicsResponse(topics=all_failed))
@@ -91,7 +95,7 @@ def check_creatable(context: Context, name: str) -> None:
     check_new_name(context.index, name)
 
 
-def create_topic(context: Context, topic: CreatableTopic, before: int) -> NewTopic:
+def create_topic(context: Context, topic: CreatableTopic, before: int, placer: Placer) -> NewTopic:
     """`before`: how many records the same request writes before this topic's."""
     configs = topic_configs(topic)
     before += 1 + len(configs)
@@ -100,7 +104,7 @@ def create_topic(context: Context, topic: CreatableTopic, before: int) -> NewTop
         check_room(before + len(topic.assignments))
         assignments = manual_topic(context, topic.assignments)
     else:
-        assignments = placed(context, topic, before)
+        assignments = placed(context, topic, before, placer)
     topic_id = random_uuid(context.random)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += (topic_config_record(topic.name, key, value) for key, value in configs.items())
@@ -135,7 +139,9 @@ def check_defaults_asked(topic: CreatableTopic) -> None:
             )
 
 
-def placed(context: Context, topic: CreatableTopic, before: int) -> list[tuple[int, ...]]:
+def placed(
+    context: Context, topic: CreatableTopic, before: int, placer: Placer
+) -> list[tuple[int, ...]]:
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
         raise RequestRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -154,7 +160,7 @@ def placed(context: Context, topic: CreatableTopic, before: int) -> list[tuple[i
         factor = settings.default_replication_factor
     check_room(before + partitions)
     try:
-        return place(usable_brokers(context.image), partitions, factor, context.random)
+        return placer.place(partitions, factor, context.random)
     except RequestRefused as refused:
         raise RequestRefused(
             refused.error,
@@ -162,14 +168,16 @@ def placed(context: Context, topic: CreatableTopic, before: int) -> list[tuple[i
         ) from None
 
 
-def created(context: Context, name: str, made: NewTopic) -> CreatableTopicResult:
+def created(
+    name: str, made: NewTopic, configs: tuple[CreatableTopicConfigs, ...]
+) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=made.topic_id,
         error_code=ErrorCode.NONE,
         num_partitions=made.partitions,
         replication_factor=made.replication_factor,
-        configs=described_configs(context, made.configs),
+        configs=configs,
     )
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from quorate.quorum.rpc.kafka.bounds import (
     ERROR_TEXT,
+    MAX_ASSIGNED_ELEMENTS,
     MAX_RULED_ELEMENTS,
     PARTITIONS,
     REPLICAS,
@@ -31,7 +32,7 @@ class ReassignableTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionReassignmentsRequest(Message):
     API_KEY: ClassVar[int] = 45
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
     allow_replication_factor_change: bool = wire("bool", versions="1+", default=True)
     topics: tuple[ReassignableTopic, ...] = wire(count=TOPICS)

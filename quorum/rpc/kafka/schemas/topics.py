@@ -11,6 +11,7 @@ from quorate.quorum.rpc.kafka.bounds import (
     CONFIG_VALUE,
     CONFIGS,
     ERROR_TEXT,
+    MAX_ASSIGNED_ELEMENTS,
     MAX_RULED_ELEMENTS,
     PARTITIONS,
     REPLICAS,
@@ -44,7 +45,7 @@ class CreatableTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsRequest(Message):
     API_KEY: ClassVar[int] = 19
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
     topics: tuple[CreatableTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32", default=60000)
     validate_only: bool = wire("bool", default=False)
@@ -131,7 +132,7 @@ class CreatePartitionsTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest(Message):
     API_KEY: ClassVar[int] = 37
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
     topics: tuple[CreatePartitionsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32")
     validate_only: bool = wire("bool")
