@@ -1,9 +1,11 @@
 """How a command ends: 0 done, 1 the cluster said no, 2 wrong usage (click's own), 3 not
-reachable."""
+reachable, 4 the cluster works but some of its nodes do not run (`up`)."""
 
 from __future__ import annotations
 
 import click
+
+PARTLY = 4
 
 
 class Refused(click.ClickException):

@@ -48,6 +48,8 @@ class Supervisor:
     pids: dict[int, int] = field(default_factory=dict)  # of the children that run, by node id
     stopping: bool = False
     ended: int = 0  # nodes that died unasked
+    last_words: dict[int, str] = field(default_factory=dict)
+    """Of the nodes that died unasked and do not run, by node id."""
 
     def start(self) -> None:
         """Fork every node: controllers first."""
@@ -80,6 +82,16 @@ class Supervisor:
         finally:
             sys.stderr.flush()
             os._exit(status)
+
+    @property
+    def works(self) -> bool:
+        """Return True if all brokers run, and a majority of the controllers."""
+        controllers = [each.node_id for each in self.configs if each.is_controller]
+        dead = [each for each in controllers if each in self.last_words]
+        brokers_run = not any(
+            each.is_broker and each.node_id in self.last_words for each in self.configs
+        )
+        return brokers_run and len(controllers) - len(dead) > len(controllers) // 2
 
     async def watch(self, stop: asyncio.Event) -> None:
         """Reap children until told to stop, then stop the rest in order."""
@@ -128,7 +140,8 @@ class Supervisor:
             self.ended += 1
             self.forget(node_id, pid)
             why = last_error(self.log_of(node_id)) or f"see {self.log_of(node_id)}"
-            self.say(f"node {node_id} ended ({ending(status)}): {why}")
+            self.last_words[node_id] = f"node {node_id} ended ({ending(status)}): {why}"
+            self.say(self.last_words[node_id])
             if self.restart:
                 asyncio.get_running_loop().call_later(RESTART_DELAY_S, self.spawn, node_id)
 
@@ -156,6 +169,7 @@ class Supervisor:
         )
         pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=[log], setpgroup=0)
         self.pids[node_id] = pid
+        self.last_words.pop(node_id, None)
         set_pids(self.directory.file, {node_id: pid})
         self.say(f"node {node_id} started again, pid {pid}")
 

@@ -22,7 +22,7 @@ from quorate.cli.cluster_dir import (
     set_pids,
     write_private,
 )
-from quorate.cli.errors import NotReachable, Refused
+from quorate.cli.errors import PARTLY, NotReachable, Refused
 from quorate.cli.readiness import Readiness
 from quorate.cli.server import load_config, pair_of
 from quorate.cli.supervisor import Supervisor, run_loop
@@ -71,6 +71,9 @@ def up(
 
     It is formatted on first use and kept in --dir; a later `up` runs what is there. Prints `ready
     BOOTSTRAP` once every broker is unfenced. Ctrl-C, or `quorate down`, stops it in order.
+
+    If a minority of the controllers refuses to start, the others run. Each that refuses is named
+    with its reason, and the exit code is 4.
     """
     directory = ClusterDir(Path(root))
     shape = Shape(
@@ -184,14 +187,22 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.meta_properties import StorageError, read_meta
+    from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
     from quorate.quorum.storage_format import format_directory
 
     disk = OsDisk()
     chance = random.SystemRandom()
     try:
-        metas = [read_meta(disk, config.log_dir) for config in configs]
-        known = next((meta.cluster_id for meta in metas if meta is not None), None)
+        metas: list[MetaProperties | StorageError | None] = []
+        for config in configs:
+            try:
+                metas.append(read_meta(disk, config.log_dir))
+            except StorageError as error:  # that node refuses to start, and says so itself
+                metas.append(error)
+        known = next((each.cluster_id for each in metas if isinstance(each, MetaProperties)), None)
+        for each in metas:
+            if known is None and isinstance(each, StorageError):
+                raise each
         cluster_id = known or configs[0].cluster_id or uuid_to_text(random_uuid(chance))
         for config, meta in zip(configs, metas, strict=True):
             if meta is None:
@@ -234,15 +245,19 @@ def detached(supervisor: Supervisor) -> int:
     os.close(writing)
     with os.fdopen(reading) as lines:
         text = lines.read()
-    click.echo(text, nl=False)
-    if "ready " in text:
-        return 0
+    ready, *last_words = text.splitlines() or [""]
+    if ready.startswith("ready "):
+        click.echo(ready)
+        for line in last_words:
+            say(f"{line}; the other nodes run")
+        return PARTLY if last_words else 0
     said = (directory.root / "up.log").read_text().strip().splitlines()
     raise NotReachable("the cluster did not get ready: " + (said[-1] if said else "it ended"))
 
 
 async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
-    """False when told to stop, when a node ended, or when it takes too long."""
+    """Wait until every broker is ready. Return False if told to stop, if a broker or a majority of
+    the controllers ended, or if it takes too long."""
     directory = supervisor.directory
     brokers = directory.read()["brokers"]
     readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
@@ -252,10 +267,10 @@ async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
             return True
         if stop.is_set():
             return False
-        if supervisor.ended and not supervisor.restart:
+        if not supervisor.works and not supervisor.restart:
             break
         await asyncio.sleep(READY_POLL_S)
-    if not supervisor.ended:
+    if supervisor.works:
         waiting = ", ".join(map(str, readiness.waits_for()))
         say(f"not ready in {READY_TIMEOUT_S:.0f} s: brokers {waiting} do not see all unfenced")
     return False
@@ -281,7 +296,11 @@ def supervise(supervisor: Supervisor, output: int) -> int:
         watching = loop.create_task(supervisor.watch(stop))
         if await wait_ready(supervisor, stop):
             told = addresses(directory.read()["brokers"])
-            os.write(output, f"ready {told}\n".encode())
+            lines = [f"ready {told}"]
+            if supervisor.last_words:
+                status = PARTLY
+                lines += supervisor.last_words.values() if output > 2 else ()
+            os.write(output, "".join(f"{line}\n" for line in lines).encode())
         elif not stop.is_set():
             status = 3
             stop.set()

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from pathlib import Path
 
-from quorate.cli.cluster_dir import ClusterDir, Shape, listed, set_pids
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.cli.cluster_dir import (
+    ClusterDir,
+    Shape,
+    decode_cluster,
+    listed,
+    read_cluster,
+    set_pids,
+)
+from quorate.cli.errors import Refused
+from quorate.cli.supervisor import Supervisor
+from quorate.cli.up import prepare
 from quorate.config.loader import load
+from quorate.quorum.meta_properties import META_COPY, META_FILE
 
 NODE_ID = 1
 
@@ -48,3 +65,67 @@ def test_a_pid_of_a_dead_process_is_forgotten(tmp_path: Path) -> None:
     with listed(directory.file, NODE_ID):
         pass
     assert pid(directory) is None
+
+
+def test_a_damaged_identity_does_not_keep_the_other_nodes_from_starting(tmp_path: Path) -> None:
+    directory = ClusterDir(tmp_path / "cluster")
+    shape = Shape(controllers=3, brokers=1, port=0)
+    configs = prepare(directory, shape, set())
+    damaged = Path(configs[1].log_dir)
+    for name in (META_FILE, META_COPY):
+        (damaged / name).write_text("?")
+    prepare(directory, shape, set())
+    assert (damaged / META_FILE).read_text() == "?", "it refuses to start, and says why"
+    for config in configs:
+        for name in (META_FILE, META_COPY):
+            (Path(config.log_dir) / name).write_text("?")
+    with pytest.raises(Refused, match="restore it from a backup"):
+        prepare(directory, shape, set())
+
+
+@pytest.mark.parametrize(
+    ("dead", "works"),
+    [((), True), ((1,), True), ((1, 2), False), ((4,), False), ((1, 4), False)],
+)
+def test_a_cluster_works_with_all_brokers_and_a_majority_of_the_controllers(
+    tmp_path: Path, dead: tuple[int, ...], works: bool
+) -> None:
+    directory = ClusterDir(tmp_path / "cluster")
+    configs = prepare(directory, Shape(controllers=3, brokers=1, port=0), set())
+    supervisor = Supervisor(directory, configs, lambda line: None)
+    supervisor.last_words = dict.fromkeys(dead, "it ended")
+    assert supervisor.works == works
+
+
+@given(st.binary(max_size=200) | st.sampled_from([b"[" * 100_000, b"{}", b"null", b"1e999"]))
+def test_any_bytes_are_a_cluster_json_or_refused(content: bytes) -> None:
+    with contextlib.suppress(Refused):
+        decode_cluster(content, "cluster.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"id": "1"}, "must be a number"),
+        ({"log_dir": 7}, "must be a number"),
+        ({"port": 1 << 40}, "no valid host and port"),
+        ({"host": None}, "no valid host and port"),
+        ({"pid": -1}, "no valid pid"),
+        ({"pid": True}, "no valid pid"),
+    ],
+)
+def test_a_cluster_json_that_is_wrong_is_refused(change: dict[str, object], says: str) -> None:
+    node = {"id": 1, "pid": None, "host": "h", "port": 1, "log_dir": "/x"}
+    good = {"controllers": [node], "brokers": []}
+    assert dict(decode_cluster(json.dumps(good).encode(), "f")) == good
+    wrong = {"controllers": [{**node, **change}], "brokers": []}
+    with pytest.raises(Refused, match=says):
+        decode_cluster(json.dumps(wrong).encode(), "f")
+
+
+def test_a_cluster_json_that_is_too_large_is_not_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    with open(file, "wb") as made:
+        made.truncate(1 << 40)
+    with pytest.raises(Refused, match="more than 1048576 bytes"):
+        read_cluster(file)
