@@ -185,7 +185,7 @@ def _leaf(kind: str, flexible: bool, draw: Draw, wild: bool, aims: Aims) -> Any:
         longest = 100_000 if flexible else MAX_CLASSIC_BYTES
         return draw.text(longest) if wild else draw.of("", "x", "range")
     if kind == "records":
-        return poison(draw, aims.cluster)
+        return b"x" if draw.has_large else poison(draw, aims.cluster)
     if kind == "bytes":
-        return bytes(draw.of(0, 1, 70_000)) if wild else draw.of(b"", b"x")
+        return bytes(draw.of(0, 1, 70_000)) if wild and not draw.has_large else draw.of(b"", b"x")
     return draw.integer(kind) if wild else draw.of(0, 0, 1, 2, -1) if kind[0] != "u" else 0

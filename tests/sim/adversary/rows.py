@@ -20,7 +20,16 @@ from tests.sim.adversary.values import OWN_ID, Aims, Draw
 Row = list[Any]
 LONGEST_TEXT_BYTES = 40_000
 TYPE_CONFUSIONS: tuple[Any, ...] = (None, True, 1.5, b"", "", [], [[[]]], [[]] * 50, -(1 << 63))
-FAR_EPOCHS = (1 << 31, 1 << 40, (1 << 63) - 1, -1, -(1 << 63), (1 << 64) - 1)
+FAR_EPOCHS = (
+    (1 << 31) - 1,
+    (1 << 31) - 2,
+    1 << 31,
+    1 << 40,
+    (1 << 63) - 1,
+    -1,
+    -(1 << 63),
+    (1 << 64) - 1,
+)
 NEAR_EPOCHS = (-1, 0, 0, 0, 1, 1, 2, 50)
 """Added to the highest epoch of the quorum."""
 

@@ -39,7 +39,7 @@ class Draw:
     def __init__(self, random: Random, wildness: float) -> None:
         self.random = random
         self.wildness = wildness
-        self._has_large = False
+        self.has_large = False
 
     def wild(self) -> bool:
         return self.random.random() < self.wildness
@@ -53,13 +53,13 @@ class Draw:
         if not self.wild():
             return self.of(*sane)
         count = self.of(0, 0, MANY, LARGE)
-        if self._has_large:
+        if self.has_large:
             return 0
-        self._has_large = count > 0
+        self.has_large = count > 0
         return count
 
     def text(self, max_bytes: int) -> str:
-        length = min(self.of(*WILD_LENGTHS), max_bytes, 1 if self._has_large else max_bytes)
+        length = min(self.of(*WILD_LENGTHS), max_bytes, 1 if self.has_large else max_bytes)
         letter = self.of("a", "\u00e9", "\u4e16", "\x00", "\n", "'")
         return letter * (length // len(letter.encode()))
 
