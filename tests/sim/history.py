@@ -26,9 +26,10 @@ def value_of(producer: str, number: int) -> bytes:
     return f"{producer}:{number}".encode()
 
 
-def parse_value(value: Buffer) -> tuple[str, int]:
-    producer, _, number = bytes(value).decode().partition(":")
-    return producer, int(number)
+def parse_value(value: Buffer) -> tuple[str, int] | None:
+    """Return the producer's name and the number of a record, None if no producer wrote it."""
+    name, _, number = bytes(value).partition(b":")
+    return (name.decode(), int(number)) if name.isascii() and number.isdigit() else None
 
 
 @dataclass(slots=True)
@@ -55,11 +56,13 @@ class History:
 
     def check(self, place: Place, records: Iterable[tuple[int, Buffer]]) -> None:
         """`records` is all of the partition, as a consumer reads it."""
+        producers = {producer for producer, where in self.promises if where == place}
         found: dict[str, dict[int, int]] = {}
         for offset, value in records:
-            if bytes(value).startswith(FOREIGN):
-                continue
-            producer, number = parse_value(value)
+            parsed = parse_value(value)
+            if parsed is None or parsed[0] not in producers:
+                continue  # of a hostile client
+            producer, number = parsed
             numbers = found.setdefault(producer, {})
             if number in numbers:
                 raise Violation(

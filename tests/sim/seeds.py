@@ -220,6 +220,7 @@ async def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
     client = HostileClient(stage.cluster, plan.moves)
     node = FaultyNode(stage.cluster, plan.moves)
     stage.adversaries += [client, node]
+    stage.invariants.doubts_expected = True
     for each in stage.adversaries:
         each.start()
     return [node] if stage.cluster.random("hostile to the end").getrandbits(1) else [client, node]

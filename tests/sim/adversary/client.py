@@ -69,9 +69,9 @@ class HostileClient(Mover):
 
     async def _poison(self, draw: Draw) -> None:
         """To the leader, mostly, of a partition of the workload or of the adversary's own."""
-        if not self.cluster.brokers:
-            return
         topics = [*self.aims.image.topics.values()]
+        if not topics:
+            return
         topic = draw.of(*topics)
         partition_id = draw.of(*topic.partitions)
         leader = topic.partitions[partition_id].leader
