@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.raft import effects, membership
+from quorate.quorum.raft import effects, membership, serving
+from quorate.quorum.raft.claims import is_plausible
 from quorate.quorum.raft.control import (
     ControlRecord,
     VotersRecord,
@@ -26,10 +27,11 @@ from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    FetchRequest,
 )
 from quorate.quorum.raft.serving import answer_data, expire, release
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
-from quorate.quorum.raft.transitions import heed
+from quorate.quorum.raft.transitions import become_unattached, heed
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
@@ -126,6 +128,20 @@ def _answer_change(core: Core, state: Leader) -> None:
         return
     state.change = None
     core.emit(effects.VotersAnswer(change.token, ErrorCode.NONE, ""))
+
+
+def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
+    """Serve a fetch. If an observer is in a later epoch, step down: it can follow no leader of this
+    one and never campaigns, and the next election passes its epoch (Raft 5.1)."""
+    serving.on_fetch(core, token, request)
+    ahead = request.cluster_id == core.cluster_id and request.epoch > core.epoch
+    if (
+        ahead
+        and request.replica not in core.voters
+        and isinstance(core.state, Leader)
+        and is_plausible(core, request.epoch)
+    ):
+        become_unattached(core, request.epoch)
 
 
 def resign(core: Core, state: Leader) -> None:

@@ -62,7 +62,7 @@ REQUESTS: dict[type[Request], Callable[..., None]] = {
     VoteRequest: vote.on_vote_request,
     BeginQuorumEpochRequest: follower.on_begin_quorum_epoch,
     EndQuorumEpochRequest: follower.on_end_quorum_epoch,
-    FetchRequest: serving.on_fetch,
+    FetchRequest: leader.on_fetch,
     FetchSnapshotRequest: snapshots.on_fetch_snapshot,
     UpdateVoterRequest: voter_changes.on_update_voter,
 }

@@ -19,6 +19,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchRequest,
     FetchResponse,
     FetchSnapshotResponse,
     LeaderAddress,
@@ -265,3 +266,45 @@ def test_a_vote_response_with_another_leader_changes_nothing() -> None:
     for token in list(cluster.nodes[2].waiting):
         state.response(cluster.now_ms, token, answer)
     assert state.epoch < MAX_EPOCH_JUMP
+
+
+def test_an_observer_in_a_later_epoch_than_the_leader_is_led_again() -> None:
+    """One vote request raises its epoch. It never campaigns, so the voters have to follow."""
+    cluster = Cluster(observers=1)
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    (observer,) = set(cluster.nodes) - {1, 2, 3}
+    later = VoteRequest(
+        cluster_id=CLUSTER_ID,
+        voter=cluster.nodes[observer].me,
+        candidate=key(77),
+        epoch=5,
+        last=EpochOffset(4, 100),
+        pre_vote=True,
+    )
+    assert cluster.inject(observer, later) is not None
+    assert cluster.core(observer).epoch == 5
+    cluster.run(10_000)
+    leader = cluster.leader()
+    assert cluster.core(leader).epoch > 5
+    assert cluster.core(observer).leader_id == leader
+    assert cluster.core(observer).high_watermark == cluster.core(leader).high_watermark > 2
+
+
+def test_a_fetch_of_an_epoch_too_far_ahead_deposes_no_leader() -> None:
+    cluster = led()
+    far = FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica=key(77),
+        epoch=1 + MAX_EPOCH_JUMP + 1,
+        offset=0,
+        last_fetched_epoch=0,
+        max_wait_ms=0,
+        max_bytes=1000,
+        high_watermark=0,
+    )
+    response = cluster.inject(1, far)
+    assert response is not None and response.error == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert cluster.role(1) is Role.LEADER
+    works(cluster)
