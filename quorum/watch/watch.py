@@ -34,7 +34,7 @@ class Watch:
         self.measures = QuorumMeasures(core.seams.clock, core.log.end_offset)
         self._core = core
         self._exposition: Exposition | None = None
-        changes = Changes(core.log, lambda: core.replica.raft.high_watermark)
+        changes = Changes(core.seams.clock, core.log, lambda: core.replica.raft.high_watermark)
         core.followers.role.append(self.measures.on_role)
         core.followers.committed += (self.measures.on_committed, changes.committed)
         self._endpoints = Endpoints(

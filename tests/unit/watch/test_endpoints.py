@@ -14,6 +14,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopic, CreateTopics
 from quorate.quorum.watch import changes
 from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
 from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
+from tests.unit.kafka.fakes import FakeClock
 from tests.unit.watch.node import Node, get, made, running, until
 
 pytestmark = pytest.mark.timeout(60)
@@ -210,7 +211,49 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
 async def test_a_wait_for_a_commit_leaves_nothing_behind(tmp_path: Path) -> None:
     """While the quorum is lost nothing is committed, so nothing else would clear the list."""
     async with made(tmp_path / "node") as node:
-        waits = changes.Changes(node.core.log, lambda: 0)
+        waits = changes.Changes(node.core.seams.clock, node.core.log, lambda: 0)
         response = await waits.get({"wait_ms": "5"})
         assert response.headers == ((NEXT_OFFSET, "0"),)
         assert not waits._waiting
+
+
+class BusyClock(FakeClock):
+    """Each reading of the CPU time is 3 ms after the one before."""
+
+    used_ms = 0.0
+
+    def cpu_ms(self) -> float:
+        self.used_ms += 3
+        return self.used_ms
+
+
+async def test_pages_are_made_one_slice_at_a_time_with_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 pages at once held the loop for as many slices in each of its iterations."""
+    rests: list[float] = []
+    sleep = asyncio.sleep
+
+    async def rest(delay_s: float) -> None:
+        rests.append(delay_s)
+        await sleep(0)
+
+    async with running(tmp_path / "node") as node:
+        for number in range(5):
+            await create_topic(node, f"t{number}", partitions=50)
+        monkeypatch.setattr(changes, "SLICE_BYTES", 256)
+        monkeypatch.setattr(asyncio, "sleep", rest)
+        high_watermark = node.core.replica.raft.high_watermark
+        pages = changes.Changes(BusyClock(), node.core.log, lambda: high_watermark)
+        slices: list[int] = []
+        fill_slice = pages._fill_slice
+        monkeypatch.setattr(
+            pages,
+            "_fill_slice",
+            lambda page, asked: slices.append(len(rests)) or fill_slice(page, asked),
+        )
+        answers = await asyncio.gather(*(pages.get({}) for _ in range(3)))
+        assert len({answer.body for answer in answers}) == 1
+        assert answers[0].headers == ((NEXT_OFFSET, str(high_watermark)),)
+        assert slices == list(range(len(slices))), "a rest follows each slice, whoever asked"
+        assert set(rests[: len(slices)]) == {changes.REST_FACTOR * 3 / 1000}

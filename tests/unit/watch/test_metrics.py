@@ -14,11 +14,12 @@ from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.watch import metrics
 from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
 from tests.unit.kafka.fakes import FakeClock
-from tests.unit.watch.node import Node, running, until
+from tests.unit.watch.node import Node, made, running, until
 from tests.unit.watch.test_endpoints import create_topic
 
 pytestmark = pytest.mark.timeout(60)
@@ -206,3 +207,24 @@ def test_totals_keep_what_topics_that_have_gone_counted() -> None:
     assert traffic.total().messages_in == 7
     traffic.of("gone").messages_in += 1  # created anew
     assert traffic.total().messages_in == 8
+
+
+class CostlyClock(FakeClock):
+    """The CPU time grows by 400 ms between two readings."""
+
+    used_ms = 0.0
+
+    def cpu_ms(self) -> float:
+        self.used_ms += 400
+        return self.used_ms
+
+
+async def test_a_text_that_cost_much_stays_fresh_for_longer(tmp_path: Path) -> None:
+    async with made(tmp_path / "node") as node:
+        exposition = metrics.Exposition(node.core, ())
+        clock = CostlyClock()
+        exposition._clock = clock
+        first = (await exposition.response()).body
+        for waited_ms, same in ((metrics.FRESH_FACTOR * 400 - 1, True), (1, False)):
+            clock.advance(waited_ms)
+            assert ((await exposition.response()).body is first) is same
