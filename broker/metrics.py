@@ -217,6 +217,8 @@ def of_shares(node: BrokerNode) -> Iterator[Metric]:
     yield gauge(f"{name}max_bytes", "Their budget.", sessions.max_consumer_bytes)
     help_ = "Sessions that ended for lack of memory."
     yield counter(f"{name}ended_total", help_, sessions.evicted_for_bytes)
+    help_ = "Partitions of __consumer_offsets that could not be loaded."
+    yield gauge("quorate_groups_failed_shards", help_, node.groups.failed_shards)
 
 
 def of_fetchers(node: BrokerNode) -> Iterator[Metric]:

@@ -23,6 +23,7 @@ from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.raft import control
 from quorate.quorum.rpc.kafka.codec import decode
+from quorate.quorum.rpc.kafka.varint import DecodeError
 
 DELETE_HORIZON = 0x40
 MAX_INT = 2**31
@@ -154,8 +155,15 @@ def text(value: object) -> str:
 
 
 def control_text(record: Record) -> str:
-    assert record.key is not None
-    _, kind = CONTROL_KEY.unpack_from(record.key)
+    """Return what the control record says; one that is not in Kafka's form says nothing."""
+    try:
+        return control_content(record)
+    except (struct.error, DecodeError) as error:
+        return f"controlType: UNREADABLE({error})"
+
+
+def control_content(record: Record) -> str:
+    _, kind = CONTROL_KEY.unpack_from(record.key or b"")
     if kind in MARKERS and record.value is not None:
         (coordinator_epoch,) = struct.unpack_from(">xxi", record.value)
         return f"endTxnMarker: {MARKERS[kind]} coordinatorEpoch: {coordinator_epoch}"
@@ -172,7 +180,8 @@ def metadata_json(record: Record) -> str:
 
 
 def metadata_value(record: Record) -> object:
-    assert record.value is not None
+    if record.value is None:
+        return None
     try:
         message, version = decode_versioned(record.value)
     except MetadataError as error:

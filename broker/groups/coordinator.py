@@ -100,6 +100,11 @@ class GroupCoordinator:
         self._failures = LogLimit(clock)
         self._expiry: Timer | None = None
 
+    @property
+    def failed_shards(self) -> int:
+        """The number of shards that could not be loaded."""
+        return sum(led.failed for led in self._led.values())
+
     def start(self) -> None:
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
 
@@ -200,7 +205,13 @@ class GroupCoordinator:
         else:
             led.failed = True
             led.unpark(not_coordinator)
-            logger.error("%s-%d cannot be loaded: %s", OFFSETS_TOPIC, partition, error)
+            logger.error(
+                "%s-%d cannot be loaded: %r. Its groups have no coordinator until the partition "
+                "has another leader. `quorate dump-log` shows the record.",
+                OFFSETS_TOPIC,
+                partition,
+                error,
+            )
 
     def _drop(self, key: Key) -> None:
         led = self._led.pop(key)

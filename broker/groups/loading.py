@@ -3,6 +3,11 @@ waits until that end is committed.
 
 Compaction is not needed for it to be right, only for it to be quick: of one key the last record
 counts. Records of other group types are skipped.
+
+A record that cannot be read ends the loading, and the shard stays failed, as in Kafka: without that
+record, a group would silently go back to an older offset. No client can write such a record,
+because only coordinators write to the topic. It may come from a log of another origin. The node
+goes on in any case.
 """
 
 from __future__ import annotations
@@ -14,10 +19,10 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import CorruptLog, LogError
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.seams import Clock
+from quorate.quorum.state_in_doubt import StateInDoubt
 
 SLICE_BYTES = 256 * 1024
 
@@ -49,7 +54,9 @@ class Loading:
             unreadable(self._hosted, damage)
             self._finish(damage)
             return
-        except (LogError, DecodeError, OSError) as error:
+        except StateInDoubt:
+            raise
+        except Exception as error:
             self._finish(error)
             return
         if data:

@@ -134,6 +134,11 @@ def _check_origin(header: BatchHeader) -> None:
         )
     if header.is_control:
         raise KafkaError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.is_transactional:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "the batch is part of a transaction, and there are no transactions here",
+        )
 
 
 def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms: int) -> None:
