@@ -32,8 +32,9 @@ class Lookups:
         return Running(self, context, lookup)
 
     def take(self, running: Running) -> bool:
-        """Return True if no other lookup holds a payload. Otherwise `running` is resumed later."""
-        if self._holder is None:
+        """Return True if no other lookup holds a payload. Otherwise `running` is resumed later. A
+        lookup that failed in one partition may still hold its turn when it goes on to the next."""
+        if self._holder is None or self._holder is running:
             self._holder = running
             return True
         self._waiting.append(running)

@@ -1,8 +1,8 @@
 """The first record of a log that is not before a given time, found in steps.
 
 A lookup walks over batch headers and decodes the batches that may hold the record. It pauses after
-HEADERS_PER_STEP headers and after RECORDS_PER_STEP records, and it starts from an offset again
-after each pause, because its log may have been truncated or shortened meanwhile.
+HEADERS_PER_STEP headers, RECORDS_PER_STEP records or SEGMENTS_PER_STEP segments. After each pause
+it starts from an offset again, because its log may have been truncated or shortened meanwhile.
 
 A batch that must be decompressed is handed to the caller, which may do it in another thread, unless
 it is small. While the caller holds the decompressed payload it should hold no second one:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from quorate.quorum.log.log import Log
 
 RECORDS_PER_STEP = 512
+SEGMENTS_PER_STEP = 16
+"""Segments that are too old, by what their time index says."""
 SMALL_PAYLOAD_BYTES = 16 * 1024
 SMALL_BYTES = 256 * 1024
 """A small payload that expands to no more than this is decompressed by the lookup itself."""
@@ -86,6 +88,7 @@ def looked_up(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
     CorruptBatch or CorruptLog."""
     offset, generation = log.start_offset, log.generation
     base = -1  # of the segment that was entered last
+    skipped = 0
     while (offset := max(offset, log.start_offset)) < log.end_offset and not log.deleted:
         if log.generation != generation:  # it was truncated
             offset, generation, base = log.start_offset, log.generation, -1
@@ -97,6 +100,9 @@ def looked_up(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
                 continue
             if segment.max_timestamp_ms < timestamp_ms:
                 offset = segment.next_offset
+                skipped += 1
+                if skipped % SEGMENTS_PER_STEP == 0:
+                    yield None
                 continue
             offset = max(offset, segment.offset_before_time(timestamp_ms))
         walk = segment.walk(segment.position_of(offset))

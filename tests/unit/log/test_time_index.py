@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
+import pytest
+
+from quorate.quorum.log import segment as segment_module
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.leaving import remove_segments
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.lookup import looked_up
+from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
@@ -41,3 +49,95 @@ def test_no_flipped_bit_hides_a_record_from_its_timestamp() -> None:
         for number in range(0, 20, 4):
             found = log.offset_for_timestamp(10 * number - 4)
             assert found is not None and found.offset == number, (bit, number, found)
+
+
+def timeless_log(disk: SimDisk) -> Log:
+    log = opened(disk)
+    for number in range(COUNT):
+        log.append(batch(number, 0, [b"x" * 50], timestamp_ms=-1 - number), wall_ms=0)
+    return log
+
+
+def test_records_without_timestamps_cost_one_walk_not_one_for_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Issue 10: each ListOffsets by time rebuilt the indexes of every segment."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = timeless_log(disk)
+    assert len(disk.list(PATH)) > 6, "several segments"
+    log.close()
+    reads = rebuilt = 0
+    walk, rebuild = Segment.walk, Segment.rebuild_indexes
+
+    def counted_walk(segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        nonlocal reads
+        for found in walk(segment, position):
+            reads += 1
+            yield found
+
+    def counted_rebuild(segment: Segment) -> None:
+        nonlocal rebuilt
+        rebuilt += 1
+        rebuild(segment)
+
+    monkeypatch.setattr(Segment, "walk", counted_walk)
+    monkeypatch.setattr(Segment, "rebuild_indexes", counted_rebuild)
+    log = opened(disk.restart())
+    reads = 0
+    for timestamp_ms in (0, 1_000, 0, 2**63 - 1):
+        assert log.offset_for_timestamp(timestamp_ms) is None
+        assert log.max_timestamp_ms == -1
+    assert rebuilt == 0
+    assert reads <= COUNT
+    reads = 0
+    log.take_expired(high_watermark=0, wall_ms=0)
+    assert log.max_timestamp_ms == -1 and log.offset_for_timestamp(5) is None
+    assert reads == 0
+
+
+def test_a_record_with_a_timestamp_is_found_behind_those_without() -> None:
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = timeless_log(disk)
+    assert log.offset_for_timestamp(0) is None
+    log.append(batch(COUNT, 0, [b"x" * 50], timestamp_ms=500 - COUNT), wall_ms=0)
+    found = log.offset_for_timestamp(0)
+    assert found is not None and (found.timestamp_ms, found.offset) == (500, COUNT)
+    log.close()
+    reopened = opened(disk.restart())
+    assert reopened.offset_for_timestamp(0) == found
+    reopened.truncate_to(COUNT)
+    assert reopened.offset_for_timestamp(0) is None
+    assert reopened.max_timestamp_ms == -1
+
+
+@pytest.mark.parametrize("at_pause", range(1, 6))
+@pytest.mark.parametrize("change", ["truncated", "shortened", "appended to", "reset"])
+def test_a_lookup_survives_what_happens_to_its_log_while_it_pauses(
+    change: str, at_pause: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_module, "HEADERS_PER_STEP", 4)
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    timeless_log(disk).close()
+    disk = disk.restart()
+    log = opened(disk)
+    pauses = 0
+    for _ in looked_up(log, 0):
+        pauses += 1
+        if pauses != at_pause:
+            continue
+        if change == "truncated":
+            log.truncate_to(COUNT // 4)
+        elif change == "shortened":
+            log.advance_start(3 * COUNT // 4)
+            gone = log.take_expired(high_watermark=log.end_offset, wall_ms=0)
+            assert gone
+            remove_segments(disk, gone)
+        elif change == "reset":
+            log.reset_to(COUNT)
+        else:
+            log.append(batch(COUNT, 0, [b"x"], timestamp_ms=7 - COUNT), wall_ms=0)
+    assert pauses >= at_pause
+    assert (log.offset_for_timestamp(0) is not None) == (change == "appended to")

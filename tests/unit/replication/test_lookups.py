@@ -1,0 +1,196 @@
+"""ListOffsets by time: in slices, with large batches opened off the loop, past any poison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from quorate.broker.kafka.lookups import Lookups
+from quorate.broker.kafka.offsets import CONSUMER, OffsetsHandler
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import assign, build_batch
+from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.record import Record
+from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
+from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
+from tests.attacks.batches import INT32_MAX, sealed
+from tests.attacks.bombs import bombs
+from tests.attacks.poison import POISON
+from tests.unit.replication.cluster import Cluster, led_by
+
+WHEN_MS = 1_700_000_000_000
+COUNT = 4_000
+
+
+@dataclass
+class Asked:
+    """The context of one request, whose steps run immediately."""
+
+    version: int = 7
+    closed: bool = False
+    parts: object = None
+    answers: list[ListOffsetsResponse] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+
+    def respond_steps(self, response: ListOffsetsResponse) -> Steps[None]:
+        self.answers.append(response)
+        yield from ()
+
+    def run(self, steps: Steps[None]) -> None:
+        try:
+            for _ in steps:
+                pass
+        except Exception as error:
+            self.failures.append(error)
+
+    @property
+    def found(self) -> list[tuple[ErrorCode, int]]:
+        assert not self.failures
+        (answer,) = self.answers
+        partitions = [each for topic in answer.topics for each in topic.partitions]
+        return [(ErrorCode.of(each.error_code), each.offset) for each in partitions]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster(brokers=1)
+    yield cluster
+    cluster.close()
+
+
+def ask(cluster: Cluster, lookups: Lookups, *wanted: tuple[int, int]) -> Asked:
+    """Ask for (partition, timestamp) of topic t."""
+    handler = OffsetsHandler(cluster.nodes[1].replicas, lookups)
+    partitions = tuple(
+        ListOffsetsPartition(partition_index=index, timestamp=when) for index, when in wanted
+    )
+    asked = Asked()
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER, topics=(ListOffsetsTopic(name="t", partitions=partitions),)
+    )
+    rest = handler.list_offsets(cast(RequestContext, asked), request)
+    if rest is not None:
+        asked.run(rest)
+    return asked
+
+
+def produce_large(cluster: Cluster, topic: Uuid, partition: int = 0) -> None:
+    """A batch that expands to more than a lookup opens by itself."""
+    records = [Record(at, WHEN_MS + at, None, b"%06d" % at * 20) for at in range(COUNT)]
+    data = build_batch(records, leader_epoch=0, codec=Codec.ZSTD)
+    answers: list[object] = []
+    wanted = ProducePartition("", topic, partition, memoryview(data))
+    cluster.nodes[1].replicas.append([wanted], 1, 1_000, answers.extend)
+    assert answers
+
+
+def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> None:
+    """Append what a leader took before it checked payloads."""
+    hosted = cluster.hosted(1, topic, partition)
+    copy = bytearray(data)
+    assign(copy, hosted.log.end_offset, hosted.partition.leader_epoch)
+    hosted.log.append(copy, wall_ms=WHEN_MS)
+    hosted.partition.high_watermark = hosted.log.end_offset
+
+
+def test_a_large_batch_is_opened_off_the_loop(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    produce_large(cluster, topic)
+    lookups = Lookups()
+    asked = ask(cluster, lookups, (0, WHEN_MS + 1_234))
+    assert not asked.answers, "the disk's thread has the payload"
+    cluster.run(50)
+    assert asked.found == [(ErrorCode.NONE, 1_234)]
+    assert lookups.expanded == 1
+
+
+def test_one_lookup_at_a_time_holds_a_large_payload(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1), led_by(1)])
+    cluster.run(50)
+    for partition in range(2):
+        produce_large(cluster, topic, partition)
+    lookups = Lookups()
+    first = ask(cluster, lookups, (0, WHEN_MS + 1))
+    second = ask(cluster, lookups, (1, WHEN_MS + 2), (0, WHEN_MS + 3))
+    gone = ask(cluster, lookups, (0, WHEN_MS + 4))
+    last = ask(cluster, lookups, (1, WHEN_MS + 5))
+    assert lookups.expanded == 1
+    gone.closed = True
+    cluster.run(50)
+    assert first.found == [(ErrorCode.NONE, 1)]
+    assert second.found == [(ErrorCode.NONE, 2), (ErrorCode.NONE, 3)]
+    assert last.found == [(ErrorCode.NONE, 5)], "a connection that ended holds nobody up"
+    assert not gone.answers and lookups.expanded == 4
+
+
+def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    produce_large(cluster, topic)
+    lookups = Lookups()
+    begun: list[Steps[None]] = []
+    handler = OffsetsHandler(cluster.nodes[1].replicas, lookups)
+    asked = Asked()
+    asked.run = begun.append  # type: ignore[method-assign, assignment]
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=WHEN_MS + COUNT - 1)
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER, topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)
+    )
+    assert handler.list_offsets(cast(RequestContext, asked), request) is None
+    cluster.run(50)
+    (steps,) = begun
+    next(steps)
+    other = ask(cluster, lookups, (0, WHEN_MS))
+    assert not other.answers
+    steps.close()
+    cluster.run(50)
+    assert other.found == [(ErrorCode.NONE, 0)] and not asked.answers
+
+
+@pytest.mark.parametrize("name", [*POISON, *bombs(quick=True)])
+def test_poison_that_is_stored_fails_its_partition_only(
+    cluster: Cluster, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if name in POISON:
+        data = POISON[name]
+    else:
+        codec, payload = bombs(quick=True)[name]
+        data = sealed(payload, attributes=codec)
+    if name in ("length beyond", "length below", "wrong checksum", "magic 1", "two batches"):
+        return  # no log ever took them
+    if name in ("great delta", "negative count"):
+        data = POISON["empty that claims 2^31-1"]
+    topic = cluster.create("t", [led_by(1), led_by(1)])
+    cluster.run(50)
+    store(cluster, topic, data)
+    produce_large(cluster, topic, 1)
+    times = (0, WHEN_MS, WHEN_MS + 2, -3, 2**63 - 1, -(2**63))
+    for when in times * 2:
+        asked = ask(cluster, Lookups(), (0, when), (1, WHEN_MS))
+        cluster.run(50)
+        poisoned, sound = asked.found
+        assert poisoned[0] in (ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE)
+        assert sound == (ErrorCode.NONE, 0)
+    lines = [each for each in caplog.records if "cannot be read" in each.getMessage()]
+    assert len(lines) <= 2, "it is said once, not at each request"
+    assert cluster.hosted(1, topic).log.end_offset <= INT32_MAX
+
+
+def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    store(cluster, topic, POISON["garbage"])
+    asked = ask(cluster, Lookups(), (0, WHEN_MS))
+    assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
