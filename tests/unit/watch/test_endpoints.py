@@ -247,11 +247,12 @@ async def test_pages_are_made_one_slice_at_a_time_with_rests(
         pages = changes.Changes(BusyClock(), node.core.log, lambda: high_watermark)
         slices: list[int] = []
         fill_slice = pages._fill_slice
-        monkeypatch.setattr(
-            pages,
-            "_fill_slice",
-            lambda page, asked: slices.append(len(rests)) or fill_slice(page, asked),
-        )
+
+        def counted(page: changes.Page, asked: changes.Asked) -> bool:
+            slices.append(len(rests))
+            return fill_slice(page, asked)
+
+        monkeypatch.setattr(pages, "_fill_slice", counted)
         answers = await asyncio.gather(*(pages.get({}) for _ in range(3)))
         assert len({answer.body for answer in answers}) == 1
         assert answers[0].headers == ((NEXT_OFFSET, str(high_watermark)),)
