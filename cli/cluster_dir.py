@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from quorate.cli.errors import Refused
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
 from quorate.quorum.log.disk import FILE_MODE, OsDisk
+from quorate.quorum.rpc.ports import free_socket
 
 HOST = "127.0.0.1"
 MAX_CLUSTER_BYTES = 1 << 20
@@ -249,11 +249,9 @@ def write_private(file: Path, text: str) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
+    """Return different ports that were free a moment ago, outside of the ephemeral range."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
+        sockets = [stack.enter_context(free_socket(HOST)) for _ in range(count)]
         return sorted(each.getsockname()[1] for each in sockets)
 
 

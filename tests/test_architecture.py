@@ -34,6 +34,7 @@ PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
     "quorum/bounds.py",
+    "quorum/shapes.py",
     "quorum/steps.py",
     "quorum/clipped.py",
     "quorum/state_in_doubt.py",
@@ -64,7 +65,7 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "bounds", "ids", "steps", "clipped", "state_in_doubt"),
+    ("seams", "bounds", "ids", "shapes", "steps", "clipped", "state_in_doubt"),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),

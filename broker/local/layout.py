@@ -20,6 +20,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import read_meta
+from quorate.quorum.rpc.ports import free_socket
 from quorate.quorum.seams import Address
 from quorate.quorum.storage_format import format_directory
 
@@ -57,10 +58,11 @@ class Ports:
         self._sockets: list[socket.socket] = []
 
     def reserve(self) -> Address:
+        with free_socket(HOST) as found:
+            address = Address(HOST, found.getsockname()[1])
         keeper = socket.socket()
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        keeper.bind((HOST, 0))
-        address = Address(HOST, keeper.getsockname()[1])
+        keeper.bind((HOST, address.port))
         if sys.platform == "linux":
             self._sockets.append(keeper)
         else:  # nothing may be bound beside it there: free a moment ago has to do

@@ -7,6 +7,7 @@ up to broker.session.timeout.ms).
 
 from __future__ import annotations
 
+from quorate.quorum.clipped import quoted
 from quorate.quorum.controller.broker_changes import replace_incarnation
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.directories import is_reserved
@@ -21,10 +22,14 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import METADATA_VERSION, Broker
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord, RegisterBrokerRecord
 from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.shapes import shape_of, violation
+
+REQUEST_SHAPE = shape_of(BrokerRegistrationRequest)
 
 
 def register_broker(context: Context, request: BrokerRegistrationRequest) -> Result:
     try:
+        check_bounds(request)
         check_cluster(context, request)
         existing = context.image.brokers.get(request.broker_id)
         check_not_duplicate(context, request, existing)
@@ -45,6 +50,25 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
     records.append(record)
     response = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=record.broker_epoch)
     return Result(records, response)
+
+
+def check_bounds(request: BrokerRegistrationRequest) -> None:
+    """Refuse what no RegisterBrokerRecord may hold, because every node replays it.
+
+    The decoding of node messages has checked the fields' bounds. A request that was made in this
+    process was not decoded."""
+    reason = violation(REQUEST_SHAPE, request)
+    if reason:
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, reason)
+    for each in request.features:
+        if each.min_supported_version > each.max_supported_version:
+            raise RequestRefused(
+                ErrorCode.INVALID_REQUEST,
+                f"Feature {quoted(each.name)} has an empty range of versions",
+            )
+    names = [each.name for each in request.endpoints]
+    if len(set(names)) != len(names):
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Two endpoints have the same name")
 
 
 def check_cluster(context: Context, request: BrokerRegistrationRequest) -> None:

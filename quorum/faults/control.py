@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 import tempfile
@@ -18,17 +19,23 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from quorate.quorum.clipped import clipped
 from quorate.quorum.faults.faults import Faults
-from quorate.quorum.faults.rules import Rules, RulesError, rules_from_json
+from quorate.quorum.faults.rules import Rules, RulesError, rules_from
 from quorate.quorum.faults.witness import WitnessTransport
 from quorate.quorum.faults.wrappers import with_faults
 from quorate.quorum.seams import Address, Seams
 
 MAX_LINE_BYTES = 1 << 16
+MAX_BRACKETS = 100
+MAX_ERROR_CHARS = 4000
 MAX_CONNECTIONS = 8
 MODE = 0o600
 MAX_NAME_BYTES = 100
 SHORT_DIRECTORY = "/tmp"
+
+
+logger = logging.getLogger("quorate.faults")
 
 
 class ControlRefused(Exception):
@@ -83,6 +90,13 @@ def short_enough(path: Path) -> Iterator[str]:
         yield str(link / path.name)
 
 
+def check_depth(line: bytes) -> None:
+    """Raise RulesError for a line of more than MAX_BRACKETS brackets: rules nest three deep, and
+    the parser's stack is bounded. Brackets in strings count, too; rules have none."""
+    if line.count(b"[") + line.count(b"{") > MAX_BRACKETS:
+        raise RulesError(f"fault control: a line has {MAX_BRACKETS} brackets at most")
+
+
 class FaultControl:
     def __init__(self, faults: Faults, witness: WitnessTransport, path: Path) -> None:
         self._path = path
@@ -99,7 +113,7 @@ class FaultControl:
             while line := await reader.readline():
                 writer.write(json.dumps(self.answer(line)).encode() + b"\n")
                 await writer.drain()
-        except (ValueError, ConnectionError):  # a line over the limit; a client that went away
+        except (ValueError, OSError):  # a line over the limit; a client that went away
             return
         finally:
             del self._open[writer]
@@ -111,13 +125,19 @@ class FaultControl:
         self._path.unlink(missing_ok=True)
 
     def answer(self, line: bytes) -> dict[str, object]:
+        """Apply what the line asks for. An error of any kind is an answer: what only disturbs the
+        node must not stop it."""
         try:
+            check_depth(line)
             asked = json.loads(line)
             if not isinstance(asked, dict) or not asked.keys() <= {"rules"}:
                 raise RulesError('fault control: must be {} or {"rules": {...}}')
             if "rules" in asked:
-                self._faults.apply(rules_from_json(json.dumps(asked["rules"])))
+                self._faults.apply(rules_from(asked["rules"]))
         except ValueError as error:
-            return {"error": str(error)}
+            return {"error": clipped(str(error), MAX_ERROR_CHARS)}
+        except Exception as error:
+            logger.exception("a line on the fault socket failed")
+            return {"error": clipped(f"failed: {error!r}", MAX_ERROR_CHARS)}
         rules: Rules = self._faults.rules
         return {"rules": asdict(rules), "last_sent_ms": self._witness.last_sent_ms}

@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from quorate.quorum.clipped import clipped, quoted
 from quorate.quorum.rpc.messages import BY_CLASS
 from quorate.quorum.seams import Address
 
@@ -70,16 +71,22 @@ def rules_to_json(rules: Rules) -> str:
 
 
 def rules_from_json(text: str | bytes) -> Rules:
+    """Raise RulesError for anything that is no JSON of rules."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RulesError(f"fault rules: not JSON: {error}") from None
+    return rules_from(given)
+
+
+def rules_from(given: object) -> Rules:
+    """Return the rules of a decoded JSON value. Raise RulesError for any other value."""
     if not isinstance(given, dict):
         raise RulesError('fault rules: must be an object, as in {"cut": [2]}')
     known = [each.name for each in fields(Rules)]
     for name in given:
         if name not in known:
-            raise RulesError(f"fault rules: unknown key {name!r}: must be one of {known}")
+            raise RulesError(f"fault rules: unknown key {quoted(name)}: must be one of {known}")
     values: dict[str, Any] = dict(given)
     for name in ("cut", "hold", "drop"):
         if name in values:
@@ -90,4 +97,4 @@ def rules_from_json(text: str | bytes) -> Rules:
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
-        raise RulesError(f"fault rules: {name}: value {value!r} must be {rule}")
+        raise RulesError(f"fault rules: {name}: value {clipped(repr(value))} must be {rule}")

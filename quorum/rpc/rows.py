@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, cast
 
 from quorate.quorum.bounds import Bytes, Items, Range
-from quorate.quorum.rpc.shapes import Shape, Type, shape_of
 from quorate.quorum.seams import ProtocolError
+from quorate.quorum.shapes import Shape, Type, shape_of
 
 Row = Sequence[Any]
 MAX_UTF8 = 4  # bytes of a character

@@ -9,15 +9,17 @@ Runs on asyncio and on uvloop.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka.connections import open_files
 from quorate.quorum.rpc.kafka_frames import KafkaLink
+from quorate.quorum.rpc.ports import drop, meets_itself
 from quorate.quorum.seams import (
     Accept,
     Address,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
 BACKLOG = 1024
+LISTEN_PATIENCE_S = 5.0
+LISTEN_RETRY_S = 0.1
 MAX_NODE_LINKS = 4096  # per listener
 MAX_STRANGERS = 1024
 """Connections of a listener that have not said what they speak, or are plain HTTP. Beyond it the
@@ -61,9 +65,7 @@ class AioTransport:
                 host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             host = str(found[0][4][0])
-        server = await loop.create_server(
-            lambda: _Sniffer(listener), host, address.port, backlog=BACKLOG
-        )
+        server = await _server(lambda: _Sniffer(listener), host, address.port)
         listener.serve(server, address.host)
         return listener
 
@@ -81,13 +83,53 @@ class AioTransport:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 _, link = await loop.create_connection(
-                    lambda: KafkaLink(accept, max_frame_bytes), address.host, address.port
+                    lambda: _OutgoingKafkaLink(accept, max_frame_bytes), address.host, address.port
                 )
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
         except OSError as error:  # TimeoutError and socket.gaierror are
             raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
+        if link.met_itself:
+            raise PeerRefused(f"nothing listens on {address}: the connection met itself")
         return link
+
+
+async def _server(
+    protocol: Callable[[], asyncio.Protocol], host: str | None, port: int
+) -> asyncio.Server:
+    """Listen. If the port is taken, try again for LISTEN_PATIENCE_S: the socket of a process that
+    ended, or a connection that met itself, may hold it for a moment."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + LISTEN_PATIENCE_S
+    waited = False
+    while True:
+        try:
+            return await loop.create_server(protocol, host, port, backlog=BACKLOG)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or loop.time() >= end_s:
+                raise
+        if not waited:
+            waited = True
+            patience_s = LISTEN_PATIENCE_S
+            logger.warning("%s:%d is taken, trying for %.0f s", host or "*", port, patience_s)
+        await asyncio.sleep(LISTEN_RETRY_S)
+
+
+class _OutgoingKafkaLink(KafkaLink):
+    """Drops a connection that met itself, before its handler is made."""
+
+    met_itself = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if meets_itself(transport):
+            self.met_itself = self.closed = True
+            drop(cast(asyncio.Transport, transport))
+        else:
+            super().connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.met_itself:
+            super().connection_lost(error)
 
 
 class AioListener:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qsl
 
+from quorate.quorum.clipped import quoted
 from quorate.quorum.rpc.http import HttpResponse, refusal
 from quorate.quorum.seams import Link
 
@@ -97,5 +98,10 @@ class Exchange:
 
     async def _answer(self, target: str) -> None:
         response = await self._endpoints.answer(target)
-        self._link.send(response.encoded())
+        try:
+            encoded = response.encoded()
+        except Exception:
+            logger.exception("the response to GET %s cannot be encoded", quoted(target))
+            encoded = refusal(500, "failed; the node's log says why").encoded()
+        self._link.send(encoded)
         self._link.close()

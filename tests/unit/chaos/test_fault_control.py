@@ -99,3 +99,23 @@ def test_nodes_without_faults_import_nothing_of_it() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 5000,
+        b'{"rules": {"cut": ' + b"[" * 5000,
+        b'{"rules": {"cut": [' + b"[" * 60 + b"]" * 60 + b"]}}",
+        b'{"rules": {"delay_ms": 1' + b"0" * 5000 + b"}}",
+        b'{"rules": {"' + b"x" * 60_000 + b'": 1}}',
+        b'{"rules": {"drop": ["' + b"x" * 60_000 + b'"]}}',
+    ],
+    ids=lambda line: repr(line[:30]),
+)
+async def test_a_line_of_any_content_is_answered(socket: Path, line: bytes) -> None:
+    """5,000 brackets stopped the node."""
+    (refused, well) = await asked(socket, line, b"{}")
+    assert refused.keys() == {"error"}
+    assert len(refused["error"]) < 5000
+    assert "rules" in well

@@ -14,6 +14,7 @@ from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import (
+    Endpoint,
     FeatureRange,
     PartitionChangeRecord,
     RegisterBrokerRecord,
@@ -170,3 +171,46 @@ def test_the_node_to_node_address_is_registered_once() -> None:
     request = registration(2)
     driver.handle(replace(request, endpoints=(replace(request.endpoints[0], name="REPLICATION"),)))
     assert [each.name for each in driver.broker(2).endpoints] == ["REPLICATION"]
+
+
+LONG = "x" * 40_000
+
+
+def endpoint(name: str = "PLAINTEXT", host: str = "h", port: int = 9092) -> Endpoint:
+    return Endpoint(name=name, host=host, port=port)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"broker_id": 2**63},
+        {"broker_id": 2**31},
+        {"broker_id": -1},
+        {"endpoints": (endpoint(port=65_536),)},
+        {"endpoints": (endpoint(port=-1),)},
+        {"endpoints": (endpoint(host=LONG),)},
+        {"endpoints": (endpoint(name=LONG),)},
+        {"endpoints": (endpoint(), endpoint())},
+        {"endpoints": tuple(endpoint(f"L{i}") for i in range(17))},
+        {"features": (feature("metadata.version", 7, 1 << 20),)},
+        {"features": (feature("metadata.version", -1, 27),)},
+        {"features": (feature("metadata.version", 7, 27), feature("empty", 2, 1))},
+        {"features": (feature("metadata.version", 7, 27), feature(LONG, 0, 1))},
+        {"rack": LONG},
+        {"log_dirs": (Uuid(b"short"),)},
+        {"log_dirs": tuple(map(uuid, range(500, 601)))},
+        {"replication_address": (LONG, 9094)},
+        {"replication_address": ("h", 1 << 40)},
+        {"previous_broker_epoch": 1 << 63},
+    ],
+    ids=lambda changes: repr(changes)[:60],
+)
+def test_what_no_record_may_hold_is_refused(changes: dict[str, Any]) -> None:
+    """Each of these stopped the active controller, or every broker that replayed it."""
+    driver = Driver()
+    length = len(driver.log)
+    response = try_register(driver, **{"broker_id": 2, **changes})
+    assert response.error == ErrorCode.INVALID_REQUEST
+    assert response.message
+    assert len(driver.log) == length
+    driver.register(2)

@@ -26,8 +26,8 @@ from quorate.quorum.rpc.messages import (
     rows_of,
 )
 from quorate.quorum.rpc.rows import reader, writer
-from quorate.quorum.rpc.shapes import Shape, Type, shape_of
 from quorate.quorum.seams import ProtocolError
+from quorate.quorum.shapes import Shape, Type, shape_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 CLASSES = list(BY_CLASS)

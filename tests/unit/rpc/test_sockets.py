@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import aiohttp
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from quorate.quorum.rpc import transport
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.rpc.messages import SMALL_FRAME_BYTES
+from quorate.quorum.rpc.ports import free_socket
 from quorate.quorum.seams import Address, Link, PeerRefused, PeerUnreachable, Wire
 from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
 
@@ -196,7 +198,10 @@ def test_connecting_waits_no_longer_than_asked(kind: str) -> None:
 
 
 @on_real_nets
-def test_a_port_that_is_in_use(kind: str) -> None:
+def test_a_port_that_is_in_use(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_PATIENCE_S", 0.05)
+    monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_RETRY_S", 0.01)
+
     async def scenario(net: Net) -> None:
         listener = await net.listen(Recorder())
         with pytest.raises(OSError, match="in use"):
@@ -297,5 +302,47 @@ def test_a_newcomer_gets_in_while_silent_connections_hold_all_places(
         await closed_by_peer(*silent[0])
         for _, each in silent:
             each.close()
+
+    run(kind, scenario)
+
+
+@on_real_nets
+def test_a_port_that_becomes_free_is_listened_on(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_RETRY_S", 0.01)
+
+    async def scenario(net: Net) -> None:
+        taken = free_socket(net.host)
+        taken.listen()
+        port = taken.getsockname()[1]
+        asyncio.get_running_loop().call_later(0.05, taken.close)
+        listener = await net.listen(Recorder(), Wire.KAFKA, port=port)
+        assert listener.address.port == port
+
+    run(kind, scenario)
+
+
+@on_real_nets
+@pytest.mark.parametrize("wire", [Wire.KAFKA, Wire.NODE])
+def test_a_connection_that_met_itself_is_no_link(
+    kind: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(net: Net) -> None:
+        with free_socket(net.host) as found:
+            port = found.getsockname()[1]
+        loop = asyncio.get_running_loop()
+        if wire is Wire.KAFKA:  # the kernel gives it this port, as it may in the ephemeral range
+            own = partial(loop.create_connection, local_addr=(net.host, port))
+            monkeypatch.setattr(loop, "create_connection", own, raising=False)
+        handler = Recorder()
+        with pytest.raises(PeerRefused):
+            await net.connect(Address(net.host, port), wire, handler)
+        await asyncio.sleep(0.01)
+        assert not handler.ends
+        assert not handler.frames
+        if wire is Wire.KAFKA:
+            monkeypatch.undo()
+        await net.listen(Recorder(), wire, port=port)
 
     run(kind, scenario)

@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import types
 import typing
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from quorate.quorum.bounds import Bound, Bytes, Items, Range
@@ -105,3 +106,58 @@ def _of_optional(annotation: Any) -> Any:
     if len(rest) == len(arguments):
         return None
     return rest[0] if len(rest) == 1 else Buffer
+
+
+TYPES: dict[Type, tuple[type, ...]] = {
+    Type.INT: (int,),
+    Type.BOOL: (bool,),
+    Type.STR: (str,),
+    Type.BYTES: (bytes, bytearray, memoryview),
+    Type.UUID: (bytes,),
+    Type.ARRAY: (tuple,),
+    Type.TUPLE: (tuple,),
+}
+UUID_BYTES = 16
+
+
+def violation(shape: Shape, value: Any) -> str:
+    """Return how `value`, a message or a part of one, breaks its declaration; empty if it does not.
+
+    For messages that were not decoded, but made in this process."""
+    if value is None and shape.optional:
+        return ""
+    wanted = TYPES.get(shape.kind) or (shape.cls,)
+    if type(value) not in wanted:
+        return f"{shape.label}: {type(value).__name__} is not its type"
+    if shape.kind is Type.STRUCT:
+        return _first(violation(part, getattr(value, name)) for name, part in shape.parts)
+    if shape.kind is Type.TUPLE:
+        parts = [part for _, part in shape.parts]
+        if len(value) != len(parts):
+            return f"{shape.label}: {len(value)} elements are not {len(parts)}"
+        return _first(violation(part, each) for part, each in zip(parts, value, strict=True))
+    if shape.kind is Type.UUID and len(value) != UUID_BYTES:
+        return f"{shape.label}: {len(value)} bytes are not {UUID_BYTES}"
+    reason = _outside(shape.bound, value)
+    if reason:
+        return f"{shape.label}: {reason}"
+    if shape.kind is Type.ARRAY:
+        return _first(violation(shape.parts[0][1], each) for each in value)
+    return ""
+
+
+def _outside(bound: Bound | None, value: Any) -> str:
+    match bound:
+        case Range(low, high) if not low <= value <= high:
+            return f"{value} is not in {low}..{high}"
+        case Bytes(most):
+            size = len(value.encode("utf-8", "replace") if isinstance(value, str) else value)
+            if size > most:
+                return f"{size} bytes, at most {most} are allowed"
+        case Items(most) if len(value) > most:
+            return f"{len(value)} elements, at most {most} are allowed"
+    return ""
+
+
+def _first(reasons: Iterable[str]) -> str:
+    return next((each for each in reasons if each), "")
