@@ -19,6 +19,8 @@ from quorate.config.listeners import check_protocols, parse_servers, parse_voter
 from quorate.config.node_config import NodeConfig, Setting
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 
+MAX_FILE_BYTES = 4 * 1024 * 1024
+
 log = logging.getLogger("quorate.config")
 T = TypeVar("T")
 
@@ -66,8 +68,11 @@ def load(
 
 def read_file(path: str) -> dict[str, Setting]:
     try:
-        with open(path, encoding="utf-8") as file:
-            entries = properties.parse(file.read(), path)
+        with open(path, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ConfigError(f"{path}: has more than {MAX_FILE_BYTES} bytes: no .properties file")
+        entries = properties.parse(content.decode(), path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     found: dict[str, Setting] = {}

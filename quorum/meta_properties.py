@@ -15,12 +15,15 @@ from crc32c import crc32c
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.ids import Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import read_small, replace
+from quorate.quorum.log.checkpoints import bounded, read_small, replace
+from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.seams import Disk
 
 META_FILE = "meta.properties"
 META_COPY = "quorate-meta.properties"
 VERSION = "1"
+MAX_META_BYTES = 64 * 1024
+MAX_NODE_ID = (1 << 31) - 1
 
 logger = logging.getLogger("quorate.storage")
 
@@ -65,7 +68,7 @@ def decode(content: bytes, path: str) -> MetaProperties:
     try:
         return MetaProperties(
             cluster_id=entries["cluster.id"],
-            node_id=int(entries["node.id"]),
+            node_id=bounded(entries["node.id"], MAX_NODE_ID),
             directory_id=uuid_from_text(entries["directory.id"]),
         )
     except KeyError as error:
@@ -84,7 +87,7 @@ def decode_copy(content: bytes, path: str) -> MetaProperties:
 def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperties | None:
     """None when the directory is not formatted; StorageError when its identity is damaged."""
     path, copy_path = f"{log_dir}/{META_FILE}", f"{log_dir}/{META_COPY}"
-    content, copied = read_small(disk, path), read_small(disk, copy_path)
+    content, copied = _read(disk, path), _read(disk, copy_path)
     if content is None and copied is None:
         return None
     primary, problem = attempt(content, path, decode)
@@ -103,6 +106,14 @@ def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperti
         logger.warning("%s is missing or damaged: written again", damaged)
         write_meta(disk, log_dir, meta)
     return meta
+
+
+def _read(disk: Disk, path: str) -> bytes | None:
+    """Return the content, or bytes that are no meta.properties if the file is too large for one."""
+    try:
+        return read_small(disk, path, max_bytes=MAX_META_BYTES)
+    except CorruptCheckpoint as error:
+        return f"# {error}".encode()
 
 
 def attempt(

@@ -22,7 +22,13 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import GenerationFile
-from quorate.quorum.raft.quorum_state import Damaged, choose, decode_copy, decode_kafka
+from quorate.quorum.raft.quorum_state import (
+    Damaged,
+    choose,
+    decode_copy,
+    decode_kafka,
+    read_found,
+)
 from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
@@ -57,12 +63,9 @@ def check_election(
     disk: Disk, directory: str, found: Found, *, has_records: bool
 ) -> Election | None:
     """Return the election that the next start believes, or None if it believes none."""
-    kafka = checkpoints.read_small(disk, f"{directory}/{KAFKA_NAME}")
-    copy = checkpoints.read_small(disk, f"{directory}/{COPY_NAME}")
-    files = {
-        KAFKA_NAME: None if kafka is None else decode_kafka(kafka),
-        COPY_NAME: None if copy is None else decode_copy(copy),
-    }
+    kafka, kafka_says = read_found(disk, f"{directory}/{KAFKA_NAME}", decode_kafka)
+    copy, copy_says = read_found(disk, f"{directory}/{COPY_NAME}", decode_copy)
+    files = {KAFKA_NAME: kafka_says, COPY_NAME: copy_says}
     try:
         election = choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
     except ElectionFileError as error:

@@ -14,12 +14,18 @@ from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.checkpoints import EPOCHS_NAME, FLUSHED_MARKER_NAME, read_small
+from quorate.quorum.log.checkpoints import (
+    EPOCHS_NAME,
+    FLUSHED_MARKER_NAME,
+    MAX_STATE_FILE_BYTES,
+    read_small,
+)
 from quorate.quorum.log.checkpoints import replace as replace_file
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.meta_properties import StorageError
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
@@ -120,9 +126,16 @@ def is_decided(disk: Disk, parent: str) -> bool:
 
 def finish(disk: Disk, parent: str) -> None:
     """Nothing to do unless a rebuild was decided."""
-    backup = read_small(disk, f"{parent}/{DECISION}")
+    backup = read_small(disk, f"{parent}/{DECISION}", max_bytes=MAX_STATE_FILE_BYTES)
     if backup is not None:
-        _move(disk, parent, backup.decode())
+        name = backup.decode("utf-8", "replace")
+        if not name.startswith(f"{METADATA_DIRECTORY}.") or not name.isprintable() or "/" in name:
+            raise StorageError(
+                f"{parent}/{DECISION} is damaged: {name[:80]!r} names no backup of "
+                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into it, without "
+                "a newline"
+            )
+        _move(disk, parent, name)
         logger.warning("%s: the rebuild of its metadata, interrupted, is complete now", parent)
 
 

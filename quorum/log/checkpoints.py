@@ -30,6 +30,14 @@ START_OFFSETS_NAME = "log-start-offset-checkpoint"
 
 CHECKPOINT_VERSION = 0
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+MAX_STATE_FILE_BYTES = 1024 * 1024
+"""Of a file about one node or one log, whose size does not grow with the number of partitions."""
+MAX_COUNT_DIGITS = 10
+MAX_PARTITION = (1 << 31) - 1
+MAX_OFFSET = (1 << 63) - 1
+MAX_EPOCH = (1 << 31) - 1
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What arbitrary JSON raises on the way to a value of ours."""
 
 
 def replace(disk: Disk, path: str, content: Buffer) -> None:
@@ -79,7 +87,7 @@ def decode_lines(path: str, content: bytes, parse: Callable[[list[str]], T]) -> 
         raise CorruptCheckpoint(path, 1, str(error)) from None
     if lines[0] != str(CHECKPOINT_VERSION):
         raise CorruptCheckpoint(path, 1, f"version {lines[0]!r} is not {CHECKPOINT_VERSION}")
-    if len(lines) < 2 or not lines[1].isdigit():
+    if len(lines) < 2 or not (lines[1].isdecimal() and len(lines[1]) <= MAX_COUNT_DIGITS):
         raise CorruptCheckpoint(path, 2, "the number of entries is missing")
     count = int(lines[1])
     if lines[2 + count :] != [""]:
@@ -106,10 +114,10 @@ def encode_epochs(entries: Iterable[EpochOffset]) -> bytes:
 
 def read_epochs(disk: Disk, directory: str) -> list[EpochOffset] | None:
     """None when it is missing or damaged: the batches say it all again."""
-    content = read_small(disk, epochs_path(directory))
-    if content is None:
-        return None
     try:
+        content = read_small(disk, epochs_path(directory))
+        if content is None:
+            return None
         entries = decode_lines(epochs_path(directory), content, _epoch_entry)
     except CorruptCheckpoint:
         return None
@@ -119,7 +127,7 @@ def read_epochs(disk: Disk, directory: str) -> list[EpochOffset] | None:
 
 def _epoch_entry(fields: list[str]) -> EpochOffset:
     epoch, offset = fields
-    return EpochOffset(int(epoch), int(offset))
+    return EpochOffset(bounded(epoch, MAX_EPOCH), bounded(offset, MAX_OFFSET))
 
 
 # -- offsets of all partitions of a log directory -------------------------------------------------
@@ -142,7 +150,16 @@ def read_offsets(disk: Disk, log_dir: str, name: str) -> dict[PartitionName, int
 
 def _offset_entry(fields: list[str]) -> tuple[PartitionName, int]:
     topic, partition, offset = fields
-    return PartitionName(topic, int(partition)), int(offset)
+    name = PartitionName(topic, bounded(partition, MAX_PARTITION))
+    return name, bounded(offset, MAX_OFFSET)
+
+
+def bounded(text: str, maximum: int) -> int:
+    """Return the number from 0 to `maximum` that `text` holds. Raise ValueError."""
+    number = int(text) if len(text) <= len(str(maximum)) else maximum + 1
+    if not 0 <= number <= maximum:
+        raise ValueError(f"{text[:40]!r} is not between 0 and {maximum}")
+    return number
 
 
 # -- partition.metadata ----------------------------------------------------------------------------
@@ -163,7 +180,7 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
     """None when the file is missing or empty: it did not survive a crash."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
-    content = read_small(disk, path)
+    content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     if content is None or not content.strip(b"\0"):
         return None
     try:
@@ -191,7 +208,10 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
     be, too. The file is gone, durably, when this returns: the next start must not believe it
     again."""
     path = f"{log_dir}/{CLEAN_SHUTDOWN_NAME}"
-    content = read_small(disk, path)
+    try:
+        content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
+    except CorruptCheckpoint:
+        content = b"?"
     if content is None:
         return None
     disk.remove(path)
@@ -199,8 +219,9 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
     if not content:
         return -1
     try:
-        return int(json.loads(content)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        epoch = json.loads(content)["brokerEpoch"]
+        return epoch if type(epoch) is int and -1 <= epoch <= MAX_OFFSET else None
+    except UNREADABLE:
         return None
 
 
@@ -244,7 +265,11 @@ class FlushedMarker:
         return self._file
 
     def _read(self) -> int:
-        return decode_marker(read_small(self._disk, self._path) or b"") or 0
+        try:
+            content = read_small(self._disk, self._path, max_bytes=MAX_STATE_FILE_BYTES)
+        except CorruptCheckpoint:
+            content = None  # a lower bound is missing, as when the file is
+        return decode_marker(content or b"") or 0
 
 
 def decode_marker(content: bytes) -> int | None:

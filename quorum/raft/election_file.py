@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.names import TEMPORARY_SUFFIX
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import (
@@ -18,6 +17,7 @@ from quorate.quorum.raft.quorum_state import (
     encode_copy,
     encode_v0,
     encode_v1,
+    read_found,
 )
 from quorate.quorum.seams import Disk
 
@@ -42,14 +42,9 @@ class ElectionFile:
     def load(self, *, has_records: bool = False) -> Election:
         """The last one saved; both files then say so. `has_records`: the log does. Raises
         ElectionFileError."""
-        kafka = read_small(self._disk, self._path(KAFKA_NAME))
-        copy = read_small(self._disk, self._path(COPY_NAME))
-        election = choose(
-            None if kafka is None else decode_kafka(kafka),
-            None if copy is None else decode_copy(copy),
-            self._directory,
-            has_records=has_records,
-        )
+        kafka, kafka_says = read_found(self._disk, self._path(KAFKA_NAME), decode_kafka)
+        copy, copy_says = read_found(self._disk, self._path(COPY_NAME), decode_copy)
+        election = choose(kafka_says, copy_says, self._directory, has_records=has_records)
         found = {KAFKA_NAME: kafka, COPY_NAME: copy}
         if any(found.values()) and found != self._contents(election):
             self.save(election)

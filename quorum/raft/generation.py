@@ -34,7 +34,15 @@ from crc32c import crc32c
 
 from quorate.quorum.bounds import Epoch, Offset
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import read_small, replace
+from quorate.quorum.log.checkpoints import (
+    MAX_EPOCH,
+    MAX_OFFSET,
+    MAX_STATE_FILE_BYTES,
+    UNREADABLE,
+    read_small,
+    replace,
+)
+from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.raft.errors import GenerationFileError
 from quorate.quorum.seams import Disk
 
@@ -113,12 +121,12 @@ class GenerationFile:
 
     def load(self) -> Rebuilds:
         """Raises GenerationFileError."""
-        content = read_small(self._disk, self.path)
-        if content is None:
-            return ()
         try:
+            content = read_small(self._disk, self.path, max_bytes=MAX_STATE_FILE_BYTES)
+            if content is None:
+                return ()
             return decode(content)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (*UNREADABLE, CorruptCheckpoint) as error:
             raise GenerationFileError(
                 f"{self.path} is damaged ({error}): which generation of the quorum this node "
                 "belongs to is not known. Copy the file from another node of this cluster that "
@@ -154,5 +162,13 @@ def decode(content: bytes) -> Rebuilds:
 
 def _rebuild(state: Mapping[str, Any]) -> Rebuild:
     return Rebuild(
-        id=uuid_from_text(state["id"]), epoch=int(state["epoch"]), offset=int(state["offset"])
+        id=uuid_from_text(state["id"]),
+        epoch=_within(state["epoch"], MAX_EPOCH),
+        offset=_within(state["offset"], MAX_OFFSET),
     )
+
+
+def _within(value: object, maximum: int) -> int:
+    if type(value) is not int or not 0 <= value <= maximum:
+        raise ValueError(f"{value!r} is no number between 0 and {maximum}")
+    return value

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 from crc32c import crc32c
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, UNREADABLE, read_small
+from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.seams import Disk
 
 T = TypeVar("T")
 COPY_VERSION = 1
@@ -86,6 +89,15 @@ def decode_copy(content: bytes) -> Found:
         return replace(_election(state), pinned=pinned)
 
     return _checked(body, parse)
+
+
+def read_found(disk: Disk, path: str, decode: Callable[[bytes], Found]) -> tuple[bytes, Found]:
+    """Read one of the two files: its bytes, and what they say."""
+    try:
+        content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
+    except CorruptCheckpoint as error:
+        return b"", Damaged(str(error))
+    return (b"", None) if content is None else (content, decode(content))
 
 
 def choose(kafka: Found, copy: Found, where: str, *, has_records: bool = False) -> Election:
@@ -170,7 +182,7 @@ def _json(**fields: object) -> bytes:
 def _checked(content: bytes, parse: Callable[[Any], Election]) -> Found:
     try:
         return parse(json.loads(content))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except UNREADABLE as error:
         return Damaged(f"{type(error).__name__}: {error}")
 
 
