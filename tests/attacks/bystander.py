@@ -49,6 +49,18 @@ class Stopping:
         self.now = True
 
 
+class Sequence:
+    """The numbers of one partition, each of which must come once and in order."""
+
+    def __init__(self) -> None:
+        self.expected = 0
+
+    def take(self, number: int) -> str:
+        """Return what is wrong with the next number; an empty string if nothing is."""
+        expected, self.expected = self.expected, number + 1
+        return "" if number == expected else f"record {number} in place of {expected}"
+
+
 def produce(bootstrap: str, topic: str, partitions: int, diary: Diary, stopping: Stopping) -> None:
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
@@ -112,7 +124,7 @@ def consume(bootstrap: str, topic: str, partitions: int, diary: Diary, stopping:
     }
     consumer = Consumer(settings, logger=SILENT)
     consumer.subscribe([topic])
-    expected = [0] * partitions
+    sequences = [Sequence() for _ in range(partitions)]
     while not stopping.now:
         message = consumer.poll(POLL_S)
         if message is None:
@@ -124,13 +136,12 @@ def consume(bootstrap: str, topic: str, partitions: int, diary: Diary, stopping:
         partition, value = message.partition(), message.value()
         assert partition is not None and isinstance(value, bytes)
         number, sent_ns = map(int, value.split())
-        if number != expected[partition]:
-            diary.error(f"{topic}-{partition}: record {number} in place of {expected[partition]}")
-        expected[partition] = number + 1
+        if wrong := sequences[partition].take(number):
+            diary.error(f"{topic}-{partition}: {wrong}")
         diary.ok(time.monotonic_ns() - sent_ns)
     consumer.close()
-    for partition, number in enumerate(expected):
-        diary.count(partition, number)
+    for partition, sequence in enumerate(sequences):
+        diary.count(partition, sequence.expected)
 
 
 ROLES = {"producer": produce, "consumer": consume}

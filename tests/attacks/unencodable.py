@@ -75,6 +75,7 @@ async def join_and_sync(
                     join(group, protocol_type, member), version, client_id
                 )
                 if joined is None:
+                    target.outcome["closed"] += 1
                     break
                 target.outcome["answered"] += 1
                 member = joined.member_id

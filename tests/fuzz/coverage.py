@@ -58,6 +58,7 @@ class Coverage:
             return monitoring.DISABLE
 
         monitoring.use_tool_id(tool, "fuzz")
+        monitoring.restart_events()
         monitoring.register_callback(tool, monitoring.events.LINE, line)
         monitoring.set_events(tool, monitoring.events.LINE)
         try:

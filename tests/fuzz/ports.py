@@ -22,6 +22,7 @@ from tests.attacks.node_frames import hello, node_frame, row
 from tests.attacks.target import TOPIC
 from tests.fuzz import messages, requests
 from tests.fuzz.http_heads import a_target, targets
+from tests.fuzz.streams import in_list, pieces
 from tests.fuzz.target import Target
 from tests.ports.fuzz import MUTATIONS as DAMAGE
 from tests.ports.fuzz import valid
@@ -140,6 +141,26 @@ class KafkaPort(Port):
         return chance.choice(DAMAGE)(bytearray(chance.choice(self._valid)), chance)
 
 
+class Pipeline(KafkaPort):
+    """Several requests that arrive in one step: an input is a list of pieces, one for each."""
+
+    def feed(self, data: bytes) -> None:
+        for frame in pieces(data):
+            if not self.leaves_out(frame):
+                if self.raw is None or self.raw.closed:
+                    self.raw = self.opened()
+                self.raw.link.send(frame)
+        self.shared.node.run(STEP_S)
+
+    def systematic(self) -> Iterator[bytes]:
+        yield in_list(self._valid)
+        yield in_list([each for each in self._valid for _ in range(30)])
+
+    def drawn(self, chance: random.Random) -> bytes:
+        count = chance.choice((2, 3, 8, 40))
+        return in_list([super(Pipeline, self).drawn(chance) for _ in range(count)])
+
+
 class NodePort(Port):
     """Frames of messages after a good Hello."""
 
@@ -210,6 +231,12 @@ def everything() -> tuple[int, ...]:
 def client_port() -> Iterator[Target]:
     with shared() as made:
         yield KafkaPort(made, BROKER_PORT, everything())
+
+
+@contextmanager
+def pipelines() -> Iterator[Target]:
+    with shared() as made:
+        yield Pipeline(made, BROKER_PORT, everything())
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quorate.broker.groups import records as group_records
 from quorate.broker.partition.settings import PartitionSettings
@@ -16,7 +16,7 @@ from quorate.broker.partition.validation import validate_client_batch
 from quorate.broker.replication import producer_snapshots
 from quorate.config.properties import parse
 from quorate.quorum.faults.rules import RulesError, rules_from_json
-from quorate.quorum.ids import ZERO_UUID, EpochOffset
+from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import LogError
@@ -26,9 +26,12 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    MetadataRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
+from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
 from quorate.quorum.raft import generation, quorum_state
 from quorate.quorum.raft.control import decode_control
@@ -46,6 +49,7 @@ from tests.fuzz.target import Target
 
 Refusals = tuple[type[Exception], ...]
 WALL_MS = 1_700_000_100_000
+TOPIC_ID = Uuid(bytes(range(16)))
 NESTED = b"[" * 5000
 
 
@@ -115,23 +119,29 @@ def offsets(data: bytes) -> None:
     checkpoints.decode_lines("offsets", data, checkpoints._offset_entry)
 
 
-METADATA_SAMPLES = tuple(
-    bytes(encode_record(each))
-    for each in (
-        TopicRecord(name="orders", topic_id=ZERO_UUID),
-        PartitionRecord(
-            partition_id=0,
-            topic_id=ZERO_UUID,
-            replicas=(1, 2),
-            isr=(1, 2),
-            leader=1,
-            leader_epoch=0,
-            partition_epoch=0,
-        ),
-        ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1"),
-        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=-1),
-    )
+REGISTERED = RegisterBrokerRecord(
+    broker_id=1, incarnation_id=ZERO_UUID, broker_epoch=1, end_points=(), fenced=False
 )
+METADATA_RECORDS: tuple[MetadataRecord, ...] = (
+    REGISTERED,
+    replace(REGISTERED, broker_id=2, broker_epoch=2),
+    TopicRecord(name="orders", topic_id=TOPIC_ID),
+    PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        replicas=(1, 2),
+        isr=(1, 2),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+    ),
+    ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1"),
+    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=-1),
+)
+METADATA_SAMPLES = tuple(bytes(encode_record(each)) for each in METADATA_RECORDS)
+LAST = EpochOffset(-1, -1)
+IMAGE, _ = replay(MetadataImage(), METADATA_RECORDS, LAST, WALL_MS)
+FULL_SNAPSHOT = b"".join(map(bytes, write_snapshot(IMAGE, UNKNOWN)))
 EMPTY_SNAPSHOT = b"".join(map(bytes, write_snapshot(MetadataImage(), UNKNOWN)))
 
 
@@ -162,8 +172,8 @@ def snapshots() -> Iterator[Target]:
     def read(data: bytes) -> object:
         return read_snapshot(EpochOffset(-1, 0), [data])
 
-    boot = bootstrap_snapshot(WALL_MS)
-    yield Stored(Reader(read, (MetadataError,), (EMPTY_SNAPSHOT, boot), sealed_batches))
+    samples = (EMPTY_SNAPSHOT, FULL_SNAPSHOT, bootstrap_snapshot(WALL_MS))
+    yield Stored(Reader(read, (MetadataError,), samples, sealed_batches))
 
 
 @contextmanager

@@ -50,6 +50,11 @@ def in_pieces(data: bytes, sizes: Iterator[int]) -> bytes:
     return bytes(out)
 
 
+def in_list(wholes: Sequence[bytes]) -> bytes:
+    """Return an input of which each piece is one of `wholes`; longer ones are left out."""
+    return b"".join(PIECE.pack(len(w)) + w for w in wholes if len(w) <= MAX_PIECE_BYTES)
+
+
 def some_sizes(chance: random.Random, total: int) -> Iterator[int]:
     kinds: tuple[tuple[int, ...], ...] = ((60_000,), (1, 60_000), (2_000, 7_000))
     if total < SHORT_BYTES:
