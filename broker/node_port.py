@@ -21,18 +21,33 @@ from quorate.quorum.rpc.kafka.connections import (
 from quorate.quorum.rpc.kafka.hot import (
     FetchedPartition,
     build_fetch_response,
+    build_fetch_steps,
     parse_fetch_request,
+    parse_fetch_steps,
 )
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
+from quorate.quorum.steps import Steps
 
 MAX_FOLLOWER_CONNECTIONS = 4096
+SLICED_ABOVE_BYTES = 64 << 10
+SLICED_ABOVE = 2000
+"""Larger requests, and responses with more partitions, are handled in steps."""
 
 Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
 FetchAsReplica = Callable[[FetchRequest, Respond], None]
+
+
+def _respond_steps(
+    context: RequestContext, error: int, session_id: int, partitions: Sequence[FetchedPartition]
+) -> Steps[None]:
+    parts = yield from build_fetch_steps(
+        context.version, partitions, error=error, session_id=session_id
+    )
+    context.respond_raw(*parts)
 
 
 class _Nobody:
@@ -46,15 +61,28 @@ class _Nobody:
 def node_port(
     settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, shares: Shares
 ) -> Mapping[Wire, Accept]:
-    def handle(context: RequestContext, body: memoryview) -> None:
+    def handle(context: RequestContext, body: memoryview) -> Steps[None] | None:
+        if len(body) > SLICED_ABOVE_BYTES:
+            return handle_large(context, body)
+        fetch(parse_fetch_request(body, context.version), answer_to(context))
+        return None
+
+    def handle_large(context: RequestContext, body: memoryview) -> Steps[None]:
+        request = yield from parse_fetch_steps(body, context.version)
+        fetch(request, answer_to(context))
+
+    def answer_to(context: RequestContext) -> Respond:
         def respond(error: int, session_id: int, partitions: Sequence[FetchedPartition]) -> None:
+            if len(partitions) > SLICED_ABOVE:
+                context.run(_respond_steps(context, error, session_id, partitions))
+                return
             context.respond_raw(
                 *build_fetch_response(
                     context.version, partitions, error=error, session_id=session_id
                 )
             )
 
-        fetch(parse_fetch_request(body, context.version), context.callback(respond))
+        return context.callback(respond)
 
     limits = ConnectionLimits(
         max_connections=min(MAX_FOLLOWER_CONNECTIONS, open_files() // OTHERS_FILES)

@@ -12,15 +12,25 @@ from dataclasses import dataclass
 from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.broker.replication.fetches import SLICED_ABOVE
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import (
     FetchedPartition,
+    FetchRequest,
+    NodeEndpoint,
     build_fetch_response,
+    build_fetch_steps,
     parse_fetch_request,
+    parse_fetch_steps,
 )
 from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, TOPIC_ID_SINCE
+from quorate.quorum.rpc.kafka.hot.primitives import STEP_PARTITIONS
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
+
+SLICED_ABOVE_BYTES = 8 << 10
+"""Requests that are larger are parsed in steps."""
 
 TOP_LEVEL_ERROR_SINCE = 7
 
@@ -32,18 +42,27 @@ class FetchHandler:
     max_bytes: int
     """fetch.max.bytes: what one answer holds at most, whatever the client asks for."""
 
-    def handle(self, context: RequestContext, body: memoryview) -> None:
-        """Raw: the body after the header."""
-        version = context.version
-        request = parse_fetch_request(body, version)
+    def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
+        """Answer a Fetch. `body` is the request after its header."""
+        if len(body) > SLICED_ABOVE_BYTES:
+            return self._handle_large(context, body)
+        self._fetch(context, parse_fetch_request(body, context.version))
+        return None
+
+    def _handle_large(self, context: RequestContext, body: memoryview) -> Steps[None]:
+        request = yield from parse_fetch_steps(body, context.version)
+        self._fetch(context, request)
+
+    def _fetch(self, context: RequestContext, request: FetchRequest) -> None:
         if request.replica_id not in (CONSUMER, DEBUGGING_CONSUMER):
             self._refuse(context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
-        context.on_abandoned = self.replicas.fetch_as_consumer(
+        self.replicas.fetch_as_consumer(
             request,
             self.max_bytes,
             context.callback(partial(self._respond, context)),
-            uses_topic_ids=version >= TOPIC_ID_SINCE,
+            uses_topic_ids=context.version >= TOPIC_ID_SINCE,
+            client=context,
         )
 
     def _respond(
@@ -53,24 +72,53 @@ class FetchHandler:
         session_id: int,
         results: Sequence[FetchedPartition],
     ) -> None:
-        self._count(results)
-        leaders = [each.leader for each in results if each.leader is not None]
-        endpoints = self.topics.endpoints(leaders) if leaders else ()
+        if len(results) > SLICED_ABOVE:
+            context.run(self._respond_steps(context, error, session_id, results))
+            return
+        for result in results:
+            self._count(result)
         context.respond_raw(
             *build_fetch_response(
-                context.version, results, error=error, session_id=session_id, endpoints=endpoints
+                context.version,
+                results,
+                error=error,
+                session_id=session_id,
+                endpoints=self._endpoints(results),
             )
         )
 
-    def _count(self, results: Sequence[FetchedPartition]) -> None:
+    def _respond_steps(
+        self,
+        context: RequestContext,
+        error: int,
+        session_id: int,
+        results: Sequence[FetchedPartition],
+    ) -> Steps[None]:
+        for at, result in enumerate(results, 1):
+            self._count(result)
+            if at % STEP_PARTITIONS == 0:
+                yield
+        parts = yield from build_fetch_steps(
+            context.version,
+            results,
+            error=error,
+            session_id=session_id,
+            endpoints=self._endpoints(results),
+        )
+        context.respond_raw(*parts)
+
+    def _endpoints(self, results: Sequence[FetchedPartition]) -> Sequence[NodeEndpoint]:
+        leaders = [each.leader for each in results if each.leader is not None]
+        return self.topics.endpoints(leaders) if leaders else ()
+
+    def _count(self, result: FetchedPartition) -> None:
         registry = self.replicas.registry
-        for result in results:
-            hosted = registry.find(result.topic, result.topic_id, result.partition)
-            traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
-            traffic.fetch_requests += 1
-            traffic.bytes_out += len(result.records)
-            if result.error:
-                traffic.failed_fetch_requests += 1
+        hosted = registry.find(result.topic, result.topic_id, result.partition)
+        traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
+        traffic.fetch_requests += 1
+        traffic.bytes_out += len(result.records)
+        if result.error:
+            traffic.failed_fetch_requests += 1
 
     def _refuse(self, context: RequestContext, error: ErrorCode) -> None:
         if context.version < TOP_LEVEL_ERROR_SINCE:

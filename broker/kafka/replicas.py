@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.broker.replication.deletions import Deleted, ToDelete
-from quorate.broker.replication.fetches import Abandon
+from quorate.broker.replication.fetches import Client
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.sessions import Respond
 from quorate.broker.replication.traffic import Traffic
@@ -53,8 +53,14 @@ class Replicas(Protocol):
     ) -> None: ...
 
     def fetch_as_consumer(
-        self, request: FetchRequest, max_bytes: int, respond: Respond, *, uses_topic_ids: bool
-    ) -> Abandon | None: ...
+        self,
+        request: FetchRequest,
+        max_bytes: int,
+        respond: Respond,
+        *,
+        uses_topic_ids: bool,
+        client: Client | None = None,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.hosted import Hosted
@@ -16,21 +17,34 @@ from quorate.broker.replication.reading import read
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+from quorate.quorum.rpc.kafka.hot.primitives import STEP_PARTITIONS
+from quorate.quorum.steps import Steps
 
 Done = Callable[[Sequence[FetchedPartition]], None]
-Abandon = Callable[[], None]
+SLICED_ABOVE = 256
+"""Fetches of more partitions are read in steps."""
 NO_BOUND = 1 << 62
+
+
+class Client(Protocol):
+    """The request of a client (`RequestContext`)."""
+
+    on_abandoned: Callable[[], None] | None
+
+    def run(self, steps: Steps[None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """`replica_id`: CONSUMER or DEBUGGING_CONSUMER."""
+    """`replica_id` is CONSUMER or DEBUGGING_CONSUMER. `client` runs long work in slices and
+    discards a fetch that waits if the client goes, because it may wait for weeks."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
+    client: Client | None = None
 
 
 class Fetches:
@@ -50,49 +64,105 @@ class Fetches:
         self._max_parked = max_parked
         self._room = room
 
-    def fetch(self, fetch: Fetch, done: Done) -> Abandon | None:
-        """Call `done` exactly once, perhaps before this returns.
+    def fetch(self, fetch: Fetch, done: Done) -> None:
+        """Call `done` exactly once, perhaps before this returns, or never if the client goes."""
+        if fetch.client is not None and len(fetch.partitions) > SLICED_ABOVE:
+            fetch.client.run(self._fetch_steps(fetch, done))
+        else:
+            self._park_or(done, fetch, *self.read(fetch))
 
-        Return None if `done` has been called. Otherwise return the function that discards the fetch
-        instead, for a client that has gone: a fetch may wait for weeks."""
-        results, missing_bytes = self.read(fetch)
+    def _fetch_steps(self, fetch: Fetch, done: Done) -> Steps[None]:
+        results, missing_bytes = yield from self.read_steps(fetch)
+        self._park_or(done, fetch, results, missing_bytes)
+
+    def _park_or(
+        self, done: Done, fetch: Fetch, results: list[FetchedPartition], missing_bytes: int
+    ) -> None:
         if not missing_bytes or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
             done(results)
-            return None
-        return ParkedFetch(self, fetch, missing_bytes, done).abandon
+            return
+        parked = ParkedFetch(self, fetch, missing_bytes, done)
+        if fetch.client is not None:
+            fetch.client.on_abandoned = parked.abandon
 
     def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
-        """The results, and how many bytes are missing before they should be answered."""
-        results = []
-        left_bytes = min(fetch.max_bytes, self._room())
-        read_bytes = 0
-        enough = not fetch.partitions
-        to_log_end = fetch.replica_id != CONSUMER
+        """Return the results, and how many bytes are missing before they should be answered."""
+        reading = Reading(self.registry, fetch, self._room())
         for wanted in fetch.partitions:
-            limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
-            result = read(self.registry, wanted, limit, to_log_end=to_log_end)
-            size = len(result.records)
-            # Only the first partition with data may exceed the limit of the whole response.
-            if read_bytes and size > left_bytes:
-                result = result._replace(records=b"")
-                enough = True
-            else:
-                read_bytes += size
-                left_bytes -= size
-            enough = enough or bool(result.error) or result.diverging is not None
-            results.append(result)
-        return results, 0 if enough else max(0, fetch.min_bytes - read_bytes)
+            reading.read(wanted)
+        return reading.results, reading.missing_bytes
+
+    def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchedPartition], int]]:
+        """Return what `read` returns, in steps."""
+        reading = Reading(self.registry, fetch, self._room())
+        for at, wanted in enumerate(fetch.partitions, 1):
+            reading.read(wanted)
+            if at % STEP_PARTITIONS == 0:
+                yield
+        return reading.results, reading.missing_bytes
+
+
+class Reading:
+    """The results of one fetch while its partitions are read one after another."""
+
+    __slots__ = (
+        "_enough",
+        "_fetch",
+        "_left_bytes",
+        "_read_bytes",
+        "_registry",
+        "_to_log_end",
+        "results",
+    )
+
+    def __init__(self, registry: Registry, fetch: Fetch, room_bytes: int) -> None:
+        self.results: list[FetchedPartition] = []
+        self._registry = registry
+        self._fetch = fetch
+        self._left_bytes = min(fetch.max_bytes, room_bytes)
+        self._read_bytes = 0
+        self._enough = not fetch.partitions
+        self._to_log_end = fetch.replica_id != CONSUMER
+
+    @property
+    def missing_bytes(self) -> int:
+        return 0 if self._enough else max(0, self._fetch.min_bytes - self._read_bytes)
+
+    def read(self, wanted: FetchPartition) -> None:
+        left_bytes = self._left_bytes
+        limit = min(wanted.max_bytes, left_bytes if self._read_bytes else max(1, left_bytes))
+        result = read(self._registry, wanted, limit, to_log_end=self._to_log_end)
+        size = len(result.records)
+        # Only the first partition with data may exceed the limit of the whole response.
+        if self._read_bytes and size > left_bytes:
+            result = result._replace(records=b"")
+            self._enough = True
+        elif size:
+            self._read_bytes += size
+            self._left_bytes -= size
+        if result.error or result.diverging is not None:
+            self._enough = True
+        self.results.append(result)
 
 
 class ParkedFetch:
     """One fetch that waits; a Watcher of all its partitions."""
 
-    __slots__ = ("_done", "_fetch", "_fetches", "_missing_bytes", "_tick", "_watched")
+    __slots__ = (
+        "_done",
+        "_fetch",
+        "_fetches",
+        "_missing_bytes",
+        "_reading",
+        "_tick",
+        "_watched",
+    )
 
     def __init__(self, fetches: Fetches, fetch: Fetch, missing_bytes: int, done: Done) -> None:
         self._fetches = fetches
         self._fetch = fetch
         self._missing_bytes = missing_bytes
+        self._reading = False  # in steps
         self._done: Done | None = done
         self._watched: list[Hosted] = []
         for wanted in fetch.partitions:
@@ -120,7 +190,7 @@ class ParkedFetch:
         self._fetches.wakeups.wake(self._try)
 
     def expire(self) -> None:
-        self._answer(self._fetches.read(self._fetch)[0])
+        self._read(last=True)
 
     def abandon(self) -> None:
         if self._done is not None:
@@ -129,10 +199,28 @@ class ParkedFetch:
             self._leave()
 
     def _try(self) -> None:
-        if self._done is None:
-            return
-        results, self._missing_bytes = self._fetches.read(self._fetch)
-        if not self._missing_bytes:
+        if self._done is not None:
+            self._read(last=False)
+
+    def _read(self, *, last: bool) -> None:
+        """Read again, and answer if that is enough or the `last` time."""
+        client = self._fetch.client
+        if client is None or len(self._fetch.partitions) <= SLICED_ABOVE:
+            self._answer_if(last, *self._fetches.read(self._fetch))
+        elif last or not self._reading:
+            self._reading = True
+            client.run(self._read_steps(last))
+
+    def _read_steps(self, last: bool) -> Steps[None]:
+        results, missing_bytes = yield from self._fetches.read_steps(self._fetch)
+        self._reading = False
+        self._answer_if(last, results, missing_bytes)
+
+    def _answer_if(
+        self, last: bool, results: Sequence[FetchedPartition], missing_bytes: int
+    ) -> None:
+        self._missing_bytes = missing_bytes
+        if last or not missing_bytes:
             self._fetches.deadlines.remove(self, self._tick)
             self._answer(results)
 

@@ -72,6 +72,9 @@ class ReplicaSessions:
             # Sessions are kept by replica id, so an id that anyone invents must not begin one.
             respond(ErrorCode.BROKER_ID_NOT_REGISTERED, NO_SESSION, ())
             return
+        if len(request.partitions) > len(self.registry) + MAX_UNKNOWN:
+            respond(ErrorCode.INVALID_REQUEST, NO_SESSION, ())
+            return
         current = self._sessions.get(request.replica_id)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if current is not None:

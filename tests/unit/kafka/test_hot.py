@@ -13,6 +13,7 @@ from quorate.quorum.rpc.kafka import hot
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.schemas import fetch, produce
+from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import value_of
 from tests.unit.kafka.reference_writer import reference_bytes
 
@@ -82,6 +83,7 @@ def test_fetch_requests(version: int) -> None:
         declared, data = generated(fetch.FetchRequest, version, version >= 12, seed)
         parsed = hot.parse_fetch_request(data, version)
         assert_same_fetch(parsed, declared, version)
+        assert finished(hot.parse_fetch_steps(data, version)) == parsed
 
 
 def assert_same_fetch(parsed: hot.FetchRequest, declared: fetch.FetchRequest, version: int) -> None:
@@ -165,6 +167,11 @@ def test_fetch_responses(version: int) -> None:
         version, partitions, session_id=6, error=0, endpoints=endpoints, throttle_time_ms=2
     )
     data = b"".join(parts)
+    in_steps = hot.build_fetch_steps(
+        version, partitions, session_id=6, error=0, endpoints=endpoints
+    )
+    without_throttle = data[4:]  # it comes first in every version
+    assert b"".join(finished(in_steps))[4:] == without_throttle
     declared = decode(fetch.FetchResponse, version, data)
     assert encode(declared, version) == data
     assert declared.throttle_time_ms == 2
@@ -186,6 +193,17 @@ def test_fetch_responses(version: int) -> None:
         assert seen[2].diverging_epoch == fetch.EpochEndOffset(epoch=3, end_offset=40)
         assert seen[3].current_leader == fetch.LeaderIdAndEpoch(leader_id=4, leader_epoch=12)
     assert len(declared.node_endpoints) == (1 if version >= 16 else 0)
+
+
+def test_a_large_request_is_parsed_in_steps() -> None:
+    partitions = [hot.FetchPartition("", A, each, 0, 1, -1) for each in range(1000)]
+    request = hot.FetchRequest(-1, -1, 0, 0, 0, 0, 0, 0, partitions, [], "")
+    data = memoryview(hot.build_fetch_request(request))
+    steps = hot.parse_fetch_steps(data, hot.REPLICA_FETCH_VERSION)
+    assert sum(1 for _ in steps) >= 10
+    cut = hot.parse_fetch_steps(data[: len(data) // 2], hot.REPLICA_FETCH_VERSION)
+    with pytest.raises(DecodeError, match="cut off"):
+        finished(cut)
 
 
 def test_records_are_not_copied() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from quorate.quorum.steps import Steps
 from tests.unit.replication.cluster import Cluster, led_by
 
 PARTITIONS = 4
@@ -265,21 +266,68 @@ def test_a_session_that_grows_beyond_the_budget_ends(broker: Broker) -> None:
     assert (cache.consumer_bytes, cache.evicted_for_bytes) == (0, 1)
 
 
+class Client:
+    """The request of a client: it runs long work when the test says so."""
+
+    def __init__(self) -> None:
+        self.on_abandoned: Callable[[], None] | None = None
+        self.work: list[Steps[None]] = []
+
+    def run(self, steps: Steps[None]) -> None:
+        self.work.append(steps)
+
+    def finish(self) -> int:
+        """Run all work, and return the number of its steps."""
+        steps = 0
+        while self.work:
+            for _ in self.work.pop(0):
+                steps += 1
+        return steps
+
+
 def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> None:
     replicas = broker.cluster.nodes[1].replicas
     request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
     answers: list[Any] = []
-    abandon = replicas.fetch_as_consumer(
-        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True
+    client = Client()
+    replicas.fetch_as_consumer(
+        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
-    assert abandon is not None
     assert replicas._fetches.parked == 1
-    abandon()
-    abandon()
+    assert client.on_abandoned is not None
+    client.on_abandoned()
+    client.on_abandoned()
     assert replicas._fetches.parked == 0
     assert len(replicas._deadlines) == 0
     broker.produce()
     assert answers == []
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_large_fetch_is_answered_in_steps_like_a_small_one(broker: Broker, waits: bool) -> None:
+    replicas = broker.cluster.nodes[1].replicas
+    if not waits:
+        broker.produce(1)
+    unknown = [] if waits else [broker.at(0, number) for number in range(4, 5000)]
+    repeated = [broker.at(0, number % PARTITIONS) for number in range(1000)]
+    request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, [*repeated, *unknown], [], "")
+    answers: list[Any] = []
+    client = Client()
+    replicas.fetch_as_consumer(
+        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
+    )
+    assert client.finish() > len(request.partitions) // 100
+    if waits:
+        assert replicas._fetches.parked == 1
+        broker.produce(1)
+        broker.produce(1)
+        assert len(client.work) == 1, "woken twice, it reads once"
+        client.finish()
+    ((error, _, results),) = answers
+    assert error == 0
+    assert [each.partition for each in results] == [each.partition for each in request.partitions]
+    assert sum(bool(len(each.records)) for each in results) > 0
+    assert replicas._fetches.parked == 0
 
 
 def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:

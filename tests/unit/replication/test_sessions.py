@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quorate.broker.replication import sessions
+from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
@@ -261,6 +262,7 @@ def test_only_registered_brokers_have_sessions(leader: Leader) -> None:
 
 def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_UNKNOWN", 10)
+    monkeypatch.setattr(Registry, "__len__", lambda registry: 1000)
     invented = [leader.at(0, partition) for partition in range(1000, 1100)]
     leader.ask(0, leader.at(0), *invented, session=0)
     leader.run(1000)
@@ -276,3 +278,13 @@ def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.Mo
     assert len(session) == 1, "nothing remains of them after their error"
     assert session._silent <= session._wanted.keys()
     assert session._awaiting == {}
+
+
+def test_more_partitions_than_can_exist_are_refused(
+    leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_UNKNOWN", 10)
+    named = [leader.at(0, partition) for partition in range(PARTITIONS + 11)]
+    leader.ask(0, *named, session=0)
+    leader.run()
+    assert leader.answers.pop() == (ErrorCode.INVALID_REQUEST, 0, [])

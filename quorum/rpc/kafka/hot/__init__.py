@@ -11,11 +11,13 @@ from quorate.quorum.rpc.kafka.hot.fetch_request import (
     FetchRequest,
     build_fetch_request,
     parse_fetch_request,
+    parse_fetch_steps,
 )
 from quorate.quorum.rpc.kafka.hot.fetch_response import (
     FetchedPartition,
     FetchResponse,
     build_fetch_response,
+    build_fetch_steps,
     parse_fetch_response,
 )
 from quorate.quorum.rpc.kafka.hot.primitives import NodeEndpoint
@@ -41,8 +43,10 @@ __all__ = [
     "RecordError",
     "build_fetch_request",
     "build_fetch_response",
+    "build_fetch_steps",
     "build_produce_response",
     "parse_fetch_request",
     "parse_fetch_response",
+    "parse_fetch_steps",
     "parse_produce_request",
 ]

@@ -14,10 +14,12 @@ from quorate.quorum.rpc.kafka.bounds import PARTITIONS, TOPICS
 from quorate.quorum.rpc.kafka.hot.primitives import (
     INT32,
     INT64,
+    STEP_PARTITIONS,
     by_topic,
     check_elements,
     each_tag,
     guarded,
+    guarded_steps,
     read_count,
     read_string,
     read_tags,
@@ -27,6 +29,7 @@ from quorate.quorum.rpc.kafka.hot.primitives import (
     write_tag,
 )
 from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.steps import Steps
 
 FLEXIBLE_SINCE = 12
 TOPIC_ID_SINCE = 13
@@ -78,9 +81,47 @@ class FetchRequest(NamedTuple):
     cluster_id: str | None = None
 
 
+Head = tuple[int, int, int, int, int, int, int]
+
+
 def _parse(body: memoryview, version: int) -> FetchRequest:
-    flexible = version >= FLEXIBLE_SINCE
-    position, replica_id, replica_epoch, cluster_id = 0, CONSUMER, -1, None
+    position, head = _head(body, version)
+    partitions: list[FetchPartition] = []
+    topics, position = _topic_count(body, position, version)
+    for _ in range(topics):
+        topic, topic_id, count, position = _topic(body, position, version, len(partitions))
+        for _ in range(count):
+            partition, position = _partition(body, position, version, topic, topic_id)
+            partitions.append(partition)
+        if version >= FLEXIBLE_SINCE:
+            position = read_tags(body, position)
+    return _with_rest(body, position, version, head, partitions)
+
+
+def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
+    position, head = _head(body, version)
+    partitions: list[FetchPartition] = []
+    topics, position = _topic_count(body, position, version)
+    for _ in range(topics):
+        topic, topic_id, count, position = _topic(body, position, version, len(partitions))
+        for _ in range(count):
+            partition, position = _partition(body, position, version, topic, topic_id)
+            partitions.append(partition)
+            if len(partitions) % STEP_PARTITIONS == 0:
+                yield
+        if version >= FLEXIBLE_SINCE:
+            position = read_tags(body, position)
+    return _with_rest(body, position, version, head, partitions)
+
+
+parse_fetch_request = guarded("Fetch request", _parse)
+parse_fetch_steps = guarded_steps("Fetch request", _parse_steps)
+"""Parses a large request in steps."""
+
+
+def _head(body: memoryview, version: int) -> tuple[int, Head]:
+    """Return the position after the fields before the partitions, and these fields."""
+    position, replica_id = 0, CONSUMER
     session_id, session_epoch = 0, -1
     if version < REPLICA_STATE_SINCE:
         (replica_id,) = INT32.unpack_from(body, 0)
@@ -90,7 +131,43 @@ def _parse(body: memoryview, version: int) -> FetchRequest:
     if version >= 7:
         session_id, session_epoch = _SESSION.unpack_from(body, position)
         position += _SESSION.size
-    partitions, position = _partitions(body, position, version)
+    return position, (
+        replica_id,
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation_level,
+        session_id,
+        session_epoch,
+    )
+
+
+def _topic_count(body: memoryview, position: int, version: int) -> tuple[int, int]:
+    topics, position = read_count(body, position, version >= FLEXIBLE_SINCE)
+    check_elements(TOPICS, 0, topics)
+    return topics, position
+
+
+def _topic(
+    body: memoryview, position: int, version: int, earlier: int
+) -> tuple[str, Uuid, int, int]:
+    """Return (topic, topic id, number of its partitions, position after that)."""
+    flexible = version >= FLEXIBLE_SINCE
+    topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
+    count, position = read_count(body, position, flexible)
+    check_elements(PARTITIONS, earlier, count)
+    return topic, topic_id, count, position
+
+
+def _with_rest(
+    body: memoryview,
+    position: int,
+    version: int,
+    head: Head,
+    partitions: list[FetchPartition],
+) -> FetchRequest:
+    flexible = version >= FLEXIBLE_SINCE
+    replica_id, replica_epoch, cluster_id = head[0], -1, None
     forgotten: list[tuple[str, Uuid, int]] = []
     if version >= 7:
         forgotten, position = _forgotten(body, position, version)
@@ -108,37 +185,12 @@ def _parse(body: memoryview, version: int) -> FetchRequest:
     return FetchRequest(
         replica_id,
         replica_epoch,
-        max_wait_ms,
-        min_bytes,
-        max_bytes,
-        isolation_level,
-        session_id,
-        session_epoch,
+        *head[1:],
         partitions,
         forgotten,
         rack_id,
         cluster_id,
     )
-
-
-parse_fetch_request = guarded("Fetch request", _parse)
-
-
-def _partitions(body: memoryview, position: int, version: int) -> tuple[list[FetchPartition], int]:
-    flexible = version >= FLEXIBLE_SINCE
-    partitions: list[FetchPartition] = []
-    topics, position = read_count(body, position, flexible)
-    check_elements(TOPICS, 0, topics)
-    for _ in range(topics):
-        topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
-        count, position = read_count(body, position, flexible)
-        check_elements(PARTITIONS, len(partitions), count)
-        for _ in range(count):
-            partition, position = _partition(body, position, version, topic, topic_id)
-            partitions.append(partition)
-        if flexible:
-            position = read_tags(body, position)
-    return partitions, position
 
 
 def _partition(

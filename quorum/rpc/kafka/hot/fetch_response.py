@@ -14,8 +14,10 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.rpc.kafka.hot.fetch_request import FLEXIBLE_SINCE, TOPIC_ID_SINCE
 from quorate.quorum.rpc.kafka.hot.primitives import (
     INT32,
+    STEP_PARTITIONS,
     NodeEndpoint,
     by_topic,
+    by_topic_steps,
     each_tag,
     guarded,
     read_bytes,
@@ -30,6 +32,7 @@ from quorate.quorum.rpc.kafka.hot.primitives import (
 )
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import Steps
 
 _TOP_V4 = struct.Struct(">i")  # throttle time
 _TOP_V7 = struct.Struct(">ihi")  # throttle time, error code, session id
@@ -74,29 +77,78 @@ def build_fetch_response(
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
 ) -> list[Buffer]:
-    """The parts of the body. Partitions of one topic stand side by side."""
-    flexible = version >= FLEXIBLE_SINCE
-    out = bytearray()
-    parts: list[Buffer] = []
+    """Return the parts of the body. Partitions of one topic stand side by side."""
+    out, parts = bytearray(), list[Buffer]()
+    topics = by_topic(partitions)
+    _write_top(out, version, error, session_id, throttle_time_ms, len(topics))
+    for topic, topic_id, group in topics:
+        _write_topic(out, version, topic, topic_id, len(group))
+        for partition in group:
+            out = _write_whole(out, parts, version, partition)
+        if version >= FLEXIBLE_SINCE:
+            out.append(0)
+    return _finished(out, parts, version, endpoints)
+
+
+def build_fetch_steps(
+    version: int,
+    partitions: Sequence[FetchedPartition],
+    *,
+    error: int = 0,
+    session_id: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
+) -> Steps[list[Buffer]]:
+    """Return what `build_fetch_response` returns, in steps."""
+    out, parts = bytearray(), list[Buffer]()
+    topics = yield from by_topic_steps(partitions)
+    _write_top(out, version, error, session_id, 0, len(topics))
+    written = 0
+    for topic, topic_id, group in topics:
+        _write_topic(out, version, topic, topic_id, len(group))
+        for partition in group:
+            out = _write_whole(out, parts, version, partition)
+            written += 1
+            if written % STEP_PARTITIONS == 0:
+                yield
+        if version >= FLEXIBLE_SINCE:
+            out.append(0)
+    return _finished(out, parts, version, endpoints)
+
+
+def _write_top(
+    out: bytearray, version: int, error: int, session_id: int, throttle_time_ms: int, topics: int
+) -> None:
     if version >= 7:
         out += _TOP_V7.pack(throttle_time_ms, error, session_id)
     else:
         out += _TOP_V4.pack(throttle_time_ms)
-    topics = by_topic(partitions)
-    write_length(out, len(topics), flexible)
-    for topic, topic_id, group in topics:
-        write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
-        write_length(out, len(group), flexible)
-        for partition in group:
-            _write_partition(out, version, partition)
-            if len(partition.records):
-                parts += (out, partition.records)
-                out = bytearray()
-            if flexible:
-                _write_partition_tags(out, partition)
-        if flexible:
-            out.append(0)
-    if flexible:
+    write_length(out, topics, version >= FLEXIBLE_SINCE)
+
+
+def _write_topic(out: bytearray, version: int, topic: str, topic_id: Uuid, partitions: int) -> None:
+    flexible = version >= FLEXIBLE_SINCE
+    write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
+    write_length(out, partitions, flexible)
+
+
+def _write_whole(
+    out: bytearray, parts: list[Buffer], version: int, partition: FetchedPartition
+) -> bytearray:
+    """Write one partition. Return the buffer for what follows its records, which are a part of
+    their own."""
+    _write_partition(out, version, partition)
+    if len(partition.records):
+        parts += (out, partition.records)
+        out = bytearray()
+    if version >= FLEXIBLE_SINCE:
+        _write_partition_tags(out, partition)
+    return out
+
+
+def _finished(
+    out: bytearray, parts: list[Buffer], version: int, endpoints: Sequence[NodeEndpoint]
+) -> list[Buffer]:
+    if version >= FLEXIBLE_SINCE:
         write_endpoints(out, endpoints if version >= 16 else ())
     if out:
         parts.append(out)

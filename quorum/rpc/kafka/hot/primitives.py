@@ -21,6 +21,7 @@ from quorate.quorum.rpc.kafka.bounds import (
 from quorate.quorum.rpc.kafka.headers import skip_tags
 from quorate.quorum.rpc.kafka.varint import DecodeError, EncodeError, read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import Steps
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
@@ -41,6 +42,8 @@ class OfTopic(Protocol):
 
 P = TypeVar("P", bound=OfTopic)
 R = TypeVar("R")
+STEP_PARTITIONS = 64
+"""The partitions of one step, where a long request or response is handled in steps."""
 
 
 class NodeEndpoint(NamedTuple):
@@ -64,6 +67,36 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
             raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
 
     return guarded_parse
+
+
+def guarded_steps(
+    what: str, parse: Callable[[memoryview, int], Steps[R]]
+) -> Callable[[memoryview, int], Steps[R]]:
+    """Return `parse(body, version)`, which works in steps, so that it raises only DecodeError."""
+
+    def guarded_parse(body: memoryview, version: int) -> Steps[R]:
+        try:
+            return (yield from parse(body, version))
+        except (IndexError, struct.error):
+            raise DecodeError(f"{what} v{version} is cut off: {len(body)} bytes") from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
+
+    return guarded_parse
+
+
+def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[P]]]]:
+    """Return what `by_topic` returns, in steps."""
+    groups: list[tuple[str, Uuid, list[P]]] = []
+    name: tuple[str, Uuid] | None = None
+    for at, each in enumerate(partitions, 1):
+        if (each.topic, each.topic_id) != name:
+            name = each.topic, each.topic_id
+            groups.append((*name, []))
+        groups[-1][2].append(each)
+        if at % STEP_PARTITIONS == 0:
+            yield
+    return groups
 
 
 def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
