@@ -175,7 +175,7 @@ class LogManager:
             self._forget(name)
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
-        """Rename it, remove it later; `done` when the name is free for a new topic."""
+        """Rename it, remove it later. Call `done` when the name is free for a new topic."""
         opened = self._open.pop(name, None)
         self._forget(name)
         if opened is None:
@@ -186,6 +186,7 @@ class LogManager:
 
         def renamed(path: str | None, error: BaseException | None) -> None:
             self._done(None, error)
+            opened.log.discard()
             if path is not None:
                 self._remove_later(path, self._delete_delay_ms)
                 done()

@@ -365,6 +365,13 @@ class Log:
         if self._marker is not None:
             self._marker.close()
 
+    def discard(self) -> None:
+        """Close the files of a deleted log. A file that stays open keeps its space on the disk."""
+        for segment in self._segments:
+            segment.discard()
+        if self._marker is not None:
+            self._marker.close()
+
     def check(self, path: str = "") -> None:
         """Read every batch, of one segment or of all. CorruptLog names the first that is
         damaged."""

@@ -128,6 +128,14 @@ class Segment:
         """Its log does not have it any more: it may be gone before it was made durable."""
         self._removed = True
 
+    def discard(self) -> None:
+        """Close the files and make nothing durable: the segment's directory is deleted."""
+        self._removed = True
+        self._indexes.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def remove(self) -> None:
         """In any thread."""
         self._remove_beside()

@@ -1,0 +1,71 @@
+"""A deleted partition gives its disk space back. The operating system is asked for open files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from quorate.broker.replication.log_manager import LogManager
+from quorate.broker.replication.log_opening import open_log
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.ids import random_uuid
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Seams
+from quorate.quorum.steps import finished
+
+NAME = PartitionName("t", 0)
+SEGMENT_BYTES = 64 * 1024
+
+
+def open_paths(directory: Path) -> list[str]:
+    """Return what the descriptors of this process refer to below `directory`."""
+    links = []
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            links.append(os.readlink(each))
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+    return sorted(link for link in links if link.startswith(str(directory)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are read from /proc")
+async def test_a_deleted_partition_leaves_no_file_open(tmp_path: Path) -> None:
+    disk = OsDisk()
+    rng = random.Random(1)
+    logs = LogManager(
+        Seams(AsyncioClock(), rng, AioTransport(), disk),
+        str(tmp_path),
+        file_delete_delay_ms=0,
+        on_failure=lambda error: pytest.fail(repr(error)),
+    )
+    logs.start()
+    settings = LogSettings(segment_bytes=SEGMENT_BYTES)
+    judged = logs.judge(NAME, random_uuid(rng), settings, leader_epoch=0, peers_have_it=True)
+    log = finished(open_log(disk, judged))
+    logs.take(judged, log, lambda: None)
+    while log.end_offset < 50:  # several segments, with indexes
+        batch = build_value_batch(
+            [b"x" * 8000], base_offset=log.end_offset, leader_epoch=0, timestamp_ms=0
+        )
+        log.append(batch, wall_ms=0)
+    log.read(0, 100)
+    assert open_paths(tmp_path)
+    free = asyncio.Event()
+    logs.delete(NAME, free.set)
+    async with asyncio.timeout(10):
+        await free.wait()
+        while any(name.endswith("-delete") for name in disk.list(str(tmp_path))):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert open_paths(tmp_path) == []
+    assert disk.open_files == 0
+    disk.close()
+    shutil.rmtree(tmp_path)
