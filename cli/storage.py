@@ -201,6 +201,24 @@ def declare(file: str, new: bool | None) -> None:
     run(file, new=new)
 
 
+@storage.command("repair-epoch")
+@config_option
+@click.option(
+    "--epoch",
+    type=int,
+    help="The new epoch. Default: the last one of the log, plus 1000.",
+)
+def repair_epoch(file: str, epoch: int | None) -> None:
+    """Give a stopped controller an epoch that elections can go on from.
+
+    For a controller whose epoch a false message raised far beyond its log. Stop all controllers,
+    run this on every one of them, then start them. A plausible epoch is kept.
+    """
+    from quorate.cli.storage_epoch import run
+
+    run(file, epoch)
+
+
 def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
     ways = [
         name

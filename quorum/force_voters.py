@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.metadata.difference import difference
@@ -125,10 +126,16 @@ def plan(
     known = {each.meta.directory_id for each in survivors}
     controllers = _controllers(disk, configs, known, chosen, random)
     rebuild = Rebuild(id=random_uuid(random), epoch=chosen.end.epoch, offset=chosen.end.offset)
+    epoch = max(each.highest_epoch for each in survivors) + EPOCH_MARGIN
+    if epoch > INT32_MAX:
+        raise ForceRefused(
+            f"the rebuilt quorum would begin in epoch {epoch}, beyond the last one, {INT32_MAX}. "
+            "Run `quorate storage repair-epoch` on every directory whose quorum-state says so"
+        )
     quorum = NewQuorum(
         source=f"{chosen.directory}/{METADATA_DIRECTORY}",
         end=chosen.end,
-        epoch=max(each.highest_epoch for each in survivors) + EPOCH_MARGIN,
+        epoch=epoch,
         rebuilds=(*chosen.rebuilds, rebuild),
         voters=tuple(each.voter for each in controllers),
     )

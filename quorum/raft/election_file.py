@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from quorate.quorum.log.names import TEMPORARY_SUFFIX
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import (
+    COPY_NAME,
+    KAFKA_NAME,
     choose,
     decode_copy,
     decode_kafka,
@@ -21,8 +23,7 @@ from quorate.quorum.raft.quorum_state import (
 )
 from quorate.quorum.seams import Disk
 
-KAFKA_NAME = "quorum-state"
-COPY_NAME = "quorate-quorum-state"
+__all__ = ["COPY_NAME", "KAFKA_NAME", "ElectionFile"]
 
 
 class ElectionFile:
@@ -39,12 +40,16 @@ class ElectionFile:
         self.on_saved: Callable[[int], None] = lambda epoch: None
         """Called at the end of `save`, before it returns; may block."""
 
-    def load(self, *, has_records: bool = False) -> Election:
-        """The last one saved; both files then say so. `has_records`: the log does. Raises
-        ElectionFileError."""
+    def load(self, *, has_records: bool = False, any_epoch: bool = False) -> Election:
+        """Return the election that was saved last; both files then say so.
+
+        `has_records`: the log has some. `any_epoch`: an epoch beyond Kafka's range is no error.
+        Raises ElectionFileError."""
         kafka, kafka_says = read_found(self._disk, self._path(KAFKA_NAME), decode_kafka)
         copy, copy_says = read_found(self._disk, self._path(COPY_NAME), decode_copy)
-        election = choose(kafka_says, copy_says, self._directory, has_records=has_records)
+        election = choose(
+            kafka_says, copy_says, self._directory, has_records=has_records, any_epoch=any_epoch
+        )
         found = {KAFKA_NAME: kafka, COPY_NAME: copy}
         if any(found.values()) and found != self._contents(election):
             self.save(election)

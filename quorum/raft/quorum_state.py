@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from crc32c import crc32c
 
+from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, UNREADABLE, read_small
 from quorate.quorum.log.errors import CorruptCheckpoint
@@ -21,6 +22,8 @@ from quorate.quorum.raft.errors import ElectionFileError
 from quorate.quorum.seams import Disk
 
 T = TypeVar("T")
+KAFKA_NAME = "quorum-state"
+COPY_NAME = "quorate-quorum-state"
 COPY_VERSION = 1
 
 
@@ -100,8 +103,13 @@ def read_found(disk: Disk, path: str, decode: Callable[[bytes], Found]) -> tuple
     return (b"", None) if content is None else (content, decode(content))
 
 
-def choose(kafka: Found, copy: Found, where: str, *, has_records: bool = False) -> Election:
-    """Nothing is appended before the epoch that it belongs to is saved (R21): where the log has
+def choose(
+    kafka: Found, copy: Found, where: str, *, has_records: bool = False, any_epoch: bool = False
+) -> Election:
+    """Return the election to believe. Raise ElectionFileError if none can be, or if its epoch is
+    beyond INT32_MAX and `any_epoch` is false.
+
+    Nothing is appended before the epoch that it belongs to is saved (R21): where the log has
     records there was a file.
 
     | quorum-state | copy | believed |
@@ -112,6 +120,17 @@ def choose(kafka: Found, copy: Found, where: str, *, has_records: bool = False) 
     | missing | missing, and the log is empty | this node never voted |
     | anything else | | refused |
     """
+    election = _believed(kafka, copy, where, has_records=has_records)
+    if election.epoch > INT32_MAX and not any_epoch:
+        raise ElectionFileError(
+            f"{where}: {KAFKA_NAME} or {COPY_NAME} holds epoch {election.epoch}, beyond the last "
+            f"one that a record can have, {INT32_MAX}. A false vote request brought it here. Stop "
+            "all controllers and run `quorate storage repair-epoch -c FILE` on every one of them"
+        )
+    return election
+
+
+def _believed(kafka: Found, copy: Found, where: str, *, has_records: bool) -> Election:
     match kafka, copy:
         case None, None if not has_records:
             return Election()
@@ -187,13 +206,15 @@ def _checked(content: bytes, parse: Callable[[Any], Election]) -> Found:
 
 
 def _election(state: Any) -> Election:
-    voted_id = _int(state["votedId"])
+    voted_id, leader_id = _int(state["votedId"]), _int(state["leaderId"])
+    if max(voted_id, leader_id) > INT32_MAX:
+        raise ValueError(f"votedId {voted_id} or leaderId {leader_id} is no node's id")
     directory_id = state.get("votedDirectoryId")
     voted = ReplicaKey(voted_id, _directory(directory_id)) if voted_id >= 0 else None
     epoch = _int(state["leaderEpoch"])
     if epoch < 0:
         raise ValueError(f"leaderEpoch {epoch} is negative")
-    return Election(epoch, voted, _int(state["leaderId"]))
+    return Election(epoch, voted, leader_id)
 
 
 def _directory(text: object) -> Uuid:

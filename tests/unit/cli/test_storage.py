@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
 from quorate.config.loader import load
-from quorate.quorum.ids import uuid_from_text, uuid_to_text
+from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
-from quorate.quorum.metadata_mark import MARK_NAME, read_mark
+from quorate.quorum.metadata_mark import MARK_NAME, read_mark, write_mark
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.errors import ElectionFileError
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -276,3 +280,58 @@ def test_a_formatted_directory_is_the_nodes_own(data: Path) -> None:
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
     assert modes.pop(data) == 0o700
     assert set(modes.values()) == {0o600}
+
+
+def election_of(data: Path, disk: OsDisk) -> ElectionFile:
+    directory = data / "__cluster_metadata-0"
+    directory.mkdir(exist_ok=True)
+    return ElectionFile(disk, str(directory), [1])
+
+
+@pytest.mark.parametrize("epoch", [1 << 40, (1 << 31) - 1])
+def test_an_epoch_that_a_false_message_raised_is_repaired(
+    data: Path, disk: OsDisk, epoch: int
+) -> None:
+    """A Vote with epoch 2^40 was saved, and each later winner stopped at its first record."""
+    format_node(data)
+    mark = read_mark(disk, str(data))
+    assert mark is not None
+    file = election_of(data, disk)
+    voted = ReplicaKey(2, Uuid(b"d" * 16))
+    pinned = (ReplicaKey(1, mark.directory_id), voted)
+    file.save(Election(epoch, voted, pinned=pinned))
+    if epoch == 1 << 40:
+        with pytest.raises(ElectionFileError, match=rf"quorum-state.*{epoch}.*repair-epoch"):
+            file.load()
+        assert "repair-epoch" in run("verify", data).output
+    else:
+        write_mark(disk, str(data), replace(mark, epoch=epoch))
+    config = write_config(data)
+    result = run("repair-epoch", "-c", config)
+    assert result.exit_code == 0, result.output
+    assert f"epoch {epoch} became 1000" in result.output
+    assert file.load() == Election(1000, None, pinned=pinned)
+    mark = read_mark(disk, str(data))
+    assert mark is not None and mark.epoch <= 1000
+    again = run("repair-epoch", "-c", config)
+    assert (again.exit_code, "is plausible" in again.output) == (1, True)
+
+
+@pytest.mark.parametrize("chosen", [-1, 0, 1 << 21, 1 << 31])
+def test_a_repaired_epoch_is_just_above_the_log(data: Path, disk: OsDisk, chosen: int) -> None:
+    format_node(data)
+    file = election_of(data, disk)
+    file.save(Election(1 << 40))
+    result = run("repair-epoch", "-c", write_config(data), "--epoch", str(chosen))
+    assert (result.exit_code, "must be above it" in result.output) == (1, True)
+    assert file.load(any_epoch=True).epoch == 1 << 40
+    assert run("repair-epoch", "-c", write_config(data), "--epoch", "17").exit_code == 0
+    assert file.load().epoch == 17
+
+
+def test_the_epoch_of_a_running_node_is_not_repaired(data: Path, disk: OsDisk) -> None:
+    format_node(data)
+    lock = disk.lock(str(data / LOCK_FILE))
+    result = run("repair-epoch", "-c", write_config(data))
+    lock.release()
+    assert result.exit_code == 1 and "in use" in result.output
