@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import count
 
 from tests.sim.campaign import Failure, Tally, outcomes
-from tests.sim.faults import Fault
 from tests.sim.seeds import FAULTS_S, Plan, SeedFailed, run_seed
 from tests.sim.shrink import shrunk
 
@@ -87,30 +86,35 @@ def replay(seed: int, plan: Plan, *, shrink: bool) -> int:
         say("\n".join(trace))
         say(failed)
         if shrink:
-            say_fewest(seed, plan, failed.schedule)
+            say_fewest(plan, failed)
         return 1
     say("\n".join(trace))
     say(report)
     return 0
 
 
-def say_fewest(seed: int, plan: Plan, schedule: Sequence[Fault]) -> None:
+def say_fewest(plan: Plan, failed: SeedFailed) -> None:
+    """First the faults that are enough, then of the adversaries' moves those that are."""
     logging.getLogger("quorate").setLevel(logging.CRITICAL)
 
-    def fails(some: Sequence[Fault]) -> bool:
+    def fails(changed: Plan) -> bool:
         try:
-            run_seed(seed, replace(plan, schedule=some))
+            run_seed(failed.seed, changed)
         except SeedFailed:
             return True
         return False
 
-    if not fails(schedule):
+    if not fails(replace(plan, schedule=failed.schedule)):
         say("it does not fail with the same faults at the same times: the moment decides")
         return
-    fewest = shrunk(schedule, fails)
-    say(f"{len(fewest)} of {len(schedule)} faults are enough:")
+    fewest = shrunk(failed.schedule, lambda some: fails(replace(plan, schedule=some)))
+    say(f"{len(fewest)} of {len(failed.schedule)} faults are enough:")
     for fault in fewest:
         say(f"  {fault}")
+    if plan.adversary:
+        plan = replace(plan, schedule=fewest)
+        moves = shrunk(failed.moves, lambda some: fails(replace(plan, moves=some)))
+        say(f"{len(moves)} of {len(failed.moves)} moves are enough: {' '.join(moves)}")
 
 
 if __name__ == "__main__":

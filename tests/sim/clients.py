@@ -13,7 +13,8 @@ from random import Random
 from typing import Any, TypeVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_batch, records_of
+from quorate.quorum.log.batch import BatchHeader, batches, build_batch, records_of
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -358,10 +359,18 @@ class Consumer(Client):
                     f"{self.name} {key[1]}: read {header.base_offset} to {header.next_offset}, "
                     f"the high watermark is {high_watermark}"
                 )
-            for record in records_of(data, at, header):
+            for record in self._records_of(data, at, header):
                 if record.offset >= position.offset:
                     value = FOREIGN if record.value is None else bytes(record.value)
                     position.records.append((record.offset, value))
                     self._history.consumed += 1
         position.offset = self._invariants.committed(key).holds(self.name, data, high_watermark)
         return True
+
+    def _records_of(self, data: bytes, at: int, header: BatchHeader) -> list[Record]:
+        try:
+            return list(records_of(data, at, header))
+        except CorruptBatch:
+            if not self._history.hostile_batches:
+                raise
+            return []

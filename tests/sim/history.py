@@ -46,6 +46,9 @@ class History:
     admin: AdminHistory = field(default_factory=AdminHistory)
     consumed: int = 0
     admin_done: int = 0
+    hostile_batches: bool = False
+    """A hostile client writes, too. A broker checks records within a bound only, so some of its
+    batches are stored and no client can decode them. A good batch of that kind counts as lost."""
 
     def of(self, producer: str, place: Place) -> Promises:
         return self.promises.setdefault((producer, place), Promises())

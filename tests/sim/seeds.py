@@ -184,7 +184,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
     await _start_clients(stage, random, damaged=is_damaged(seed))
     stage.invariants.doubts_expected = plan.adversary
-    adversaries = await _start_adversaries(stage, plan) if plan.adversary else []
+    adversaries = await start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
@@ -212,7 +212,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     await stage.caught_up()
 
 
-async def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
+async def start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
     """Return those that stop when the faults end. In half of the seeds the hostile client goes on:
     the cluster has to become well beside it."""
     for name in OWN_TOPICS if stage.cluster.brokers else ():
@@ -220,7 +220,7 @@ async def _start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
     client = HostileClient(stage.cluster, plan.moves)
     node = FaultyNode(stage.cluster, plan.moves)
     stage.adversaries += [client, node]
-    stage.invariants.doubts_expected = True
+    stage.invariants.doubts_expected = stage.history.hostile_batches = True
     for each in stage.adversaries:
         each.start()
     return [node] if stage.cluster.random("hostile to the end").getrandbits(1) else [client, node]

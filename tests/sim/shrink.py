@@ -1,17 +1,17 @@
-"""A failing schedule of faults, made as small as it gets while the seed still fails (ddmin)."""
+"""A failing list of faults or moves, as small as it gets while the seed still fails (ddmin)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from tests.sim.faults import Fault
-
+T = TypeVar("T")
 MAX_RUNS = 60
 
 
 def shrunk(
-    schedule: Sequence[Fault], fails: Callable[[Sequence[Fault]], bool], max_runs: int = MAX_RUNS
-) -> list[Fault]:
+    schedule: Sequence[T], fails: Callable[[Sequence[T]], bool], max_runs: int = MAX_RUNS
+) -> list[T]:
     """Drops halves, quarters and so on, down to single faults; at most `max_runs` are tried."""
     left, parts, runs = list(schedule), 2, 0
     while left and runs < max_runs:

@@ -69,11 +69,11 @@ class HostileClient(Mover):
 
     async def _poison(self, draw: Draw) -> None:
         """To the leader, mostly, of a partition of the workload or of the adversary's own."""
-        topics = [*self.aims.image.topics.values()]
+        topics = sorted(self.aims.image.topics.values(), key=lambda topic: topic.name)
         if not topics:
             return
         topic = draw.of(*topics)
-        partition_id = draw.of(*topic.partitions)
+        partition_id = draw.of(*sorted(topic.partitions))
         leader = topic.partitions[partition_id].leader
         names = {each.id: each.name for each in self.cluster.brokers}
         data = PartitionProduceData(index=partition_id, records=poison(draw, self.cluster))

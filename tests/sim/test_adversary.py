@@ -1,0 +1,118 @@
+"""Untrusted peers in the simulation: no other node stops, no invariant breaks, and the good
+workload goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.rpc.messages import RPCS
+from tests.conftest import TOLD_AT_THE_END
+from tests.sim.adversary.peer import SENT
+from tests.sim.campaign import campaign
+from tests.sim.run import Simulation, play, simulation
+from tests.sim.seeds import Plan, SeedFailed, run_seed, start_adversaries
+from tests.sim.staging import healed, settled
+
+FIXED_SEEDS = range(1, 13)
+CONTROLLER_SEEDS = range(1, 25)
+SHORT_S = 5.0
+LONG_SEEDS = range(3_000, 3_400)
+
+Told = Callable[[str, object], None]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("seeds", "plan"),
+    [
+        (FIXED_SEEDS, Plan(adversary=True, faults_s=SHORT_S)),
+        (CONTROLLER_SEEDS, Plan(adversary=True, faults_s=SHORT_S, controllers_only=True)),
+    ],
+    ids=["brokers", "controllers only"],
+)
+def test_fixed_seeds(seeds: range, plan: Plan, record_property: Told) -> None:
+    check(seeds, plan, record_property)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_long_seeds(record_property: Told) -> None:
+    check(LONG_SEEDS, Plan(adversary=True), record_property)
+
+
+def check(seeds: range, plan: Plan, told: Told) -> None:
+    tally = campaign(seeds, plan)
+    told(TOLD_AT_THE_END, tally.line())
+    assert not tally.failures, "\n\n".join(each.text for each in tally.failures)
+
+
+def test_a_seed_decides_what_the_adversaries_do() -> None:
+    plan = Plan(adversary=True, faults_s=1.0)
+    first, again = (run_seed(7, plan).trace_hash for _ in range(2))
+    assert first == again
+    assert run_seed(7, replace(plan, moves=["c"])).trace_hash != first
+
+
+def test_moves_left_out_do_not_change_the_others() -> None:
+    whole, some = (moves_of(None), moves_of(["c3", "n"]))
+    assert {name for name in some if name[0] == "c"} == {"c3"}
+    assert whole["c3"] == some["c3"]
+    assert {"c1", "c2"} <= set(whole) - set(some)
+
+
+def moves_of(only: list[str] | None) -> dict[str, str]:
+    """Return the first line of the trace for each move of the first virtual second."""
+    trace: list[str] = []
+    plan = Plan(adversary=True, controllers_only=True, faults_s=1.0, moves=only, schedule=())
+    run_seed(11, plan, trace)
+    found: dict[str, str] = {}
+    for line in trace:
+        _, name, move, *what = [*line.split(maxsplit=3), "", "", ""]
+        if name in ("evil", "faulty"):
+            found.setdefault(move.rstrip(":"), what[0])
+    return found
+
+
+def test_they_say_something_of_every_kind() -> None:
+    """Every API, and every node message that a node may be sent."""
+    said: Counter[str] = Counter()
+    with simulation("every kind") as stage:
+        play(stage, beside_them(stage, 20.0))
+        for line in stage.cluster.trace:
+            said.update(line.replace(":", " ").split())
+    assert {api.name for api in APIS.values()} - set(said) == set()
+    assert {cls.__name__ for cls in SENT if cls is not None} - set(said) == set()
+    assert len(SENT) == sum(rpc.request is not None for rpc in RPCS) - 1
+
+
+async def beside_them(stage: Simulation, seconds: float) -> None:
+    await settled(stage)
+    await start_adversaries(stage, Plan(adversary=True))
+    stage.producer("p1", [("data", 0)], pace_s=0.02)
+    start_s = stage.loop.time()
+    while stage.loop.time() < start_s + seconds:
+        before = stage.history.acknowledged
+        await stage.until(lambda: stage.history.acknowledged > before, "progress", 6.0)  # noqa: B023
+    for each in stage.adversaries:
+        each.stop()
+    await healed(stage)
+
+
+def test_a_share_of_new_seeds_has_adversaries() -> None:
+    plan = Plan(adversary_share=0.3)
+    drawn = [plan.of(seed).adversary for seed in range(1000)]
+    assert 250 < sum(drawn) < 350
+    assert drawn == [plan.of(seed).adversary for seed in range(1000)]
+    assert not any(Plan().of(seed).adversary for seed in range(100))
+
+
+def test_a_failure_names_the_moves_that_replay_it() -> None:
+    plan = Plan(adversary=True, moves=["c1", "n2"])
+    failed = SeedFailed(Random(1).randrange(9), ValueError("x"), plan, (), ("c1",))
+    assert failed.command.endswith("--adversary --moves c1,n2")
