@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.kafka.apis import ApiKey
@@ -16,7 +17,6 @@ from quorate.quorum.rpc.kafka.connections import (
     OTHERS_FILES,
     ConnectionLimits,
     Connections,
-    open_files,
 )
 from quorate.quorum.rpc.kafka.hot import (
     FetchedPartition,

@@ -25,11 +25,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from quorate.quorum.open_files import log_files
 from quorate.quorum.seams import Buffer
 
 T = TypeVar("T")
 
-MAX_OPEN_FILES = 1024
 CLOSED = -1
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -136,8 +136,9 @@ class OsLock:
 
 
 class OsDisk:
-    def __init__(self, *, max_open_files: int = MAX_OPEN_FILES) -> None:
-        self._max_open_files = max_open_files
+    def __init__(self, *, max_open_files: int | None = None) -> None:
+        """`max_open_files` is the number of descriptors, by default a part of RLIMIT_NOFILE."""
+        self._max_open_files = log_files() if max_open_files is None else max_open_files
         self._open_files: OrderedDict[OsFile, None] = OrderedDict()
         self._open_files_lock = threading.Lock()
         self._worker: threading.Thread | None = None

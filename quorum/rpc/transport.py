@@ -15,9 +15,9 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
-from quorate.quorum.rpc.kafka.connections import open_files
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.ports import drop, meets_itself
 from quorate.quorum.seams import (

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from heapq import nsmallest
 from ipaddress import ip_address
 from typing import Any, Protocol
 
+from quorate.quorum.open_files import open_files
 from quorate.quorum.seams import Address, Clock, Timer
 
 logger = logging.getLogger("quorate.kafka")
@@ -72,12 +72,6 @@ class ConnectionLimits:
 
     def of_ip(self, host: str) -> int:
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)
-
-
-def open_files() -> int:
-    """Return how many files and sockets this process may have open (RLIMIT_NOFILE)."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 def _overrides(text: str) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import stat
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from quorate.quorum.faults.disk import FaultDisk
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.open_files import LEAST_LOG_FILES
 from quorate.quorum.seams import Disk
 from tests.sim.disk import SimDisk
 
@@ -215,6 +217,18 @@ def test_more_files_than_descriptors_can_be_in_use(root: str) -> None:
     assert disk.open_files <= 3
     disk.close()
     assert disk.open_files == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(20_000, 5_000), (100, LEAST_LOG_FILES), (resource.RLIM_INFINITY, 2**31 // 4 - 1)],
+)
+def test_the_bound_follows_the_limit_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, limit: int, expected: int
+) -> None:
+    """With a fixed bound of 1,024, a node with many partitions opened a file for each append."""
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, limit))
+    assert OsDisk()._max_open_files == expected
 
 
 def test_other_users_get_no_access_even_under_a_permissive_umask(tmp_path: Path) -> None:

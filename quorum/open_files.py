@@ -1,0 +1,24 @@
+"""The number of files and sockets that this process may have open, and the part for each use.
+
+Clients' connections get a half, the segments and indexes of logs a quarter. The rest is for other
+nodes' connections, for small files, and for the process itself.
+"""
+
+from __future__ import annotations
+
+import resource
+
+NO_LIMIT = 2**31 - 1
+LOGS_PART = 4
+LEAST_LOG_FILES = 64
+
+
+def open_files() -> int:
+    """Return how many files and sockets this process may have open (RLIMIT_NOFILE)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
+
+
+def log_files() -> int:
+    """Return how many files of logs may be open. Files beyond it are closed and opened again."""
+    return max(LEAST_LOG_FILES, open_files() // LOGS_PART)
