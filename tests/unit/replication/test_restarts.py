@@ -408,3 +408,24 @@ def test_producer_snapshot_round_trip_and_damage() -> None:
     content[7] ^= 1
     assert producer_snapshots.decode(bytes(content)) is None
     assert producer_snapshots.decode(b"") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        checkpoints.HIGH_WATERMARKS_NAME,
+        checkpoints.RECOVERY_POINTS_NAME,
+        checkpoints.START_OFFSETS_NAME,
+    ],
+)
+def test_checkpoints_that_are_lost_are_only_lost_hints(cluster: Cluster, name: str) -> None:
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    for stop in (cluster.shut_down, cluster.kill):
+        disk = stop(1)
+        if disk.exists(f"{LOG_DIR}/{name}"):
+            disk.remove(f"{LOG_DIR}/{name}")
+        cluster.start(1, disk)
+        cluster.run(20)
+        assert cluster.offsets(topic) == {1: (3, 3)}
