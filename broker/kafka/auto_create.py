@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from quorate.broker.groups.records import OFFSETS_TOPIC
@@ -20,6 +21,8 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     CreateTopicsResponse,
 )
 
+MAX_TOPICS = 1000
+"""Topics that one Metadata request creates. When the client asks again, the next are created."""
 DEFAULTS = -1  # partitions and replicas as the controller is configured
 # What the client hears instead: it asks for metadata again, and then finds the topic.
 TOLD = {
@@ -42,7 +45,8 @@ class AutoCreation:
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(
             topics=tuple(
-                self.internal.get(name) or with_defaults(name) for name in dict.fromkeys(names)
+                self.internal.get(name) or with_defaults(name)
+                for name in islice(dict.fromkeys(names), MAX_TOPICS)
             ),
             timeout_ms=FORWARD_TIMEOUT_MS,
         )

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-PARTITIONS_PER_PART = 500
+PARTITIONS_PER_PART = 250
 
 T = TypeVar("T")
 
