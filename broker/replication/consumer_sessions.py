@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeGuard
 
-from quorate.broker.replication.fetches import SLICED_ABOVE, Client, Fetch, Fetches
+from quorate.broker.replication.fetches import SLICED_ABOVE, Client, Done, Fetch, Fetches
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.session_cache import (
     FINAL_EPOCH,
@@ -28,8 +29,8 @@ from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
-from quorate.quorum.rpc.kafka.hot.primitives import STEP_PARTITIONS
-from quorate.quorum.steps import Steps, finished
+from quorate.quorum.rpc.kafka.hot.primitives import chunks
+from quorate.quorum.steps import Steps
 
 MAX_PARTITIONS = 200_000
 """Of one session. Kafka has no bound."""
@@ -57,30 +58,26 @@ class ConsumerSession:
     def end(self) -> None:
         """Do nothing: requests of the session are answered all the same."""
 
-    def want(self, partitions: Sequence[FetchPartition]) -> Steps[None]:
+    def want(self, partitions: Sequence[FetchPartition]) -> None:
         """Add partitions at the end of the order. Known ones keep their place, with the new
         offset."""
-        for at, partition in enumerate(partitions, 1):
+        for partition in partitions:
             name = named(partition)
             known = self.wanted.get(name)
             if known is not None and known.topic:
                 partition = partition._replace(topic=known.topic)
             self.wanted[name] = partition
-            if at % STEP_PARTITIONS == 0:
-                yield
 
     def forget(self, topic: str, topic_id: Uuid, partition: int) -> None:
         name = ("" if self.uses_topic_ids else topic, topic_id, partition)
         self.wanted.pop(name, None)
         self._told.pop(name, None)
 
-    def news(self, results: Sequence[FetchedPartition]) -> Steps[list[FetchedPartition]]:
+    def news(self, results: Sequence[FetchedPartition]) -> list[FetchedPartition]:
         """Return the results that the consumer has not been told, and note that they are told."""
         told = self._told
         news = []
-        for at, result in enumerate(results, 1):
-            if at % STEP_PARTITIONS == 0:
-                yield
+        for result in results:
             name = named(result)
             if name not in self.wanted:  # forgotten while it was read
                 continue
@@ -121,19 +118,35 @@ class ConsumerSessions:
         """Answer a Fetch on a client port: call `respond` exactly once, or never if `client` goes.
 
         `max_bytes` bounds the response. `client` runs the work of large requests in slices."""
-        steps = self._steps(request, max_bytes, respond, uses_topic_ids, client)
-        _run(client, len(request.partitions) + len(request.forgotten), steps)
+        partitions = request.partitions
+        if not _is_large(client, partitions):
+            if request.session_epoch != FINAL_EPOCH:
+                partitions = [self._with_name(each) for each in partitions]
+            self._with_names(request, max_bytes, respond, uses_topic_ids, client, partitions)
+        else:
+            go_on = partial(self._with_names, request, max_bytes, respond, uses_topic_ids, client)
+            client.run(self._name_steps(partitions, go_on))
 
-    def _steps(
+    def _name_steps(
+        self, partitions: list[FetchPartition], go_on: Callable[[list[FetchPartition]], None]
+    ) -> Steps[None]:
+        named: list[FetchPartition] = []
+        for some in chunks(partitions):
+            named += [self._with_name(each) for each in some]
+            yield
+        go_on(named)
+
+    def _with_names(
         self,
         request: FetchRequest,
         max_bytes: int,
         respond: Respond,
         uses_topic_ids: bool,
         client: Client | None,
-    ) -> Steps[None]:
+        partitions: list[FetchPartition],
+    ) -> None:
+        """Find the session. `partitions` are the request's, with the names of their topics."""
         read = partial(self._read, request, max_bytes, client)
-        partitions = yield from self._with_names(request.partitions)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 self._end(request.session_id)
@@ -152,10 +165,25 @@ class ConsumerSessions:
             respond(error, NO_SESSION, ())
             return
         assert isinstance(session, ConsumerSession)
-        yield from session.want(partitions)
+        if not _is_large(client, partitions):
+            session.want(partitions)
+            self._go_on(request, session, read, respond, client)
+        else:
+            go_on = partial(self._go_on, request, session, read, respond, client)
+            client.run(_want_steps(session, partitions, go_on))
+
+    def _go_on(
+        self,
+        request: FetchRequest,
+        session: ConsumerSession,
+        read: Callable[[Sequence[FetchPartition], Done], None],
+        respond: Respond,
+        client: Client | None,
+    ) -> None:
+        """Read the partitions of a session that has those of the request."""
         for forgotten in request.forgotten:
             session.forget(*forgotten)
-        if self._cache.get(session.id) is not session:  # ended between two steps
+        if self._cache.get(session.id) is not session:  # it ended between two steps
             respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
         elif not len(session):
             self._cache.remove(session.id)
@@ -194,19 +222,29 @@ class ConsumerSessions:
         results: Sequence[FetchedPartition],
     ) -> None:
         """Begin a session. The first answer tells everything."""
-        _run(client, len(wanted), self._begin_steps(wanted, uses_topic_ids, respond, results))
+        session = ConsumerSession(uses_topic_ids=uses_topic_ids)
+        if _is_large(client, wanted):
+            client.run(self._begin_steps(session, wanted, respond, results))
+            return
+        session.want(wanted)
+        if len(session) <= MAX_PARTITIONS and self._cache.add(session):
+            session.news(results)
+        respond(ErrorCode.NONE, session.id, results)
 
     def _begin_steps(
         self,
+        session: ConsumerSession,
         wanted: Sequence[FetchPartition],
-        uses_topic_ids: bool,
         respond: Respond,
         results: Sequence[FetchedPartition],
     ) -> Steps[None]:
-        session = ConsumerSession(uses_topic_ids=uses_topic_ids)
-        yield from session.want(wanted)
+        for some in chunks(wanted):
+            session.want(some)
+            yield
         if len(session) <= MAX_PARTITIONS and self._cache.add(session):
-            yield from session.news(results)
+            for told in chunks(results):
+                session.news(told)
+                yield
         respond(ErrorCode.NONE, session.id, results)
 
     def _end(self, session_id: int) -> None:
@@ -214,19 +252,27 @@ class ConsumerSessions:
         if session is not None and not session.of_follower:
             self._cache.remove(session_id)
 
-    def _with_names(self, partitions: list[FetchPartition]) -> Steps[list[FetchPartition]]:
-        """Return the partitions with the names that their topics have now. If a topic is created
-        anew, its id will be inconsistent."""
-        named = []
-        for at, wanted in enumerate(partitions, 1):
-            if wanted.topic_id != ZERO_UUID:
-                topic = self._registry.image.topics.get(wanted.topic_id)
-                if topic is not None:
-                    wanted = wanted._replace(topic=topic.name)
-            named.append(wanted)
-            if at % STEP_PARTITIONS == 0:
-                yield
-        return named
+    def _with_name(self, wanted: FetchPartition) -> FetchPartition:
+        """Return the partition with the name that its topic has now. If the topic is created anew,
+        its id will be inconsistent."""
+        if wanted.topic_id == ZERO_UUID:
+            return wanted
+        topic = self._registry.image.topics.get(wanted.topic_id)
+        return wanted if topic is None else wanted._replace(topic=topic.name)
+
+
+def _is_large(client: Client | None, items: Sequence[object]) -> TypeGuard[Client]:
+    """Return True if `client` runs the work on `items` in steps."""
+    return client is not None and len(items) > SLICED_ABOVE
+
+
+def _want_steps(
+    session: ConsumerSession, partitions: Sequence[FetchPartition], go_on: Callable[[], None]
+) -> Steps[None]:
+    for some in chunks(partitions):
+        session.want(some)
+        yield
+    go_on()
 
 
 def _tell(
@@ -238,20 +284,17 @@ def _tell(
 ) -> None:
     if session.next_epoch != epoch:  # the consumer did not wait for this answer
         respond(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
+    elif _is_large(client, results):
+        client.run(_tell_steps(session, respond, results))
     else:
-        _run(client, len(results), _tell_steps(session, respond, results))
+        respond(ErrorCode.NONE, session.id, session.news(results))
 
 
 def _tell_steps(
     session: ConsumerSession, respond: Respond, results: Sequence[FetchedPartition]
 ) -> Steps[None]:
-    news = yield from session.news(results)
+    news: list[FetchedPartition] = []
+    for some in chunks(results):
+        news += session.news(some)
+        yield
     respond(ErrorCode.NONE, session.id, news)
-
-
-def _run(client: Client | None, partitions: int, steps: Steps[None]) -> None:
-    """Run `steps`, which handle so many partitions: in slices if they are many."""
-    if client is None or partitions <= SLICED_ABOVE:
-        finished(steps)
-    else:
-        client.run(steps)

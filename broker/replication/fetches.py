@@ -17,7 +17,7 @@ from quorate.broker.replication.reading import read
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
-from quorate.quorum.rpc.kafka.hot.primitives import STEP_PARTITIONS
+from quorate.quorum.rpc.kafka.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
 Done = Callable[[Sequence[FetchedPartition]], None]
@@ -87,62 +87,50 @@ class Fetches:
 
     def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
         """Return the results, and how many bytes are missing before they should be answered."""
-        reading = Reading(self.registry, fetch, self._room())
-        for wanted in fetch.partitions:
-            reading.read(wanted)
-        return reading.results, reading.missing_bytes
+        results: list[FetchedPartition] = []
+        so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
+        so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
+        return results, missing_bytes(fetch, *so_far)
 
     def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchedPartition], int]]:
         """Return what `read` returns, in steps."""
-        reading = Reading(self.registry, fetch, self._room())
-        for at, wanted in enumerate(fetch.partitions, 1):
-            reading.read(wanted)
-            if at % STEP_PARTITIONS == 0:
-                yield
-        return reading.results, reading.missing_bytes
+        results: list[FetchedPartition] = []
+        so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
+        for some in chunks(fetch.partitions):
+            so_far = self._read_some(fetch, some, results, *so_far)
+            yield
+        return results, missing_bytes(fetch, *so_far)
+
+    def _read_some(
+        self,
+        fetch: Fetch,
+        partitions: Sequence[FetchPartition],
+        results: list[FetchedPartition],
+        left_bytes: int,
+        read_bytes: int,
+        enough: bool,
+    ) -> tuple[int, int, bool]:
+        """Read some of the fetch's partitions into `results`. Return the last three arguments as
+        they are then."""
+        to_log_end = fetch.replica_id != CONSUMER
+        for wanted in partitions:
+            limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
+            result = read(self.registry, wanted, limit, to_log_end=to_log_end)
+            size = len(result.records)
+            # Only the first partition with data may exceed the limit of the whole response.
+            if read_bytes and size > left_bytes:
+                result = result._replace(records=b"")
+                enough = True
+            else:
+                read_bytes += size
+                left_bytes -= size
+            enough = enough or bool(result.error) or result.diverging is not None
+            results.append(result)
+        return left_bytes, read_bytes, enough
 
 
-class Reading:
-    """The results of one fetch while its partitions are read one after another."""
-
-    __slots__ = (
-        "_enough",
-        "_fetch",
-        "_left_bytes",
-        "_read_bytes",
-        "_registry",
-        "_to_log_end",
-        "results",
-    )
-
-    def __init__(self, registry: Registry, fetch: Fetch, room_bytes: int) -> None:
-        self.results: list[FetchedPartition] = []
-        self._registry = registry
-        self._fetch = fetch
-        self._left_bytes = min(fetch.max_bytes, room_bytes)
-        self._read_bytes = 0
-        self._enough = not fetch.partitions
-        self._to_log_end = fetch.replica_id != CONSUMER
-
-    @property
-    def missing_bytes(self) -> int:
-        return 0 if self._enough else max(0, self._fetch.min_bytes - self._read_bytes)
-
-    def read(self, wanted: FetchPartition) -> None:
-        left_bytes = self._left_bytes
-        limit = min(wanted.max_bytes, left_bytes if self._read_bytes else max(1, left_bytes))
-        result = read(self._registry, wanted, limit, to_log_end=self._to_log_end)
-        size = len(result.records)
-        # Only the first partition with data may exceed the limit of the whole response.
-        if self._read_bytes and size > left_bytes:
-            result = result._replace(records=b"")
-            self._enough = True
-        elif size:
-            self._read_bytes += size
-            self._left_bytes -= size
-        if result.error or result.diverging is not None:
-            self._enough = True
-        self.results.append(result)
+def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) -> int:
+    return 0 if enough else max(0, fetch.min_bytes - read_bytes)
 
 
 class ParkedFetch:

@@ -85,31 +85,41 @@ Head = tuple[int, int, int, int, int, int, int]
 
 
 def _parse(body: memoryview, version: int) -> FetchRequest:
+    flexible, by_id = version >= FLEXIBLE_SINCE, version >= TOPIC_ID_SINCE
     position, head = _head(body, version)
     partitions: list[FetchPartition] = []
-    topics, position = _topic_count(body, position, version)
+    topics, position = read_count(body, position, flexible)
+    check_elements(TOPICS, 0, topics)
     for _ in range(topics):
-        topic, topic_id, count, position = _topic(body, position, version, len(partitions))
+        topic, topic_id, position = read_topic(body, position, flexible, by_id)
+        count, position = read_count(body, position, flexible)
+        check_elements(PARTITIONS, len(partitions), count)
         for _ in range(count):
             partition, position = _partition(body, position, version, topic, topic_id)
             partitions.append(partition)
-        if version >= FLEXIBLE_SINCE:
+        if flexible:
             position = read_tags(body, position)
     return _with_rest(body, position, version, head, partitions)
 
 
 def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
+    flexible, by_id = version >= FLEXIBLE_SINCE, version >= TOPIC_ID_SINCE
     position, head = _head(body, version)
     partitions: list[FetchPartition] = []
-    topics, position = _topic_count(body, position, version)
-    for _ in range(topics):
-        topic, topic_id, count, position = _topic(body, position, version, len(partitions))
+    topics, position = read_count(body, position, flexible)
+    check_elements(TOPICS, 0, topics)
+    for at in range(topics):
+        if at % STEP_PARTITIONS == 0:
+            yield
+        topic, topic_id, position = read_topic(body, position, flexible, by_id)
+        count, position = read_count(body, position, flexible)
+        check_elements(PARTITIONS, len(partitions), count)
         for _ in range(count):
             partition, position = _partition(body, position, version, topic, topic_id)
             partitions.append(partition)
             if len(partitions) % STEP_PARTITIONS == 0:
                 yield
-        if version >= FLEXIBLE_SINCE:
+        if flexible:
             position = read_tags(body, position)
     return _with_rest(body, position, version, head, partitions)
 
@@ -140,23 +150,6 @@ def _head(body: memoryview, version: int) -> tuple[int, Head]:
         session_id,
         session_epoch,
     )
-
-
-def _topic_count(body: memoryview, position: int, version: int) -> tuple[int, int]:
-    topics, position = read_count(body, position, version >= FLEXIBLE_SINCE)
-    check_elements(TOPICS, 0, topics)
-    return topics, position
-
-
-def _topic(
-    body: memoryview, position: int, version: int, earlier: int
-) -> tuple[str, Uuid, int, int]:
-    """Return (topic, topic id, number of its partitions, position after that)."""
-    flexible = version >= FLEXIBLE_SINCE
-    topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
-    count, position = read_count(body, position, flexible)
-    check_elements(PARTITIONS, earlier, count)
-    return topic, topic_id, count, position
 
 
 def _with_rest(

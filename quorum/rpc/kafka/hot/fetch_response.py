@@ -78,16 +78,27 @@ def build_fetch_response(
     throttle_time_ms: int = 0,
 ) -> list[Buffer]:
     """Return the parts of the body. Partitions of one topic stand side by side."""
+    flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = by_topic(partitions)
     _write_top(out, version, error, session_id, throttle_time_ms, len(topics))
     for topic, topic_id, group in topics:
-        _write_topic(out, version, topic, topic_id, len(group))
+        write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
+        write_length(out, len(group), flexible)
         for partition in group:
-            out = _write_whole(out, parts, version, partition)
-        if version >= FLEXIBLE_SINCE:
+            _write_partition(out, version, partition)
+            if len(partition.records):
+                parts += (out, partition.records)
+                out = bytearray()
+            if flexible:
+                _write_partition_tags(out, partition)
+        if flexible:
             out.append(0)
-    return _finished(out, parts, version, endpoints)
+    if flexible:
+        write_endpoints(out, endpoints if version >= 16 else ())
+    if out:
+        parts.append(out)
+    return parts
 
 
 def build_fetch_steps(
@@ -99,20 +110,31 @@ def build_fetch_steps(
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> Steps[list[Buffer]]:
     """Return what `build_fetch_response` returns, in steps."""
+    flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = yield from by_topic_steps(partitions)
     _write_top(out, version, error, session_id, 0, len(topics))
     written = 0
     for topic, topic_id, group in topics:
-        _write_topic(out, version, topic, topic_id, len(group))
+        write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
+        write_length(out, len(group), flexible)
         for partition in group:
-            out = _write_whole(out, parts, version, partition)
+            _write_partition(out, version, partition)
+            if len(partition.records):
+                parts += (out, partition.records)
+                out = bytearray()
+            if flexible:
+                _write_partition_tags(out, partition)
             written += 1
             if written % STEP_PARTITIONS == 0:
                 yield
-        if version >= FLEXIBLE_SINCE:
+        if flexible:
             out.append(0)
-    return _finished(out, parts, version, endpoints)
+    if flexible:
+        write_endpoints(out, endpoints if version >= 16 else ())
+    if out:
+        parts.append(out)
+    return parts
 
 
 def _write_top(
@@ -123,36 +145,6 @@ def _write_top(
     else:
         out += _TOP_V4.pack(throttle_time_ms)
     write_length(out, topics, version >= FLEXIBLE_SINCE)
-
-
-def _write_topic(out: bytearray, version: int, topic: str, topic_id: Uuid, partitions: int) -> None:
-    flexible = version >= FLEXIBLE_SINCE
-    write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
-    write_length(out, partitions, flexible)
-
-
-def _write_whole(
-    out: bytearray, parts: list[Buffer], version: int, partition: FetchedPartition
-) -> bytearray:
-    """Write one partition. Return the buffer for what follows its records, which are a part of
-    their own."""
-    _write_partition(out, version, partition)
-    if len(partition.records):
-        parts += (out, partition.records)
-        out = bytearray()
-    if version >= FLEXIBLE_SINCE:
-        _write_partition_tags(out, partition)
-    return out
-
-
-def _finished(
-    out: bytearray, parts: list[Buffer], version: int, endpoints: Sequence[NodeEndpoint]
-) -> list[Buffer]:
-    if version >= FLEXIBLE_SINCE:
-        write_endpoints(out, endpoints if version >= 16 else ())
-    if out:
-        parts.append(out)
-    return parts
 
 
 def _write_partition(out: bytearray, version: int, partition: FetchedPartition) -> None:

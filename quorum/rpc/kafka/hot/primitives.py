@@ -6,7 +6,7 @@ Reading past the end raises IndexError or struct.error; `guarded` turns them int
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -42,6 +42,7 @@ class OfTopic(Protocol):
 
 P = TypeVar("P", bound=OfTopic)
 R = TypeVar("R")
+T = TypeVar("T")
 STEP_PARTITIONS = 64
 """The partitions of one step, where a long request or response is handled in steps."""
 
@@ -83,6 +84,12 @@ def guarded_steps(
             raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
 
     return guarded_parse
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield `items` in pieces of STEP_PARTITIONS."""
+    for start in range(0, len(items), STEP_PARTITIONS):
+        yield items[start : start + STEP_PARTITIONS]
 
 
 def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[P]]]]:
