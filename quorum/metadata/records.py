@@ -13,7 +13,12 @@ from typing import ClassVar
 
 from quorate.quorum.bounds import Host, Name, Number, Port, Version
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_REPLICAS, STORED_TEXT
+from quorate.quorum.rpc.kafka.bounds import (
+    REGISTERED_TEXT,
+    STORED_ELEMENTS,
+    STORED_REPLICAS,
+    STORED_TEXT,
+)
 from quorate.quorum.rpc.kafka.wire import wire
 
 NO_LEADER = -1
@@ -34,15 +39,15 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    name: Name = wire("string", bound=STORED_TEXT)
-    host: Host = wire("string", bound=STORED_TEXT)
+    name: Name = wire("string", bound=REGISTERED_TEXT)
+    host: Host = wire("string", bound=REGISTERED_TEXT)
     port: Port = wire("uint16")
     security_protocol: Number = wire("int16", default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRange:
-    name: Name = wire("string", bound=STORED_TEXT)
+    name: Name = wire("string", bound=REGISTERED_TEXT)
     min_supported_version: Version = wire("int16")
     max_supported_version: Version = wire("int16")
 
@@ -57,7 +62,7 @@ class RegisterBrokerRecord(MetadataRecord):
     broker_epoch: int = wire("int64")
     end_points: tuple[Endpoint, ...] = wire(count=STORED_ELEMENTS)
     features: tuple[FeatureRange, ...] = wire(count=STORED_ELEMENTS, default=())
-    rack: str | None = wire("string", nullable="0+", bound=STORED_TEXT, default=None)
+    rack: str | None = wire("string", nullable="0+", bound=REGISTERED_TEXT, default=None)
     fenced: bool = wire("bool", default=True)
     in_controlled_shutdown: bool = wire("bool", versions="1+", default=False)
     log_dirs: tuple[Uuid, ...] = wire(

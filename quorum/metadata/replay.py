@@ -40,6 +40,7 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
+from quorate.quorum.metadata.registered import usable_endpoints, usable_features, usable_rack
 
 N = TypeVar("N", Endpoint, FeatureRange)
 
@@ -177,9 +178,9 @@ def _register_broker(draft: Draft, record: RegisterBrokerRecord) -> None:
         id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        endpoints=_by_name(record.end_points),
-        features=_by_name(record.features),
-        rack=record.rack,
+        endpoints=_by_name(usable_endpoints(record.end_points)),
+        features=_by_name(usable_features(record.features)),
+        rack=usable_rack(record.rack),
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=record.log_dirs,
@@ -234,8 +235,8 @@ def _register_controller(draft: Draft, record: RegisterControllerRecord) -> None
     draft.controllers.changed[record.controller_id] = ControllerRegistration(
         id=record.controller_id,
         incarnation_id=record.incarnation_id,
-        endpoints=_by_name(record.end_points),
-        features=_by_name(record.features),
+        endpoints=_by_name(usable_endpoints(record.end_points)),
+        features=_by_name(usable_features(record.features)),
     )
 
 

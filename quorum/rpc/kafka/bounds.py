@@ -55,6 +55,9 @@ CLIENT_TEXT = Bound("client text", MAX_STRING_BYTES)
 """A text that is compared or quoted, and not kept."""
 STORED_TEXT = Bound("stored text", MAX_STRING_BYTES)
 """A string of a record: every string that a request or a node's message may hold."""
+REGISTERED_TEXT = Bound("registered text", 1 << 20)
+"""A name, a host or a rack of a registration. Older versions stored longer ones than any message
+can say; replay cuts them (`metadata/registered.py`), and a new registration is bounded before."""
 CLIENT_ID = Bound("client id", 1024)
 """Member ids are a client id, or a group instance id, and 37 characters more."""
 GROUP_INSTANCE_ID = Bound("group instance id", 1024)
