@@ -21,7 +21,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -121,6 +121,8 @@ class Attackers(threading.Thread):
                 self._idle.clear()
                 if self._stopping.is_set():
                     return
+                if not self._resumed.is_set():
+                    continue  # `pause` came in between, and may have seen that none runs
                 self._strike(name, quick=(self.rounds + len(name)) % 2 == 1)
             self.rounds += 1
 
@@ -315,11 +317,12 @@ class Soak:
 
     def _until(self, condition: Callable[[], bool], what: str, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                self.result.wrong.append(f"not within {timeout_s:.0f} s: {what}")
-                return
+        while time.monotonic() < deadline_s:
+            with suppress(subprocess.TimeoutExpired):  # of a command that asks the cluster
+                if condition():
+                    return
             time.sleep(POLL_S)
+        self.result.wrong.append(f"not within {timeout_s:.0f} s: {what}")
 
     def _heal(self) -> None:
         self._until(

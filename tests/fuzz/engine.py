@@ -41,7 +41,7 @@ class Report:
     def __str__(self) -> str:
         return (
             f"{self.target}: {self.inputs} inputs in {self.seconds:.1f} s, {self.lines} lines, "
-            f"corpus {self.corpus}, slowest {self.slowest_s:.3f} s ({self.slowest}), memory "
+            f"corpus {self.corpus}, longest step {self.slowest_s:.3f} s ({self.slowest}), memory "
             f"{self.growth_bytes >> 20:+} MB"
         )
 
@@ -61,7 +61,10 @@ class Run:
 
     def take(self, data: bytes) -> None:
         """Feed one input. Raise Crash if the target does not survive it."""
-        began_s = time.perf_counter()
+        steps = self.target.steps
+        if steps is not None:
+            steps.longest_s = 0.0
+        began_s = time.thread_time()
         try:
             self.target.feed(data)
             self.report.inputs += 1
@@ -69,10 +72,12 @@ class Run:
                 self.target.check()
         except Exception as error:
             raise Crash(self.name, data, error, self.replay) from error
-        took_s = time.perf_counter() - began_s
+        took_s = time.thread_time() - began_s if steps is None else steps.longest_s
         if took_s > self.report.slowest_s and self.report.inputs % CHECK_EVERY:
             self.report.slowest_s = took_s
-            self.report.slowest = f"{data[:24].hex()}..., {len(data)} bytes"
+            self.report.slowest = (
+                f"input {self.report.inputs}: {data[:20].hex()}, {len(data)} bytes"
+            )
         if self.report.inputs == WARM_INPUTS:
             self._began_bytes = own_memory_bytes()
 

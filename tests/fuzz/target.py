@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import Any
+
+from tests.sim.loop import SimLoop
 
 SHOWN_BYTES = 2_000
 
@@ -22,8 +26,37 @@ class Crash(Exception):
         self.data = data
 
 
+class Steps:
+    """The longest callback of an event loop, in seconds of processor time."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self.longest_s = 0.0
+        soon, at = loop.call_soon, loop.call_at
+
+        def call_soon(callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            return soon(self._timed(callback), *args, **options)
+
+        def call_at(when: float, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            return at(when, self._timed(callback), *args, **options)
+
+        vars(loop).update(call_soon=call_soon, call_at=call_at)
+
+    def _timed(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any) -> None:
+            began_s = time.thread_time()
+            try:
+                callback(*args)
+            finally:
+                self.longest_s = max(self.longest_s, time.thread_time() - began_s)
+
+        return timed
+
+
 class Target(ABC):
     """One entry for bytes from outside. Used as a context manager; `feed` is called inside."""
+
+    steps: Steps | None = None
+    """The steps of the target's event loop, if it has one that works in slices."""
 
     @abstractmethod
     def feed(self, data: bytes) -> None:

@@ -14,14 +14,14 @@ class Entry(NamedTuple):
 
 
 TARGETS: dict[str, Entry] = {
-    "client-port": Entry(ports.client_port, 8_000),
+    "client-port": Entry(ports.client_port, 6_000),
     "pipelines": Entry(ports.pipelines, 400),
     "controller-port": Entry(ports.controller_port, 6_000),
     "replication-port": Entry(ports.replication_port, 4_000),
     "node-greeting": Entry(ports.node_greeting, 2_000),
     "node-messages": Entry(ports.node_messages, 6_000),
     "node-messages-to-a-broker": Entry(ports.node_messages_to_a_broker, 2_000),
-    "produced-batches": Entry(produced.produced_batches, 600),
+    "produced-batches": Entry(produced.produced_batches, 3_000),
     "http-port": Entry(ports.http_port, 800),
     "kafka-link": Entry(streams.kafka_link, 2_000),
     "web-socket-link": Entry(streams.web_socket_link, 2_000),
