@@ -86,7 +86,7 @@ class GroupAdminHandler:
             response = DescribeGroupsResponse(groups=tuple(groups))
             context.run(context.respond_steps(response))
 
-        gathering, pace = Gathering(len(names), respond), Pace()
+        gathering, pace = Gathering(len(names), context.callback(respond)), Pace()
         for index, group_id in enumerate(names):
             if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
                 yield
@@ -108,7 +108,7 @@ class GroupAdminHandler:
             response = DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))
             context.run(context.respond_steps(response))
 
-        gathering, pace = Gathering(len(names), respond), Pace()
+        gathering, pace = Gathering(len(names), context.callback(respond)), Pace()
         for index, group_id in enumerate(names):
             if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
                 yield

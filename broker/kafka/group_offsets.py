@@ -86,7 +86,7 @@ class GroupOffsetsHandler:
             context.run(context.respond_steps(response))
 
         parts = list(divided(request.topics, "partitions"))
-        gathering = Gathering(len(parts), respond)
+        gathering = Gathering(len(parts), context.callback(respond))
         for index, part in enumerate(parts):
             yield
             commit(dataclasses.replace(request, topics=part), gathering.slot(index))
@@ -107,7 +107,7 @@ class GroupOffsetsHandler:
                 response = schemas.OffsetFetchResponse(groups=tuple(groups))
                 context.run(context.respond_steps(response))
 
-            gathering = Gathering(len(request.groups), respond)
+            gathering = Gathering(len(request.groups), context.callback(respond))
             by_id = context.version >= TOPIC_IDS_SINCE
             for index, group in enumerate(request.groups):
                 if index:
@@ -234,7 +234,7 @@ class GroupOffsetsHandler:
             context.run(context.respond_steps(response))
 
         parts = list(divided(request.topics, "partitions"))
-        gathering = Gathering(len(parts), respond)
+        gathering = Gathering(len(parts), context.callback(respond))
         for index, part in enumerate(parts):
             yield
             delete(dataclasses.replace(request, topics=part), gathering.slot(index))

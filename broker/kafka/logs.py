@@ -4,10 +4,13 @@ DescribeProducers (61). And DescribeClientQuotas (48), whose answer is that ther
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.metadata import INTERNAL_TOPICS
+from quorate.broker.kafka.parts import divided
 from quorate.broker.kafka.quota_filters import check_filter
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.replication.damage import unreadable
@@ -39,6 +42,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
@@ -54,21 +58,45 @@ class LogsHandler:
     replicas: Replicas
     log_dir: str
 
-    def delete_records(self, context: RequestContext, request: DeleteRecordsRequest) -> None:
+    def delete_records(
+        self, context: RequestContext, request: DeleteRecordsRequest
+    ) -> Steps[None] | None:
+        return begun(self._delete_records(context, request))
+
+    def _delete_records(
+        self, context: RequestContext, request: DeleteRecordsRequest
+    ) -> Steps[None]:
         """Of internal topics nothing is deleted: their coordinators own them."""
+
+        def respond(answers: Sequence[Sequence[Deleted]]) -> None:
+            response = deletion_response(request, chain.from_iterable(answers))
+            context.run(context.respond_steps(response))
+
+        parts = list(divided(request.topics, "partitions"))
+        gathering = Gathering(len(parts), context.callback(respond))
+        for index, part in enumerate(parts):
+            if index:
+                yield
+            self._delete(part, max(0, request.timeout_ms), gathering.slot(index))
+
+    def _delete(
+        self,
+        topics: Sequence[DeleteRecordsTopic],
+        timeout_ms: int,
+        done: Callable[[Sequence[Deleted]], None],
+    ) -> None:
         asked = [
             ToDelete(topic.name, each.partition_index, each.offset)
-            for topic in request.topics
+            for topic in topics
             for each in topic.partitions
         ]
         allowed = [each for each in asked if each.topic not in INTERNAL_TOPICS]
 
-        def done(results: Sequence[Deleted]) -> None:
+        def answer(results: Sequence[Deleted]) -> None:
             found = iter(results)
-            answers = [NOWHERE if each.topic in INTERNAL_TOPICS else next(found) for each in asked]
-            context.respond(deletion_response(request, answers))
+            done([NOWHERE if each.topic in INTERNAL_TOPICS else next(found) for each in asked])
 
-        self.replicas.delete_records(allowed, max(0, request.timeout_ms), done)
+        self.replicas.delete_records(allowed, timeout_ms, answer)
 
     def describe_log_dirs(
         self, context: RequestContext, request: DescribeLogDirsRequest
@@ -183,7 +211,7 @@ def space(log_dir: str) -> tuple[int, int]:
 
 
 def deletion_response(
-    request: DeleteRecordsRequest, results: Sequence[Deleted]
+    request: DeleteRecordsRequest, results: Iterable[Deleted]
 ) -> DeleteRecordsResponse:
     """`results` in the order of the request's partitions."""
     answers = iter(results)

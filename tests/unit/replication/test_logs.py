@@ -27,7 +27,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteRecordsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps
+from quorate.quorum.steps import Steps, finished
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -50,6 +50,12 @@ class Asked:
     def respond_steps(self, response: object) -> Steps[None]:
         self.respond(response)
         yield from ()
+
+    def callback(self, function: Any) -> Any:
+        return function
+
+    def run(self, steps: Steps[None]) -> None:
+        finished(steps)
 
     @property
     def context(self) -> RequestContext:
