@@ -11,6 +11,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
 from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.kafka.boundary import is_nodes
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
@@ -52,6 +54,7 @@ RESIGN_TIMEOUT_MS = 2000
 MAX_PROBES = 1000
 MAX_FRAME_BYTES = 32 << 20
 
+LINE_INTERVAL_S = 1.0
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 logger = logging.getLogger("quorate.quorum.controller")
@@ -289,12 +292,30 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     core.release()
 
 
+@dataclass(slots=True)
+class _Line:
+    next_s: float = 0.0
+
+
+_connection_line = _Line()
+
+
 def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An exception that no one caught is a broken invariant: the node stops (idea 1)."""
+    """Stop the node, because an exception that no one caught is a broken invariant (idea 1).
+
+    A failure of a connection does not stop it. asyncio reports a failed accept once for each place
+    of the backlog, with its `socket`, and tries again after a second. It reports an exception of
+    the code that cuts frames with its `transport`, which it closes. The handlers of frames answer
+    for their own exceptions (`rpc/delivery.py`)."""
     error = context.get("exception")
-    # asyncio reports a failed accept in this way, and tries again after a second.
-    ran_out = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
-    if error is None or ran_out:
+    refused = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
+    cut = isinstance(error, Exception) and "transport" in context and not is_nodes(error)
+    if refused or cut:
+        if loop.time() >= _connection_line.next_s:
+            _connection_line.next_s = loop.time() + LINE_INTERVAL_S
+            what = "cannot accept a connection" if refused else "closing a connection"
+            logger.warning("%s: %r", what, error, exc_info=None if refused else error)
+    elif error is None:
         loop.default_exception_handler(context)
     else:
         core.fail(error)

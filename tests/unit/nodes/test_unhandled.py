@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from quorate.quorum import controller_node
 from quorate.quorum.controller_node import on_unhandled
 from quorate.quorum.node_core import NodeCore
+from quorate.quorum.state_in_doubt import StateInDoubt
 
 
 class Core:
@@ -37,6 +39,18 @@ def test_an_exception_that_no_one_caught_stops_the_node() -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
-def test_an_accept_without_resources_does_not(number: int) -> None:
+def test_an_accept_without_resources_does_not(
+    number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A peer that opens connections must not stop the node. asyncio accepts again later."""
-    assert handled({"exception": OSError(number, "x"), "socket": object()}) == []
+    monkeypatch.setattr(controller_node._connection_line, "next_s", 0.0)
+    for _ in range(1024):  # asyncio reports each place of the backlog
+        assert handled({"exception": OSError(number, "x"), "socket": object()}) == []
+    assert len(caplog.records) == 1
+
+
+def test_an_exception_while_frames_are_cut_closes_its_connection() -> None:
+    context = {"transport": object(), "protocol": object()}
+    assert handled({"exception": MemoryError(), **context}) == []
+    doubt = StateInDoubt("the log")
+    assert handled({"exception": doubt, **context}) == [doubt]
