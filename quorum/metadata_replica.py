@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.metadata_mark import MarkFile
@@ -37,7 +38,7 @@ from quorate.quorum.seams import Seams, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 FLUSH_BEHIND_MS = 5000
-SAID_BY_THE_NODE = (StateInDoubt, InvariantViolation, OSError)
+SAID_BY_THE_NODE = (StateInDoubt, InvariantViolation, CorruptLog, OSError)
 Input = Callable[[int], None]
 """What happened, to be put to the core at a moment (now_ms)."""
 VotersDone = Callable[[int, str], None]

@@ -3,7 +3,7 @@
 | exception | consequence |
 |---|---|
 | ProtocolError | The link closes. `rpc/delivery.py` logs it. |
-| StateInDoubt, InvariantViolation, OSError of the own disk | The node stops. |
+| StateInDoubt, InvariantViolation, CorruptLog, OSError of the own disk | The node stops. |
 | any other | The requester gets an error if its message has one, else its link closes. One line is
   logged in LOG_INTERVAL_MS for each kind of message, and a metric counts. |
 
@@ -34,6 +34,7 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -52,7 +53,7 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 
 LOG_INTERVAL_MS = 1000
 HASH_CHARS = 16
-OF_THE_NODE = (StateInDoubt, InvariantViolation, OSError)
+OF_THE_NODE = (StateInDoubt, InvariantViolation, CorruptLog, OSError)
 """Exceptions that say that the node's own state is in doubt."""
 
 logger = logging.getLogger("quorate.node")

@@ -23,7 +23,7 @@ from tests.sim.history import FOREIGN
 BOMB_BYTES = 8 << 20
 FAR_PRODUCER_ID = 1 << 40
 CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
-# Field of the header, wire type. The prefix, the magic and the CRC are set by `_sealed`.
+# Field of the header, wire type. The prefix, the magic and the CRC are set by `sealed`.
 FIELDS = {
     5: "int16",  # attributes
     6: "int32",  # last offset delta
@@ -53,7 +53,7 @@ def _valid(draw: Draw, cluster: Cluster, codec: Codec = Codec.NONE) -> bytes:
     return bytes(build_batch(records, leader_epoch=-1, codec=codec))
 
 
-def _sealed(batch: bytes) -> bytes:
+def sealed(batch: bytes) -> bytes:
     """Return the batch with a length and a CRC that fit its bytes."""
     head = list(HEADER.unpack_from(batch))
     head[1] = len(batch) - 12
@@ -74,7 +74,7 @@ def _mutated(draw: Draw, cluster: Cluster) -> bytes:
         if field in TIMESTAMPS and 0 <= value < WALL_EPOCH_MS:
             value = -2  # an ancient record is legal, and retention may delete it
         head[field] = value
-    return _sealed(HEADER.pack(*head) + batch[HEADER_BYTES:])
+    return sealed(HEADER.pack(*head) + batch[HEADER_BYTES:])
 
 
 def _garbage(draw: Draw, cluster: Cluster) -> bytes:
@@ -84,7 +84,7 @@ def _garbage(draw: Draw, cluster: Cluster) -> bytes:
         batch[HEADER_BYTES:] = draw.random.randbytes(draw.of(0, 1, 40, 5000))
     else:
         batch[draw.random.randrange(HEADER_BYTES, len(batch))] ^= draw.of(0x80, 0xFF, 1)
-    return _sealed(bytes(batch))
+    return sealed(bytes(batch))
 
 
 def _compressed_garbage(draw: Draw, cluster: Cluster) -> bytes:
@@ -93,14 +93,14 @@ def _compressed_garbage(draw: Draw, cluster: Cluster) -> bytes:
     inner = draw.random.randbytes(draw.of(1, 60, 3000))
     whole = compress(codec, inner)
     batch[HEADER_BYTES:] = draw.of(whole, whole[: len(whole) // 2], inner, b"")
-    return _sealed(bytes(batch))
+    return sealed(bytes(batch))
 
 
 def _bomb(draw: Draw, cluster: Cluster) -> bytes:
     codec = draw.of(*CODECS)
     batch = bytearray(_valid(draw, cluster, codec))
     batch[HEADER_BYTES:] = _bomb_payload(codec)
-    return _sealed(bytes(batch))
+    return sealed(bytes(batch))
 
 
 @cache

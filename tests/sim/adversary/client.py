@@ -65,7 +65,7 @@ class HostileClient(Mover):
         await draw.of(*self._moves)(draw)
 
     async def _request(self, draw: Draw) -> None:
-        await self._send(draw, self._drawn(draw, draw.of(*APIS.values())))
+        await self.send(draw, self._drawn(draw, draw.of(*APIS.values())))
 
     async def _poison(self, draw: Draw) -> None:
         """To the leader, mostly, of a partition of the workload or of the adversary's own."""
@@ -87,14 +87,14 @@ class HostileClient(Mover):
         version = draw.of(3, 7, 8, 9, 11, 12, 13)
         self.note(f"poison for {topic.name}-{partition_id}, Produce v{version}")
         target = Address(names.get(leader, self.cluster.brokers[0].name), CLIENT_PORT)
-        await self._send(draw, frame(request, version, draw), target)
+        await self.send(draw, frame(request, version, draw), target)
 
     async def _damaged(self, draw: Draw) -> None:
         api = draw.of(*APIS.values())
         whole = self._drawn(draw, api)
         if whole is not None:
             damage = draw.of(*(frames.HARMLESS if api.key in CHANGING else frames.ANY))
-            await self._send(draw, damage(bytearray(whole), draw))
+            await self.send(draw, damage(bytearray(whole), draw))
 
     async def _flood(self, draw: Draw) -> None:
         """Pipelined requests, sent without a pause."""
@@ -130,7 +130,7 @@ class HostileClient(Mover):
         self.note(f"{api.name} v{version}, wild {draw.wildness}")
         return frame(request, version, draw)
 
-    async def _send(self, draw: Draw, data: bytes | None, target: Address | None = None) -> None:
+    async def send(self, draw: Draw, data: bytes | None, target: Address | None = None) -> None:
         found = None if data is None else await self._link(draw, target)
         if found is not None and data is not None:
             self.note(f"{len(data)} bytes to {self._links[found]}")

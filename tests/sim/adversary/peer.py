@@ -25,7 +25,7 @@ from tests.sim.adversary.lies import acknowledges_for_replica, is_outside_the_mo
 from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.requests import drawn, frame
 from tests.sim.adversary.rights import is_its_right
-from tests.sim.adversary.rows import FAR_EPOCHS, Row, row_of
+from tests.sim.adversary.rows import FAR_EPOCHS, Row, at, row_of
 from tests.sim.adversary.values import OWN_ID, Draw
 from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster, Machine
 
@@ -35,6 +35,18 @@ REPLICA_FETCH_VERSION = 17
 WILDNESS = (0.0, 0.0, 0.05, 0.3)
 SENT = tuple(rpc.request for rpc in RPCS if rpc.request not in (None, Hello))
 DISRUPTIVE = (raft.VoteRequest, raft.BeginQuorumEpochRequest, raft.EndQuorumEpochRequest)
+LEADERS = {raft.BeginQuorumEpochRequest: (2,), raft.EndQuorumEpochRequest: (1,)}
+SPEAKERS: dict[type, tuple[int, ...]] = {
+    **LEADERS,
+    raft.VoteRequest: (2,),
+    raft.FetchRequest: (1,),
+    raft.FetchSnapshotRequest: (1,),
+    raft.UpdateVoterRequest: (1,),
+}
+"""Where a row names the replica that the request speaks for."""
+HONEST = 0.85
+"""The share of the messages that speak for the replica that shook hands."""
+Identity = tuple[int, bytes]
 CALM_S = 2.0
 """Between two messages that force an election: more of them and there would be no leader at all."""
 
@@ -46,7 +58,7 @@ class FaultyNode(Mover):
         super().__init__(cluster, "faulty", only)
         self._incarnation = cluster.random("faulty incarnation").randbytes(16)
         self._directory = cluster.random("faulty directory").randbytes(16)
-        self._links: dict[Deaf, Address] = {}
+        self._links: dict[Deaf, tuple[Address, Identity]] = {}
         self._calm_until_s = 0.0
         self._moves: tuple[Callable[[Draw], Awaitable[None]], ...] = (
             *[self._message] * 10,
@@ -121,7 +133,12 @@ class FaultyNode(Mover):
         row = row_of(cls, draw, self.aims, fixed)
         if is_outside_the_model(cls, row, self.aims):
             return
-        found = await self._greeted(draw, target)
+        await self.tell(draw, target, cls, row)
+
+    async def tell(self, draw: Draw, target: Machine, cls: Any, row: Row) -> None:
+        """Send the row of a `cls`, unless it became a lie outside of the model meanwhile."""
+        speaker = _speaker(cls, row) if draw.random.random() > 1 - HONEST else None
+        found = await self._greeted(draw, target, speaker)
         if found is None or is_outside_the_model(cls, row, self.aims):
             return
         self.note(f"{cls.__name__} {_short(row)} to {target.name}")
@@ -186,26 +203,32 @@ class FaultyNode(Mover):
             self.note(f"Hello {_short(row)} to {target.name}")
             found.link.send(msgpack.packb([[BY_CLASS[Hello].number, 0, *row]]))
 
-    async def _greeted(self, draw: Draw, target: Machine) -> Deaf | None:
-        """Return a link to the target on which the handshake was sent, an old one at times."""
+    async def _greeted(
+        self, draw: Draw, target: Machine, speaker: Identity | None = None
+    ) -> Deaf | None:
+        """Return a link to the target on which that identity, or any, shook hands."""
         address = self._node_port(target)
-        known = [each for each, at in self._links.items() if at == address and not each.closed]
-        if known and draw.random.random() < 0.6:
-            return draw.of(*known)
+        identity = speaker or self._identity(draw)
+        for known, made_as in self._links.items():
+            if made_as == (address, identity) and not known.closed and draw.random.random() < 0.6:
+                return known
         found = await self._connected(address, Wire.NODE)
         if found is not None:
-            found.link.send(msgpack.packb([[BY_CLASS[Hello].number, 0, *self._hello(draw)]]))
-            self._links[found] = address
+            hello = self._hello(draw, *identity)
+            found.link.send(msgpack.packb([[BY_CLASS[Hello].number, 0, *hello]]))
+            self._links[found] = address, identity
         return found
 
-    def _hello(self, draw: Draw) -> Row:
-        """Its own identity, a claimed id, or a claimed id together with its true directory."""
+    def _identity(self, draw: Draw) -> Identity:
+        """Its own, a claimed id, or a claimed id together with its true directory."""
         machine = draw.of(*self.cluster.machines.values())
-        node_id, directory = draw.of(
+        return draw.of(
             (OWN_ID, self._directory),
             (machine.id, self._directory),
             (machine.id, machine.key.directory_id),
         )
+
+    def _hello(self, draw: Draw, node_id: int, directory: bytes) -> Row:
         roles = draw.of(["broker"], ["controller"], ["broker", "controller"])
         versions = [[each.rpc, each.minimum, each.maximum] for each in VERSIONS]
         cluster_id = self.cluster.cluster_id
@@ -241,6 +264,18 @@ class FaultyNode(Mover):
         except TransportError:
             return None
         return made[0]
+
+
+def _speaker(cls: Any, row: Row) -> Identity | None:
+    """Return the replica that a Raft request speaks for, if the row names one: receivers close the
+    links of others. A leader's requests name no directory."""
+    path = SPEAKERS.get(cls, ())
+    node_id, directory = at(row, *path, 0), at(row, *path, 1)
+    if cls in LEADERS:
+        node_id, directory = at(row, *path), b"\x02" * 16
+    if isinstance(node_id, int) and isinstance(directory, bytes):
+        return node_id, directory
+    return None
 
 
 def _parts(key: ReplicaKey) -> tuple[int, Uuid]:

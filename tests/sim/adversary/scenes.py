@@ -1,0 +1,125 @@
+"""Scripts of single inputs that once stopped a node, or could; the ablations tell them."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+from unittest import mock
+
+from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.log.batch import HEADER_BYTES, build_batch
+from quorate.quorum.log.record import Record
+from quorate.quorum.raft.messages import VoteRequest
+from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest
+from quorate.quorum.rpc.kafka.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from quorate.quorum.rpc.kafka.schemas.reassignments import ListPartitionReassignmentsRequest
+from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.seams import Address
+from tests.sim.adversary.batches import sealed
+from tests.sim.adversary.client import HostileClient
+from tests.sim.adversary.peer import FaultyNode
+from tests.sim.adversary.requests import frame
+from tests.sim.adversary.values import OWN_ID, Aims, Draw
+from tests.sim.clock import WALL_EPOCH_MS
+from tests.sim.cluster import CLIENT_PORT, Machine
+from tests.sim.run import PLACES, Simulation
+from tests.sim.staging import DATA, healed, leader, settled, writes_some
+
+A_BUG = "no rule and no handler expects this"
+WAIT_S = 1.0
+LAST_EPOCH = (1 << 31) - 1
+
+
+def _raises(*_: Any, **__: Any) -> None:
+    raise LookupError(A_BUG)
+
+
+def sane() -> Draw:
+    return Draw(Random(0), 0.0)
+
+
+async def ask(stage: Simulation, broker: Machine, request: Message, version: int) -> None:
+    client = HostileClient(stage.cluster, ())
+    stage.adversaries.append(client)
+    data = frame(request, version, sane())
+    sent = client.send(sane(), data, Address(broker.name, CLIENT_PORT))
+    await client.host.spawn(sent)
+    await asyncio.sleep(WAIT_S)
+
+
+async def a_handler_raises(stage: Simulation) -> None:
+    """A request meets a bug in its handler: it fails, and the broker serves on."""
+    with mock.patch.object(ClusterHandler, "describe_cluster", _raises):
+        await settled(stage)
+    producer = stage.producer("p1", PLACES, pace_s=0.02)
+    await writes_some(stage, producer, PLACES)
+    await ask(
+        stage, leader(stage), DescribeClusterRequest(include_cluster_authorized_operations=False), 1
+    )
+    await healed(stage)
+
+
+async def a_rule_raises(stage: Simulation) -> None:
+    """A forwarded request meets a bug in a rule of the active controller."""
+    await settled(stage)
+    handle = Controller.handle
+
+    def raising(self: Controller, request: Any, **times: int) -> Any:
+        if isinstance(request, ListPartitionReassignmentsRequest):
+            raise LookupError(A_BUG)
+        return handle(self, request, **times)
+
+    with mock.patch.object(Controller, "handle", raising):
+        request = ListPartitionReassignmentsRequest(timeout_ms=500, topics=None)
+        await ask(stage, leader(stage), request, 0)
+    await healed(stage)
+
+
+async def poison_is_sent(stage: Simulation) -> None:
+    """A batch with a right CRC whose payload holds no records. A consumer reads everything."""
+    await settled(stage)
+    stage.consumer("reader").start([DATA], 0.02)
+    record = Record(0, WALL_EPOCH_MS, None, b"evil:0")
+    batch = build_batch([record], leader_epoch=-1)
+    batch[HEADER_BYTES:] = b"\x01" * 40
+    data = PartitionProduceData(index=DATA[1], records=sealed(bytes(batch)))
+    topic = TopicProduceData(name=DATA[0], partition_data=(data,))
+    request = ProduceRequest(acks=-1, timeout_ms=500, topic_data=(topic,))
+    await ask(stage, leader(stage), request, 9)
+    await healed(stage)
+
+
+async def vote(stage: Simulation, targets: list[Machine], epoch: int) -> None:
+    """The faulty node asks each target for a vote in that epoch."""
+    node = FaultyNode(stage.cluster, ())
+    stage.adversaries.append(node)
+    stage.invariants.doubts_expected = True
+    for target in targets:
+        key = [target.key.id, target.key.directory_id]
+        candidate = [OWN_ID, b"\x01" * 16]
+        row = [stage.cluster.cluster_id, key, candidate, epoch, [0, 0], False]
+        await node.host.spawn(node.tell(sane(), target, VoteRequest, row))
+    await asyncio.sleep(WAIT_S)
+
+
+async def vote_in_the_last_epoch(stage: Simulation) -> None:
+    """No epoch would be left for an election."""
+    await settled(stage)
+    await vote(stage, stage.cluster.controllers, LAST_EPOCH)
+    await healed(stage)
+
+
+async def vote_asked_of_a_spare(stage: Simulation) -> None:
+    """A controller that does not vote is then in a later epoch than its leader."""
+    await settled(stage)
+    spare = stage.cluster.controllers[-1]
+    assert spare.id not in stage.cluster.shape.voter_ids
+    await vote(stage, [spare], Aims(stage.cluster).raft_epoch + 5)
+    await healed(stage)
+    await stage.caught_up()
