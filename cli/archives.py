@@ -52,6 +52,7 @@ _DAMAGED = (
     NotImplementedError,
     ValueError,
     OverflowError,
+    IndexError,  # zipfile: a member without a name
     struct.error,
 )
 

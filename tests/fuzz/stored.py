@@ -15,11 +15,13 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.broker.replication import producer_snapshots
 from quorate.config.properties import parse
+from quorate.quorum import meta_properties, metadata_mark
 from quorate.quorum.faults.rules import RulesError, rules_from_json
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import LogError
+from quorate.quorum.meta_properties import StorageError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
@@ -183,6 +185,10 @@ def small_files() -> Iterator[Target]:
     election = Election(epoch=3)
     kafka = (quorum_state.encode_v0(election, [1, 2]), quorum_state.encode_v1(election), NESTED)
     copy = (quorum_state.encode_copy(election), NESTED)
+    me = meta_properties.MetaProperties(cluster_id="c", node_id=1, directory_id=TOPIC_ID)
+    identity = meta_properties.encode(me)
+    copies = (meta_properties.encode_copy(identity),)
+    mark = metadata_mark.encode(metadata_mark.Mark(directory_id=TOPIC_ID, epoch=5))
     nobody = producer_snapshots._NOBODY
     producers = (nobody, nobody[:6] + b"\x00\x00\x00\x01" + bytes(50))
     rebuilds = (generation.encode((generation.Rebuild(id=ZERO_UUID, epoch=1, offset=5),)), NESTED)
@@ -202,6 +208,9 @@ def small_files() -> Iterator[Target]:
         Reader(producer_snapshots.decode, (), producers, sealed_producers),
         Reader(rules_from_json, (RulesError,), rules),
         Reader(lambda data: parse(data.decode("utf-8", "replace")), (Exception,), properties),
+        Reader(lambda data: meta_properties.decode(data, "meta"), (StorageError,), (identity,)),
+        Reader(lambda data: meta_properties.decode_copy(data, "copy"), (StorageError,), copies),
+        Reader(metadata_mark.decode, (), (NESTED, mark), sealed_line),
         Reader(checkpoints.decode_marker, (), (b"12\n", b"0 12")),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.fuzz import ports, produced, stored, streams
+from tests.fuzz import ports, produced, stored, streams, tools
 from tests.fuzz.target import Opened
 
 
@@ -29,5 +29,7 @@ TARGETS: dict[str, Entry] = {
     "record-batches": Entry(stored.record_batches, 20_000),
     "records": Entry(stored.records, 20_000),
     "snapshots": Entry(stored.snapshots, 8_000),
+    "fault-control": Entry(tools.fault_control, 5_000),
+    "archives": Entry(tools.archives, 400),
     "small-files": Entry(stored.small_files, 20_000),
 }
