@@ -34,7 +34,7 @@ from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node_core import NodeCore
-from quorate.quorum.node_requests import REFUSED
+from quorate.quorum.node_requests import REFUSED, check_broker
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
@@ -187,6 +187,7 @@ class ControllerNode:
     # What brokers say
 
     def _broker_request(self, peer: Peer, message: Any, reply: Reply) -> None:
+        check_broker(peer, message)
         if isinstance(message, BrokerHeartbeatRequest):
             now_ms = self.core.seams.clock.now_ms()
             self.rules.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)

@@ -94,6 +94,15 @@ def check_speaker(peer: Peer, message: Any) -> None:
         )
 
 
+def check_broker(peer: Peer, message: Any) -> None:
+    """Raise ProtocolError if a broker's request speaks for another broker than its sender."""
+    if message.broker_id != peer.node_id:
+        raise ProtocolError(
+            f"{type(message).__name__} speaks for broker {message.broker_id}, its sender is "
+            f"{peer.node_id}"
+        )
+
+
 class NodeRequests:
     """Guards the handlers of the node port, and counts the requests that fail."""
 

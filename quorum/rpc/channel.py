@@ -96,6 +96,7 @@ class Channel:
         self._next_id = 0
         self._outstanding: dict[int, _Outstanding] = {}
         self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
+        self._queued_bytes = 0
         self._sweep: Timer | None = None
         self._sweep_at_ms = 0
         self._heard_ms = clock.now_ms()
@@ -176,8 +177,8 @@ class Channel:
             return f"the link to {self.peer} is closed"
         if len(self._outstanding) >= self._settings.max_outstanding:
             return f"{len(self._outstanding)} requests to {self.peer} are without a response"
-        if self._link.pending_bytes > self._settings.max_pending_bytes:
-            return f"{self.peer} does not read: {self._link.pending_bytes} bytes wait for it"
+        if self._waiting_bytes > self._settings.max_pending_bytes:
+            return f"{self.peer} does not read: {self._waiting_bytes} bytes wait for it"
         return ""
 
     def _fail_soon(self, done: Done, reason: str) -> None:
@@ -196,7 +197,7 @@ class Channel:
         if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
             logger.error("%s to %s is larger than a frame: %d bytes", name, self.peer, len(data))
             return self._link.abort()  # the requester must not wait for its timeout
-        if self._link.pending_bytes > self._settings.max_pending_bytes:
+        if self._waiting_bytes > self._settings.max_pending_bytes:
             logger.warning("closing the link to %s, which does not read its responses", self.peer)
             return self._link.abort()
         return self._enqueue(data, None)
@@ -214,7 +215,14 @@ class Channel:
             response = RpcFailure(FailureKind.UNSUPPORTED, response.reason)
         request.done(response)
 
+    @property
+    def _waiting_bytes(self) -> int:
+        """All that waits for the peer, also what leaves at the end of this loop iteration: one
+        frame can hold thousands of requests for large responses."""
+        return self._link.pending_bytes + self._queued_bytes
+
     def _enqueue(self, data: bytes, correlation_id: int | None) -> None:
+        self._queued_bytes += len(data)
         if not self._queue:
             self._clock.call_soon(self._flush)
         self._queue.append((data, correlation_id))
@@ -224,6 +232,7 @@ class Channel:
         if not self._queue or self._link.closed:
             return  # what is queued now was provably never sent
         queue, self._queue = self._queue, []
+        self._queued_bytes = 0
         parts: list[bytes] = []
         room = self._settings.max_frame_bytes - FRAME_HEADER_BYTES
         for data, _ in queue:

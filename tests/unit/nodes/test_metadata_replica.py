@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
+
+import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
@@ -12,9 +14,11 @@ from quorate.quorum.metadata_replica import MetadataReplica, ReplicaListener, Vo
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
 from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
+from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import MetadataDisk, image_at
 from tests.unit.nodes.test_metadata_storage import opened
@@ -163,3 +167,39 @@ def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
     node.work_until(lambda: not node.works)
     assert [type(each) for each in node.listener.failures] == [OSError]
     assert node.core.put[1:] == ["checked"], "nothing goes on"
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (KeyError("x"), StateInDoubt),
+        (AssertionError(), StateInDoubt),
+        (StateInDoubt("half"), StateInDoubt),
+        (InvariantViolation("broken"), InvariantViolation),
+        (OSError(5, "disk"), OSError),
+    ],
+)
+def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
+    error: Exception, raised: type[Exception]
+) -> None:
+    """The boundary of the node port would otherwise take it for the request's fault."""
+
+    def fail(now_ms: int, voter_id: int) -> None:
+        raise error
+
+    node = Node()
+    node.core.link_lost = fail  # type: ignore[method-assign]
+    with pytest.raises(raised):
+        node.replica.link_lost(1)
+
+
+def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*arguments: object) -> Iterator[None]:
+        yield from ()
+        raise RecursionError
+
+    monkeypatch.setattr("quorate.quorum.metadata_replica.reading", raises)
+    node = Node()
+    node.receive(node.content())
+    node.work_until(lambda: "damaged" in node.core.put)
+    assert not node.listener.failures

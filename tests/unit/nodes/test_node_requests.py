@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,13 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
-from quorate.quorum.node_requests import LOG_INTERVAL_MS, RAFT_REQUESTS, NodeRequests, check_speaker
+from quorate.quorum.node_requests import (
+    LOG_INTERVAL_MS,
+    RAFT_REQUESTS,
+    NodeRequests,
+    check_broker,
+    check_speaker,
+)
 from quorate.quorum.raft.control import (
     KRaftVersionFeature,
     Voter,
@@ -170,3 +177,9 @@ def test_a_peer_speaks_for_itself_only(number: int) -> None:
     if not isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
         with pytest.raises(ProtocolError, match="speaks for replica 7"):
             check_speaker(PEER, request)
+
+
+def test_a_broker_speaks_for_itself_only() -> None:
+    check_broker(PEER, HEARTBEAT)
+    with pytest.raises(ProtocolError, match="speaks for broker 8"):
+        check_broker(PEER, replace(HEARTBEAT, broker_id=8))

@@ -369,3 +369,29 @@ def test_call(loop: SimLoop) -> None:
             await bench.channel.call(END, 100)
 
     loop.run(scenario())
+
+
+def test_the_answers_to_one_frame_are_bounded_before_they_leave(loop: SimLoop) -> None:
+    """4,096 requests for chunks of a snapshot fit one frame: 4 GB would have been queued."""
+    answers: list[int] = []
+
+    def answer(peer: Peer, message: Any, reply: Reply) -> None:
+        answers.append(1)
+        reply(Unsupported(reason="x" * 1000))
+
+    bench = Bench(loop, {EndQuorumEpochRequest: answer}, max_pending_bytes=10_000)
+    bench.receive(*[(number, END) for number in range(1000)])
+    assert bench.link.closed
+    assert len(answers) <= 12
+
+
+def test_a_response_that_cannot_be_encoded_closes_the_link(
+    loop: SimLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(peer: Peer, message: Any, reply: Reply) -> None:
+        reply(EndQuorumEpochResponse(error=0, epoch=1 << 70, leader_id=-1))
+
+    bench = Bench(loop, {EndQuorumEpochRequest: answer})
+    bench.receive((1, END))
+    assert bench.link.closed
+    assert "cannot be encoded" in caplog.text
