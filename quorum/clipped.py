@@ -25,3 +25,8 @@ def quoted(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
 def clip_bytes(utf8: bytes, max_bytes: int) -> bytes:
     """Return the whole characters of `utf8` that fit in `max_bytes`."""
     return utf8[:max_bytes].decode(errors="ignore").encode()
+
+
+def shown(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
+    """Return `text` for a log line: as it is if it is short and printable, else `quoted`."""
+    return text if len(text) <= max_chars and text.isprintable() else quoted(text, max_chars)

@@ -11,6 +11,7 @@ from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, refused, told
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import State
+from quorate.quorum.clipped import shown
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupRequest
 
@@ -129,12 +130,14 @@ class Joining:
             if group.elect_protocol() == group.protocol:
                 self._replace_quietly(group, old, member, leader, join)
             else:
-                self._rebalance.prepare(group, f"{member_id} changes the protocol")
+                self._rebalance.prepare(group, f"{shown(member_id)} changes the protocol")
             return
         self._update(member, join)
         if group.state is State.COMPLETING_REBALANCE:
             # The leader may know the old id already and would assign nothing to the new one.
-            self._rebalance.prepare(group, f"{member_id} replaces {old.id} ({join.why})")
+            self._rebalance.prepare(
+                group, f"{shown(member_id)} replaces {shown(old.id)} ({shown(join.why)})"
+            )
         else:
             self._rebalance.maybe_complete_join(group)
 

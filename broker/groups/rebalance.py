@@ -19,6 +19,7 @@ from quorate.broker.groups.journal import Journal
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
+from quorate.quorum.clipped import MAX_QUOTED_CHARS, shown
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupResponse, SyncGroupResponse
 from quorate.quorum.rpc.kafka.wire import Message
@@ -67,7 +68,7 @@ class Rebalance:
     def _session_expired(self, group: Group, member_id: str) -> None:
         member = group.members.get(member_id)
         if member is not None and not member.keeps_session:
-            logger.info("group %s: the session of %s expired", group.id, member_id)
+            logger.info("group %s: the session of %s expired", shown(group.id), shown(member_id))
             self.remove(group, member_id)
             self.after_removal(group)
 
@@ -99,7 +100,10 @@ class Rebalance:
 
     def prepare(self, group: Group, reason: str) -> None:
         logger.info(
-            "group %s rebalances after generation %d: %s", group.id, group.generation, reason
+            "group %s rebalances after generation %d: %s",
+            shown(group.id),
+            group.generation,
+            shown(reason, 3 * MAX_QUOTED_CHARS),
         )
         if group.state is State.COMPLETING_REBALANCE:
             self.fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -154,7 +158,7 @@ class Rebalance:
         if group.state is State.EMPTY:
             error = self._journal.append([group.record({})])
             if error:  # its last generation is found again, without members that live
-                logger.warning("group %s: empty, and not recorded: %s", group.id, error.name)
+                logger.warning("group %s: empty, and not recorded: %s", shown(group.id), error.name)
             return
         for member in group.members.values():
             self.start_session(group, member)
