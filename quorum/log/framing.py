@@ -11,7 +11,7 @@ held against the payload's size, and every reader of records raises CorruptBatch
 from __future__ import annotations
 
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import ZIGZAG, decode_records, read_varint
+from quorate.quorum.log.record import NULL, ZIGZAG, decode_records, read_varint
 from quorate.quorum.seams import Buffer
 
 LEAST_RECORD_BYTES = 7
@@ -19,7 +19,9 @@ LEAST_RECORD_BYTES = 7
 STEPS = 16
 BYTES_PER_STEP = 16 * 1024
 """One more step for so many bytes of the payload."""
-RUN_AT_FIRST = 8
+RUN_AT_FIRST = 64
+COPIED_BYTES = 64 * 1024
+"""A payload up to this size is copied first, because slices of a view cost ten times as much."""
 RECORDS_PER_STEP = 32
 """In a run."""
 
@@ -28,6 +30,8 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
     """Raise CorruptBatch if `payload` does not begin with the first of `count` records, or if the
     walk meets a length that does not fit. `payload` is all of it if `whole`, else its beginning."""
     size = len(payload)
+    if size <= COPIED_BYTES:
+        payload = bytes(payload)
     if whole and count * LEAST_RECORD_BYTES > size:
         raise CorruptBatch(f"{size} bytes cannot hold {count} records")
     position, left = 0, count
@@ -48,7 +52,7 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
                 return
             raise CorruptBatch(f"record of {length} bytes at byte {start} of {size}")
         if not position:
-            _check_first(payload, end)
+            _check_first(payload, start, end)
         left -= 1
         steps -= 1
         stride, head = end - position, start - position
@@ -64,7 +68,15 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
         raise CorruptBatch(f"{size - position} bytes cannot hold the last {left} of {count}")
 
 
-def _check_first(payload: Buffer, end: int) -> None:
+def _check_first(payload: Buffer, start: int, end: int) -> None:
+    """Raise CorruptBatch unless the first record, behind its length, is one with offset delta 0."""
+    if payload[start + 1] < 0x80 and not payload[start + 2]:
+        # The usual record has a timestamp delta of one byte, no key and no headers.
+        place = start + 3
+        if payload[place] == NULL:
+            length, place = read_varint(payload, place + 1)
+            if length >= 0 and place + length == end - 1 and not payload[end - 1]:
+                return
     (first,) = decode_records(payload[:end], 1, 0, 0)
     if first.offset:
         raise CorruptBatch(f"the first record has offset delta {first.offset}")
@@ -83,8 +95,9 @@ def _run(payload: Buffer, position: int, head: int, stride: int, most: int) -> i
         equal = count
         for index in range(head):
             column = bytes(payload[position + index : stop : stride])
-            byte = bytes(payload[before + index : before + index + 1])
-            equal = min(equal, count - len(column.lstrip(byte)))
+            byte = payload[before + index]
+            if column.count(byte) != count:
+                equal = min(equal, count - len(column.lstrip(bytes((byte,)))))
         run += equal
         if equal < count:
             break
