@@ -4,9 +4,11 @@ a choice over the oldest ones."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.settings import UNLIMITED, LogSettings
 
 
@@ -31,23 +33,39 @@ def expired_segments(
 ) -> int:
     """How many of the oldest segments may go: they lie below the high watermark, and below the
     log's start, or are older than `retention_ms`, or beyond `retention_bytes`. An empty one
-    stays."""
+    stays. Kafka takes the time of the file for a segment without timestamps; see `_latest_ms`."""
     excess_bytes = 0
     if settings.retention_bytes != UNLIMITED:
         excess_bytes = sum(segment.size for segment in segments) - settings.retention_bytes
+    latest_ms = NO_TIMESTAMP
     count = 0
-    for segment in segments:
+    for number, segment in enumerate(segments):
         if segment.next_offset > high_watermark or not segment.size:
             break
-        too_old = (
-            settings.retention_ms != UNLIMITED
-            and wall_ms - segment.max_timestamp_ms > settings.retention_ms
-        )
+        too_old = False
+        if settings.retention_ms != UNLIMITED:
+            latest_ms = _latest_ms(segments, number, latest_ms)
+            too_old = latest_ms != NO_TIMESTAMP and wall_ms - latest_ms > settings.retention_ms
         if not (segment.next_offset <= start_offset or too_old or segment.size <= excess_bytes):
             break
         excess_bytes -= segment.size
         count += 1
     return count
+
+
+def _latest_ms(segments: Sequence[SegmentView], number: int, before_ms: int) -> int:
+    """Return the largest timestamp of a segment.
+
+    If its records have none, return that of the next segment with timestamps, because the records
+    are not younger; NO_TIMESTAMP if there is no such segment. `before_ms` is the result for the
+    segment before: it holds for all segments without timestamps up to the one that it came from."""
+    own_ms = segments[number].max_timestamp_ms
+    if own_ms != NO_TIMESTAMP:
+        return own_ms
+    if number and segments[number - 1].max_timestamp_ms == NO_TIMESTAMP:
+        return before_ms
+    later = (each.max_timestamp_ms for each in islice(segments, number + 1, None))
+    return next((each for each in later if each != NO_TIMESTAMP), NO_TIMESTAMP)
 
 
 def expired_snapshots(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
+
 from quorate.broker.groups.coordinator import PARKED_MS, GroupCoordinator, Led, partition_of
 from quorate.broker.groups.records import (
     OFFSETS_TOPIC,
@@ -16,6 +18,7 @@ from quorate.broker.groups.records import (
     encode_record,
 )
 from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
@@ -31,6 +34,7 @@ from quorate.quorum.metadata.records import (
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from tests.attacks.batches import records, sealed
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.partition.memory_log import MemoryLog
 
@@ -224,6 +228,43 @@ def test_a_log_that_cannot_be_read_leaves_its_groups_without_a_coordinator() -> 
     world.load()
     world.ask()
     assert world.said == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(b"\xff" * 40, id="garbage"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(records(1)[:-1], id="cut"),
+    ],
+)
+@pytest.mark.parametrize("codec", range(8))
+def test_a_batch_that_cannot_be_read_fails_its_shard_and_not_the_node(
+    payload: bytes, codec: int
+) -> None:
+    world = World()
+    world.write(3)
+    poison = sealed(payload, base_offset=1, leader_epoch=0, attributes=codec)
+    world.replicas.hosted.log.append(poison, wall_ms=0)
+    world.create()
+    world.ask()
+    world.load()
+    assert world.said == [ErrorCode.NOT_COORDINATOR]
+    assert world.coordinator.failed_shards == 1
+
+
+def test_a_record_whose_replay_raises_fails_its_shard_and_not_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def raises(shard: Shard, record: GroupRecord) -> None:
+        raise KeyError("a member that is not there")
+
+    monkeypatch.setattr(Shard, "replay", raises)
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    assert world.coordinator.failed_shards == 1
 
 
 def test_the_offsets_of_a_deleted_topic_are_forgotten() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import random
+import struct
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -437,3 +439,18 @@ def test_the_log_is_a_list(operations: list[tuple[str, int, int]]) -> None:
                 assert seen == flat[: len(seen)]
                 assert end is not None or seen == flat
     log.check()
+
+
+def test_batches_that_an_index_cannot_say_are_refused_before_anything_changes(log: Log) -> None:
+    """A follower's fetch may bring several; the index of one segment ends at 2^31 - 1."""
+    wide = bytearray(batch(0, 0, [b"x"]))
+    struct.pack_into(">i", wide, 23, 2**31 - 1)
+    struct.pack_into(">I", wide, 17, crc32c(bytes(wide[21:])))
+    second = bytearray(wide)
+    struct.pack_into(">q", second, 0, 2**31)
+    with pytest.raises(BrokenChain, match="index"):
+        log.append(bytes(wide + second), wall_ms=0)
+    assert log.end_offset == 0
+    log.append(bytes(wide), wall_ms=0)
+    log.append(bytes(second), wall_ms=0)
+    assert log.end_offset == 2**32

@@ -141,3 +141,16 @@ def test_a_lookup_survives_what_happens_to_its_log_while_it_pauses(
             log.append(batch(COUNT, 0, [b"x"], timestamp_ms=7 - COUNT), wall_ms=0)
     assert pauses >= at_pause
     assert (log.offset_for_timestamp(0) is not None) == (change == "appended to")
+
+
+def test_records_without_timestamps_are_not_deleted_for_their_age() -> None:
+    """-1 counted as a time long ago: retention deleted such records as soon as they were there."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = timeless_log(disk)
+    week_ms = LogSettings().retention_ms
+    assert log.take_expired(high_watermark=COUNT, wall_ms=10**15) == []
+    log.append(batch(COUNT, 0, [b"x" * 50], timestamp_ms=500 - COUNT), wall_ms=0)
+    assert log.take_expired(high_watermark=COUNT + 1, wall_ms=500 + week_ms) == []
+    gone = log.take_expired(high_watermark=COUNT + 1, wall_ms=501 + week_ms)
+    assert log.start_offset == COUNT + 1 and gone, "they are not younger than what follows them"

@@ -8,14 +8,22 @@ from typing import cast
 
 import pytest
 
+from quorate.broker.kafka.logs import LogsHandler
 from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.offsets import CONSUMER, OffsetsHandler
+from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import assign, build_batch
 from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.record import Record
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
+from quorate.quorum.rpc.kafka.schemas.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 from quorate.quorum.rpc.kafka.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -42,9 +50,15 @@ class Asked:
     parts: object = None
     answers: list[ListOffsetsResponse] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
+    described: list[DescribeProducersResponse] = field(default_factory=list)
 
-    def respond_steps(self, response: ListOffsetsResponse) -> Steps[None]:
-        self.answers.append(response)
+    def respond_steps(
+        self, response: ListOffsetsResponse | DescribeProducersResponse
+    ) -> Steps[None]:
+        if isinstance(response, ListOffsetsResponse):
+            self.answers.append(response)
+        else:
+            self.described.append(response)
         yield from ()
 
     def run(self, steps: Steps[None]) -> None:
@@ -194,3 +208,29 @@ def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
     store(cluster, topic, POISON["garbage"])
     asked = ask(cluster, Lookups(), (0, WHEN_MS))
     assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_producers_that_cannot_be_read_from_a_damaged_log(
+    cluster: Cluster, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules for damage hold: alone in the ISR the read is refused, else the node stops."""
+    topic = cluster.create("t", [led_by(1) if alone else led_by(1, 2)])
+    cluster.run(50)
+    damage = CorruptLog("/data/t-0/0.log", 0, 0, "no valid batch")
+
+    def damaged(partition: Partition) -> None:
+        raise damage
+
+    monkeypatch.setattr(Partition, "producers", property(damaged))
+    handler = LogsHandler(cluster.nodes[1].replicas, "/data")
+    asked = Asked()
+    request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
+    cluster.hosted(1, topic)
+    if not alone:
+        with pytest.raises(CorruptLog):
+            handler.describe_producers(cast(RequestContext, asked), request)
+        return
+    handler.describe_producers(cast(RequestContext, asked), request)
+    (answer,) = asked.described
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
