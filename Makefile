@@ -13,7 +13,7 @@ help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
 	@echo "make test       every test but the two below                  10 min"
 	@echo "make test-kafka Apache Kafka 4.1.1 as oracle (Java, Maven)    10 min"
-	@echo "make test-long  the long scenarios and seeds                  40 min"
+	@echo "make test-long  long scenarios, seeds, fuzzers: 10 min each    4 h"
 	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
 	@echo "make sim        the simulator, until stopped"
 	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"

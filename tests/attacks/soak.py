@@ -41,7 +41,8 @@ PARTITIONS, REPLICAS = 3, 3
 WRITERS = 2
 PACE_S = 0.04
 """Each writer sends one record to each of six partitions, then rests so long."""
-WARM_SHARE, CALM_SHARE = 0.17, 0.04
+WARM_SHARE, MAX_WARM_SHARE, CALM_SHARE = 0.17, 0.3, 0.04
+"""The warm-up is one round of all attacks, if it lasts between these shares of the run."""
 MAX_CALM_S, MIN_CALM_S = 60.0, 8.0
 SETTLED_SHARE = 0.5
 """Of a calm, the part in which the level is measured: its end."""
@@ -215,10 +216,14 @@ class Soak:
         return result
 
     def _phases(self, hostile: Attackers, memory: Memory, clients: Sequence[Client]) -> None:
-        warm_s = self.seconds * WARM_SHARE
-        main_s = max(10.0, self.seconds - warm_s - 2 * self.calm_s)
+        warm_s = time.monotonic()
         hostile.resume()
-        self._pass(warm_s, hostile, memory, clients)
+        self._pass(self.seconds * WARM_SHARE, hostile, memory, clients)
+        last_s = warm_s + self.seconds * MAX_WARM_SHARE
+        while hostile.rounds == 0 and time.monotonic() < last_s:
+            self._pass(POLL_S, hostile, memory, clients)
+        warm_s = time.monotonic() - warm_s
+        main_s = max(10.0, self.seconds - warm_s - 2 * self.calm_s)
         start = self._calm(hostile, memory, clients)
         hostile.resume()
         self._faults(main_s, hostile, memory, clients)
