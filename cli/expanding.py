@@ -102,7 +102,7 @@ def _decompressor(head: bytes) -> Decompressor:
 
 
 class Expanding:
-    """What `tarfile` demands of a file: read, seek, tell."""
+    """A file as `tarfile` needs it: read, seek, tell."""
 
     def __init__(self, file: IO[bytes], max_bytes: int) -> None:
         """`max_bytes` bounds all expanded bytes. The kind of compression is in the first bytes."""

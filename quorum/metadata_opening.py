@@ -42,7 +42,7 @@ class OpenedMetadata:
     mark: MarkFile | None
     """None on a broker."""
     lost: str
-    """What the directory lost, in one sentence; empty if the node may vote."""
+    """The loss of the directory, for the operator; empty if the node may vote."""
 
 
 def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) -> OpenedMetadata:

@@ -7,7 +7,7 @@ up:
 
 - It grants no vote and no pre-vote, and starts no election.
 - Its fetches say so. The leader does not count their offsets, and accepts that they step back.
-- It asks the voters who leads, as an observer does.
+- It asks the voters for the leader, as an observer does.
 
 The replica has caught up when its durable log reaches the high watermark that the current leader
 sent, and that high watermark lies beyond the start of the leader's own epoch. Both parts matter:

@@ -158,7 +158,7 @@ class Core:
 
     @property
     def looks_for_leader(self) -> bool:
-        """Return True if this node cannot start an election: it asks the voters who leads."""
+        """Return True if this node cannot start an election: it asks the voters for the leader."""
         return self.catching_up or not self.is_voter
 
     @property

@@ -159,7 +159,7 @@ def _update_voter(core: Core, state: Follower) -> None:
         return
     state.update_ms = core.now_ms + core.settings.fetch_timeout_ms
     caught_up = core.high_watermark == core.log.end_offset
-    join = not core.is_voter and core.settings.auto_join and caught_up and not core.catching_up
+    join = not core.is_voter and core.settings.auto_join and caught_up
     known = next((each for each in quorum.voters if key_of(each) == core.me), mine)
     if join or known != mine:
         request = UpdateVoterRequest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from quorate.quorum.metadata_mark import read_mark
 from quorate.quorum.storage_format import METADATA_DIRECTORY
 from tests.sim.cluster import Machine
 from tests.sim.run import Simulation
@@ -57,6 +58,8 @@ async def one_is_restored(stage: Simulation) -> None:
     cluster = stage.cluster
     active = stage.active()
     lost, other = (each for each in cluster.controllers if each is not active)
+    mark = read_mark(lost.disk, lost.config.metadata_log_dir)
+    assert mark is not None and mark.has_records and mark.epoch > 0
     cluster.kill(lost)
     lose_metadata(lost)
     cluster.start(lost)

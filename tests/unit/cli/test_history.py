@@ -243,6 +243,17 @@ def test_an_archive_leads_to_no_directory_outside_of_it(tmp_path: Path) -> None:
     assert result.exit_code == 1 and str(live) not in result.output
 
 
+@pytest.mark.parametrize("log_dir", ["/x/nodes/../../live/nodes/1/data", "/x/../live/nodes"])
+def test_no_name_in_an_archive_leads_out_of_it(tmp_path: Path, log_dir: str) -> None:
+    a_cluster(tmp_path / "live", 9)
+    sent = tmp_path / "sent"
+    (sent / "nodes").mkdir(parents=True)
+    entry = {"controllers": [{"id": 1, "log_dir": log_dir}], "brokers": []}
+    (sent / "cluster.json").write_text(json.dumps(entry))
+    with pytest.raises(Refused, match="has a metadata log yet"):
+        longest_log(sent, within=sent)
+
+
 def test_what_is_no_history(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text("")

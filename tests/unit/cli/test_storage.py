@@ -17,9 +17,11 @@ from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
 from quorate.quorum.metadata_mark import MARK_NAME, read_mark, write_mark
+from quorate.quorum.node_core import lock_directory
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.seams import Seams
 from quorate.quorum.storage_format import LOCK_FILE, require_formatted
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -335,3 +337,12 @@ def test_the_epoch_of_a_running_node_is_not_repaired(data: Path, disk: OsDisk) -
     result = run("repair-epoch", "-c", write_config(data))
     lock.release()
     assert result.exit_code == 1 and "in use" in result.output
+
+
+def test_a_start_takes_the_directory_from_other_users(data: Path, disk: OsDisk) -> None:
+    format_node(data)
+    data.chmod(0o755)
+    config = load(str(write_config(data)), environment={})
+    seams = Seams(clock=None, random=None, transport=None, disk=disk)  # type: ignore[arg-type]
+    lock_directory(config, seams).release()
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700

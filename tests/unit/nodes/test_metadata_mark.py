@@ -1,4 +1,4 @@
-"""What a controller's directory lost, by its mark; and what starting or an operator makes of it."""
+"""A controller's mark: the losses that it shows, at a start and to an operator."""
 
 from __future__ import annotations
 

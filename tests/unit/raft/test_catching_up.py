@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.effects import CaughtUp, Role
+from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
+from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 
 
@@ -142,6 +144,38 @@ def test_it_does_not_vote_before_the_leader_has_committed_in_its_own_epoch() -> 
     cluster.run(1_000)
     assert cluster.nodes[2].log.end_offset > 0
     assert cluster.core(2).catching_up
+    cluster.heal()
+    cluster.until(lambda: not cluster.core(2).catching_up)
+
+
+def test_an_old_high_watermark_of_a_new_leader_does_not_end_it() -> None:
+    """A leader that restarted knows only its snapshot as committed, and not what came after it.
+
+    The replica fetches one batch at a time, and epochs are missing before the leader's."""
+    cluster = Cluster(settings=RaftSettings(fetch_max_bytes=1))
+    cluster.connect_all()
+    cluster.elect(1)
+    cluster.append(1, b"in the snapshot")
+    cluster.run(2_000)
+    snapshot = cluster.take_snapshot(1)
+    assert snapshot is not None
+    cluster.isolate(3)
+    cluster.append(1, b"behind it")
+    cluster.settle()
+    cluster.crash(1)
+    cluster.crash(2)
+    cluster.lose_log(2)
+    cluster.heal()
+    cluster.nodes[1].saved = Election(7)
+    cluster.start(1)
+    cluster.until(lambda: cluster.role(1) is Role.LEADER)
+    cluster.isolate(3)
+    assert cluster.core(1).high_watermark == snapshot.offset
+    cluster.start(2)
+    cluster.run(1_000)
+    assert cluster.nodes[2].log.end_offset == cluster.nodes[1].log.end_offset
+    assert cluster.core(2).high_watermark == snapshot.offset
+    assert not any(isinstance(each, CaughtUp) for each in cluster.nodes[2].seen)
     cluster.heal()
     cluster.until(lambda: not cluster.core(2).catching_up)
 
