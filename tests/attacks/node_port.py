@@ -30,8 +30,6 @@ EPOCHS = (2**31 - 1, 2**31, 2**40, 2**63 - 1, -1, -(2**63))
 IDS = (2**63 - 1, 2**31, -1, -(2**31))
 ME = ReplicaKey(ATTACKER_ID, DIRECTORY_ID)
 LONG_HOST = "h" * 40_000
-GUARDED = 2**31 - 1
-"""This epoch is possible, so a node may take it. It is left out of what runs by default."""
 
 
 async def speak(target: Target, address: Address, message: Any, **fields: Any) -> None:
@@ -64,8 +62,6 @@ async def met(target: Target, address: Address) -> Hello | None:
 
 def votes(target: Target, voter: ReplicaKey) -> Iterator[raft.VoteRequest]:
     for epoch in EPOCHS:
-        if epoch == GUARDED:
-            continue
         for pre_vote in (True, False):
             yield raft.VoteRequest(
                 cluster_id=target.cluster_id,
@@ -79,7 +75,7 @@ def votes(target: Target, voter: ReplicaKey) -> Iterator[raft.VoteRequest]:
 
 @attack(5)
 async def votes_of_the_far_future(target: Target) -> None:
-    """Ask every controller for a vote in epochs that no int32 holds."""
+    """Ask every controller for a vote in epochs that no int32 holds, and in its last one."""
     for address in target.controllers:
         hello = await met(target, address)
         if hello is None:
