@@ -35,9 +35,17 @@ REPLICA_FETCH_VERSION = 17
 WILDNESS = (0.0, 0.0, 0.05, 0.3)
 SENT = tuple(rpc.request for rpc in RPCS if rpc.request not in (None, Hello))
 DISRUPTIVE = (raft.VoteRequest, raft.BeginQuorumEpochRequest, raft.EndQuorumEpochRequest)
-LEADERS = {raft.BeginQuorumEpochRequest: (2,), raft.EndQuorumEpochRequest: (1,)}
+NAMED_BY_ID = {
+    raft.BeginQuorumEpochRequest: (2,),
+    raft.EndQuorumEpochRequest: (1,),
+    controller.BrokerRegistrationRequest: (0,),
+    controller.BrokerHeartbeatRequest: (0,),
+    controller.AlterPartitionRequest: (0,),
+    controller.AllocateProducerIdsRequest: (0,),
+}
+"""Where a row names the node that the request speaks for, without a directory."""
 SPEAKERS: dict[type, tuple[int, ...]] = {
-    **LEADERS,
+    **NAMED_BY_ID,
     raft.VoteRequest: (2,),
     raft.FetchRequest: (1,),
     raft.FetchSnapshotRequest: (1,),
@@ -267,11 +275,11 @@ class FaultyNode(Mover):
 
 
 def _speaker(cls: Any, row: Row) -> Identity | None:
-    """Return the replica that a Raft request speaks for, if the row names one: receivers close the
-    links of others. A leader's requests name no directory."""
+    """Return the replica that a request speaks for, if the row names one: receivers close the
+    links of others."""
     path = SPEAKERS.get(cls, ())
     node_id, directory = at(row, *path, 0), at(row, *path, 1)
-    if cls in LEADERS:
+    if cls in NAMED_BY_ID:
         node_id, directory = at(row, *path), b"\x02" * 16
     if isinstance(node_id, int) and isinstance(directory, bytes):
         return node_id, directory
