@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from quorate.quorum.log import lookup as lookup_module
 from quorate.quorum.log import segment as segment_module
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.leaving import remove_segments
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.lookup import looked_up
+from quorate.quorum.log.lookup import TimestampOffset, looked_up
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
@@ -154,3 +155,21 @@ def test_records_without_timestamps_are_not_deleted_for_their_age() -> None:
     assert log.take_expired(high_watermark=COUNT + 1, wall_ms=500 + week_ms) == []
     gone = log.take_expired(high_watermark=COUNT + 1, wall_ms=501 + week_ms)
     assert log.start_offset == COUNT + 1 and gone, "they are not younger than what follows them"
+
+
+def test_a_lookup_begins_again_after_a_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another leader's records may lie where the lookup has been."""
+    monkeypatch.setattr(lookup_module, "HEADERS_PER_STEP", 2)
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = timeless_log(disk)
+    log.append(batch(COUNT, 0, [b"x"], timestamp_ms=7 - COUNT), wall_ms=0)
+    assert log.max_timestamp_ms == 7, "so that the lookup goes straight to the last segment"
+    lookup = looked_up(log, 5)
+    next(lookup)
+    log.truncate_to(0)
+    log.append(batch(0, 0, [b"y"], timestamp_ms=6), wall_ms=0)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(lookup)
+    assert end.value.value == TimestampOffset(6, 0, 0)

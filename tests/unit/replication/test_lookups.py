@@ -13,8 +13,9 @@ from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.offsets import CONSUMER, OffsetsHandler
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log import lookup
 from quorate.quorum.log.batch import assign, build_batch
-from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.compression import Codec, compress, decompress
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.record import Record
 from quorate.quorum.rpc.kafka.errors import ErrorCode
@@ -31,6 +32,7 @@ from quorate.quorum.rpc.kafka.schemas.list_offsets import (
     ListOffsetsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.seams import Buffer
 from quorate.quorum.steps import Steps
 from tests.attacks.batches import INT32_MAX, sealed
 from tests.attacks.bombs import bombs
@@ -116,6 +118,27 @@ def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> Non
     assign(copy, hosted.log.end_offset, hosted.partition.leader_epoch)
     hosted.log.append(copy, wall_ms=WHEN_MS)
     hosted.partition.high_watermark = hosted.log.end_offset
+
+
+def test_a_large_payload_is_never_opened_on_the_loop(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of empty gzip members takes 90 ms, and expands to nothing."""
+    opened: list[int] = []
+
+    def watched(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buffer:
+        opened.append(len(payload))
+        return decompress(codec, payload, max_bytes)
+
+    monkeypatch.setattr(lookup, "decompress", watched)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    store(cluster, topic, sealed(compress(Codec.GZIP, b"") * 50_000, attributes=Codec.GZIP))
+    lookups = Lookups()
+    asked = ask(cluster, lookups, (0, WHEN_MS))
+    cluster.run(50)
+    assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
+    assert not opened and lookups.expanded == 1
 
 
 def test_a_large_batch_is_opened_off_the_loop(cluster: Cluster) -> None:
