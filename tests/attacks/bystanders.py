@@ -27,7 +27,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What both clients saw between two moments of the monotonic clock."""
+    """The two clients' latencies and errors between two moments of the monotonic clock."""
 
     produced: int
     consumed: int

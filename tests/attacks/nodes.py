@@ -1,4 +1,4 @@
-"""The nodes of the attacked cluster: who lives, who leads, and how much memory each one has."""
+"""The nodes of the attacked cluster: their processes, their leaderships and their memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ POLL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who led what at one moment."""
+    """The active controller and the leaders of the bystanders' topic at one moment."""
 
     controller: tuple[int, int]
     leaders: tuple[tuple[int, int, int], ...]
-    """(partition, leader, leader epoch) of the bystanders' topic."""
+    """(partition, leader, leader epoch)."""
 
 
 async def standing(target: Target, topic: str) -> Standing:

@@ -26,7 +26,7 @@ METADATA_VERSION = 12
 LEADER_TRIES = 100
 LEADER_PAUSE_S = 0.1
 Outcome = Counter[str]
-"""How often each thing happened to an attack's requests: answered, closed, silent, refused."""
+"""Counts of what happened to an attack's requests: answered, closed, silent, refused."""
 
 
 class NotServed(Exception):

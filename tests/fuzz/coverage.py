@@ -1,4 +1,4 @@
-"""Which lines an input reached: sys.monitoring where there is one (3.12), else sys.settrace.
+"""The lines that inputs reached, from sys.monitoring (Python 3.12) or from sys.settrace.
 
 Only lines of the program count, each once. With sys.monitoring a line that was seen costs nothing
 more.

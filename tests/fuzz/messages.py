@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
 from quorate.quorum.controller import messages as controller
-from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
+from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
@@ -39,27 +40,38 @@ SAFE_APIS = versions([key for key in APIS if key not in (20, 64, 57)])
 """Requests for an envelope: without deletions, unregistrations and features."""
 
 
-def originals(cluster_id: str, peer: ReplicaKey) -> list[Any]:
-    """Return one plausible request of every kind, from a node that nobody knows to `peer`."""
-    me = ReplicaKey(ATTACKER_ID, DIRECTORY_ID)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """The node that the messages come from, as it presents itself, and the node they go to."""
+
+    cluster_id: str
+    peer: ReplicaKey
+    me: ReplicaKey = ReplicaKey(ATTACKER_ID, DIRECTORY_ID)
+    broker_epoch: int = 1
+    topic_id: Uuid = ZERO_UUID
+
+
+def originals(sender: Sender) -> list[Any]:
+    """Return one plausible request of every kind."""
+    cluster_id, peer, me = sender.cluster_id, sender.peer, sender.me
     endpoint = Endpoint(name="PLAINTEXT", host="attacker", port=9)
     feature = FeatureRange(
         name="metadata.version", min_supported_version=7, max_supported_version=27
     )
     voter = Voter(
-        voter_id=ATTACKER_ID,
-        voter_directory_id=DIRECTORY_ID,
+        voter_id=me.id,
+        voter_directory_id=me.directory_id,
         endpoints=(VoterEndpoint(name="CONTROLLER", host="attacker", port=9),),
         k_raft_version_feature=KRaftVersionFeature(
             min_supported_version=0, max_supported_version=1
         ),
     )
     change = controller.IsrChange(
-        topic_id=Uuid(bytes(16)),
+        topic_id=sender.topic_id,
         partition_id=0,
         leader_epoch=0,
         partition_epoch=0,
-        isr=((2, -1),),
+        isr=((me.id, sender.broker_epoch),),
         leader_recovery_state=0,
         cause="",
     )
@@ -76,7 +88,7 @@ def originals(cluster_id: str, peer: ReplicaKey) -> list[Any]:
         raft.BeginQuorumEpochRequest(
             cluster_id=cluster_id,
             voter=peer,
-            leader_id=ATTACKER_ID,
+            leader_id=me.id,
             epoch=1,
             leader=raft.LeaderAddress(host="attacker", port=9),
         ),
@@ -103,25 +115,27 @@ def originals(cluster_id: str, peer: ReplicaKey) -> list[Any]:
         ),
         raft.UpdateVoterRequest(cluster_id=cluster_id, replica=me, epoch=1, voter=voter),
         controller.BrokerRegistrationRequest(
-            broker_id=ATTACKER_ID,
+            broker_id=me.id,
             cluster_id=cluster_id,
             incarnation_id=INCARNATION_ID,
             endpoints=(endpoint,),
             features=(feature,),
             rack=None,
-            log_dirs=(DIRECTORY_ID,),
+            log_dirs=(me.directory_id,),
             previous_broker_epoch=-1,
             replication_address=("attacker", 9),
         ),
         controller.BrokerHeartbeatRequest(
-            broker_id=ATTACKER_ID,
+            broker_id=me.id,
             broker_epoch=1,
             metadata_offset=1,
             want_fence=False,
             want_shut_down=False,
         ),
-        controller.AlterPartitionRequest(broker_id=2, broker_epoch=1, changes=(change,)),
-        controller.AllocateProducerIdsRequest(broker_id=2, broker_epoch=1),
+        controller.AlterPartitionRequest(
+            broker_id=me.id, broker_epoch=sender.broker_epoch, changes=(change,)
+        ),
+        controller.AllocateProducerIdsRequest(broker_id=me.id, broker_epoch=sender.broker_epoch),
     ]
 
 
@@ -135,9 +149,9 @@ def envelope(chance: random.Random) -> controller.EnvelopeRequest:
     )
 
 
-def every_row(cluster_id: str, peer: ReplicaKey) -> Iterator[Row]:
+def every_row(sender: Sender) -> Iterator[Row]:
     """Yield every message with each of its parts, at any depth, at each of its edges."""
-    for original in originals(cluster_id, peer):
+    for original in originals(sender):
         made = row(original)
         yield made
         for path in paths(made):
@@ -152,11 +166,11 @@ def every_row(cluster_id: str, peer: ReplicaKey) -> Iterator[Row]:
     yield row(VersionRange(rpc=0, minimum=0, maximum=0), kind=0)
 
 
-def a_frame(cluster_id: str, peer: ReplicaKey, chance: random.Random) -> bytes:
+def a_frame(sender: Sender, chance: random.Random) -> bytes:
     """Return a frame of one to four messages, each with up to three parts changed."""
     rows = []
     for _ in range(chance.choice((1, 1, 1, 4))):
-        options = [*originals(cluster_id, peer), envelope(chance), envelope(chance)]
+        options = [*originals(sender), envelope(chance), envelope(chance)]
         made = row(chance.choice(options), chance.choice((0, 1, 2**31, 2**63)))
         for _ in range(chance.choice((0, 1, 1, 2, 3))):
             found = list(paths(made))

@@ -169,12 +169,18 @@ class NodePort(Port):
         super().__init__(shared, address, Wire.NODE)
 
     @property
+    def sender(self) -> messages.Sender:
+        return messages.Sender(cluster_id=self.cluster_id, peer=self.shared.controller)
+
+    @property
     def cluster_id(self) -> str:
         return self.shared.node.cluster.cluster_id
 
     def opened(self) -> Raw:
         raw = super().opened()
-        raw.link.send(node_frame(row(hello(self.cluster_id), 0)))
+        me = self.sender.me
+        greeting = hello(self.cluster_id, me.id, directory_id=me.directory_id)
+        raw.link.send(node_frame(row(greeting, 0)))
         self.shared.node.until(lambda: raw.frames or raw.closed)
         assert raw.frames, "the node closes the link in place of an answer to a good Hello"
         reply: HelloReply = sole_message(raw.frames[0], HelloReply)
@@ -182,11 +188,27 @@ class NodePort(Port):
         return raw
 
     def systematic(self) -> Iterator[bytes]:
-        for each in messages.every_row(self.cluster_id, self.shared.controller):
+        for each in messages.every_row(self.sender):
             yield node_frame(each)
 
     def drawn(self, chance: random.Random) -> bytes:
-        return messages.a_frame(self.cluster_id, self.shared.controller, chance)
+        return messages.a_frame(self.sender, chance)
+
+
+class BrokerPort(NodePort):
+    """Frames of a link whose Hello names the broker of the cluster itself."""
+
+    @property
+    def sender(self) -> messages.Sender:
+        (broker,) = self.shared.node.cluster.brokers
+        found = self.shared.node.cluster.newest_image().brokers.get(broker.id)
+        return messages.Sender(
+            cluster_id=self.cluster_id,
+            peer=self.shared.controller,
+            me=broker.key,
+            broker_epoch=1 if found is None else found.epoch,
+            topic_id=self.shared.world.topic_id,
+        )
 
 
 class NodeGreeting(NodePort):
@@ -262,6 +284,12 @@ def node_messages() -> Iterator[Target]:
 def node_messages_to_a_broker() -> Iterator[Target]:
     with shared() as made:
         yield NodePort(made, made.replication)
+
+
+@contextmanager
+def messages_of_a_broker() -> Iterator[Target]:
+    with shared() as made:
+        yield BrokerPort(made, CONTROLLERS_PORT)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What is stored: record batches, records, snapshots and small files, as their readers take them.
+"""The readers of stored bytes: record batches, records, snapshots and small files.
 
 Each reader has a set of exceptions by which it refuses its input. Any other exception is a crash.
 """

@@ -117,7 +117,7 @@ class Echo:
 
 
 class Listener:
-    """What an HttpLink wants to know of its listener; WebSockets end in a protocol that drops."""
+    """The listener of an HttpLink. Its WebSockets end in a protocol that drops everything."""
 
     http = staticmethod(Echo)
     host_names = frozenset({"localhost"})

@@ -1,4 +1,4 @@
-"""What a fuzzer feeds: the interface of a target, and the crash that it reports."""
+"""The interface of a fuzzer's target, and the crash that the fuzzer reports."""
 
 from __future__ import annotations
 

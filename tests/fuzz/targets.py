@@ -19,7 +19,8 @@ TARGETS: dict[str, Entry] = {
     "controller-port": Entry(ports.controller_port, 6_000),
     "replication-port": Entry(ports.replication_port, 4_000),
     "node-greeting": Entry(ports.node_greeting, 2_000),
-    "node-messages": Entry(ports.node_messages, 6_000),
+    "node-messages": Entry(ports.node_messages, 4_000),
+    "messages-of-a-broker": Entry(ports.messages_of_a_broker, 2_500),
     "node-messages-to-a-broker": Entry(ports.node_messages_to_a_broker, 2_000),
     "produced-batches": Entry(produced.produced_batches, 3_000),
     "http-port": Entry(ports.http_port, 800),
@@ -30,6 +31,6 @@ TARGETS: dict[str, Entry] = {
     "records": Entry(stored.records, 20_000),
     "snapshots": Entry(stored.snapshots, 8_000),
     "fault-control": Entry(tools.fault_control, 5_000),
-    "archives": Entry(tools.archives, 400),
+    "archives": Entry(tools.archives, 300),
     "small-files": Entry(stored.small_files, 20_000),
 }
