@@ -222,3 +222,27 @@ def test_a_state_in_doubt_in_a_later_step_stops_the_node() -> None:
     connection.on_frame(frame(CLUSTER, 1))
     with pytest.raises(StateInDoubt):
         working.run()
+
+
+def test_cpu_is_shared_also_when_the_steps_of_one_are_long() -> None:
+    """Turns alone would give a connection with steps of 10 ms five times the CPU of another one."""
+    working = Working(steps=0, step_ms=0)
+    used: dict[str, float] = {"short": 0, "long": 0}
+
+    def handle(context: RequestContext, request: Any) -> Steps[None]:
+        name = context.client_id or ""
+        while True:
+            step_ms = 10 if name == "long" else 1
+            working.clock.used_cpu_ms += step_ms
+            used[name] += step_ms
+            yield
+
+    limits = WorkLimits(slice_ms=2, duty=0.5, request_cpu_ms=10_000)
+    shares = Shares(working.clock, Work(working.clock, limits))
+    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, shares=shares)
+    for name in used:
+        server.accept(FakeLink()).on_frame(frame(METADATA, 9, client_id=name))
+    for _ in range(2000):
+        working.clock.advance(1)
+    assert sum(used.values()) > 500
+    assert abs(used["long"] - used["short"]) <= 20
