@@ -89,9 +89,12 @@ def looked_up(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
     offset, generation = log.start_offset, log.generation
     base = -1  # of the segment that was entered last
     skipped = 0
-    while (offset := max(offset, log.start_offset)) < log.end_offset and not log.deleted:
+    while not log.deleted:
         if log.generation != generation:  # it was truncated
             offset, generation, base = log.start_offset, log.generation, -1
+        offset = max(offset, log.start_offset)
+        if offset >= log.end_offset:
+            break
         segment = log.segment_of(offset)
         if segment.base_offset != base:
             base = segment.base_offset
