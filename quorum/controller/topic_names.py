@@ -10,6 +10,8 @@ from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 MAX_NAME_LENGTH = 249
+MAX_QUOTED_LENGTH = 500
+"""Characters of a name that an error quotes; Kafka quotes them all."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -30,8 +32,8 @@ def what_is_wrong(name: str) -> str | None:
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
         return (
-            f"Topic name is invalid: the length of '{clipped(name)}' is longer than the max "
-            f"allowed length {MAX_NAME_LENGTH}"
+            f"Topic name is invalid: the length of '{clipped(name, MAX_QUOTED_LENGTH)}' is longer "
+            f"than the max allowed length {MAX_NAME_LENGTH}"
         )
     if LEGAL_NAME.fullmatch(name) is None:
         return (
