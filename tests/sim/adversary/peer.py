@@ -43,7 +43,7 @@ NAMED_BY_ID = {
     controller.AlterPartitionRequest: (0,),
     controller.AllocateProducerIdsRequest: (0,),
 }
-"""Where a row names the node that the request speaks for, without a directory."""
+"""The position in a row of the node id that the request speaks for. There is no directory."""
 SPEAKERS: dict[type, tuple[int, ...]] = {
     **NAMED_BY_ID,
     raft.VoteRequest: (2,),
@@ -51,7 +51,7 @@ SPEAKERS: dict[type, tuple[int, ...]] = {
     raft.FetchSnapshotRequest: (1,),
     raft.UpdateVoterRequest: (1,),
 }
-"""Where a row names the replica that the request speaks for."""
+"""The position in a row of the replica that the request speaks for."""
 HONEST = 0.85
 """The share of the messages that speak for the replica that shook hands."""
 Identity = tuple[int, bytes]
