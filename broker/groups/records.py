@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
+from quorate.quorum.rpc.kafka.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_NAME
 from quorate.quorum.rpc.kafka.codec import reader, writer
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.rpc.kafka.wire import wire
@@ -31,8 +31,8 @@ _INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKey:
-    group: str = wire("string", bound=STORED_TEXT)
-    topic: str = wire("string", bound=STORED_TEXT)
+    group: str = wire("string", bound=STORED_NAME)
+    topic: str = wire("string", bound=STORED_NAME)
     partition: int = wire("int32")
 
 
@@ -40,7 +40,7 @@ class OffsetKey:
 class OffsetValue:
     offset: int = wire("int64")
     leader_epoch: int = wire("int32", versions="3+", default=-1)
-    metadata: str = wire("string", bound=STORED_TEXT)
+    metadata: str = wire("string", bound=STORED_NAME)
     commit_timestamp: int = wire("int64")
     expire_timestamp: int = wire("int64", versions="1", default=NO_TIMESTAMP)
     topic_id: Uuid = wire("uuid", versions="4+", tag=0, default=ZERO_UUID)
@@ -48,17 +48,17 @@ class OffsetValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey:
-    group: str = wire("string", bound=STORED_TEXT)
+    group: str = wire("string", bound=STORED_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
-    member_id: str = wire("string", bound=STORED_TEXT)
+    member_id: str = wire("string", bound=STORED_NAME)
     group_instance_id: str | None = wire(
-        "string", versions="3+", nullable="3+", bound=STORED_TEXT, default=None
+        "string", versions="3+", nullable="3+", bound=STORED_NAME, default=None
     )
-    client_id: str = wire("string", bound=STORED_TEXT)
-    client_host: str = wire("string", bound=STORED_TEXT)
+    client_id: str = wire("string", bound=STORED_NAME)
+    client_host: str = wire("string", bound=STORED_NAME)
     rebalance_timeout: int = wire("int32", versions="1+", default=-1)
     session_timeout: int = wire("int32")
     subscription: Buffer = wire("bytes", bound=STORED_BYTES)
@@ -67,10 +67,10 @@ class MemberValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValue:
-    protocol_type: str = wire("string", bound=STORED_TEXT)
+    protocol_type: str = wire("string", bound=STORED_NAME)
     generation: int = wire("int32")
-    protocol: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
-    leader: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
+    protocol: str | None = wire("string", nullable="0+", bound=STORED_NAME)
+    leader: str | None = wire("string", nullable="0+", bound=STORED_NAME)
     current_state_timestamp: int = wire("int64", versions="2+", default=NO_TIMESTAMP)
     members: tuple[MemberValue, ...] = wire(count=STORED_ELEMENTS)
 

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from quorate.quorum.bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_TEXT
+from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_NAME
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
 from quorate.quorum.rpc.kafka.wire import wire
 from quorate.quorum.seams import Buffer
@@ -59,8 +59,8 @@ class KRaftVersionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterEndpoint:
-    name: Name = wire("string", bound=STORED_TEXT)
-    host: Host = wire("string", bound=STORED_TEXT)
+    name: Name = wire("string", bound=STORED_NAME)
+    host: Host = wire("string", bound=STORED_NAME)
     port: Port = wire("uint16")
 
 

@@ -53,8 +53,11 @@ OFFSET_METADATA = Bound("offset metadata", MAX_STRING_BYTES)
 """offset.metadata.max.bytes refuses less, with OFFSET_METADATA_TOO_LARGE."""
 CLIENT_TEXT = Bound("client text", MAX_STRING_BYTES)
 """A text that is compared or quoted, and not kept."""
-STORED_TEXT = Bound("stored text", MAX_STRING_BYTES)
-"""A string of a record: every string that a request or a node's message may hold."""
+STORED_NAME = Bound("stored name", MAX_STRING_BYTES)
+"""A string of a group's record or of Raft's own records."""
+STORED_TEXT = Bound("stored text", 1 << 20)
+"""A string of a metadata record. New ones come from requests and are shorter. Older versions stored
+longer config values than requests may have today: they are still read, and written to snapshots."""
 REGISTERED_TEXT = Bound("registered text", 1 << 20)
 """A name, a host or a rack of a registration. Older versions stored longer ones than any message
 can say; replay cuts them (`metadata/registered.py`), and a new registration is bounded before."""

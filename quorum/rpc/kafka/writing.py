@@ -130,9 +130,12 @@ class _Emitter:
             self.length(data, out, "h")
             line(f"{out} += {data}")
             return
-        with self.source.block(f"if len({data}) > {MAX_STRING_BYTES}:"):
+        most = MAX_STRING_BYTES  # but some strings of old records are longer
+        if field.bound is not None and self.plan.flexible:
+            most = max(most, field.bound.limit)
+        with self.source.block(f"if len({data}) > {most}:"):
             where = f"{self.plan.cls.__name__}.{field.name}"
-            line(f'raise ValueError(f"{where} has {{len({data})}} bytes, not {MAX_STRING_BYTES}")')
+            line(f'raise ValueError(f"{where} has {{len({data})}} bytes, not {most}")')
         self.length(data, out, "h")
         line(f"{out} += {data}")
 
