@@ -84,10 +84,14 @@ class SoakCluster(HurtCluster):
 
 @dataclass(slots=True)
 class Level:
-    """One node's resident memory, in MB, at the start and at the end."""
+    """One node's resident memory, in MB, at the start and at the end.
+
+    `kind_start_mb` is the highest level at the start of any node of its kind. The end is compared
+    with that one, because leadership, and the state that it needs, moves between nodes."""
 
     node_id: int
     start_mb: float
+    kind_start_mb: float
     end_mb: float
     peak_mb: float
     starts: int
@@ -99,7 +103,8 @@ class Level:
 
     @property
     def grew(self) -> bool:
-        return self.change > MAX_GROWTH and self.end_mb - self.start_mb > NOISE_MB
+        highest_mb = self.kind_start_mb
+        return self.end_mb > highest_mb * MAX_GROWTH and self.end_mb - highest_mb > NOISE_MB
 
     def line(self) -> str:
         return (

@@ -98,10 +98,11 @@ def test_the_ratio_is_the_worse_clients_and_noise_does_not_count() -> None:
 
 
 def test_a_level_that_is_a_tenth_higher_has_grown() -> None:
-    def level(start_mb: float, end_mb: float) -> Level:
-        return Level(1, start_mb, end_mb, end_mb, 0, 60.0)
+    def level(start_mb: float, end_mb: float, kind_mb: float = 0.0) -> Level:
+        return Level(1, start_mb, max(start_mb, kind_mb), end_mb, end_mb, 0, 60.0)
 
     assert level(100.0, 111.0).grew
     assert not level(100.0, 109.0).grew
     assert not level(50.0, 57.0).grew, "the difference is within the noise"
     assert not level(100.0, 50.0).grew
+    assert not level(50.0, 105.0, 100.0).grew, "another node of its kind had that level"
