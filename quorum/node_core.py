@@ -178,6 +178,7 @@ class NodeCore:
             hello=self.hello,
             handlers=handlers,
             on_newer=lambda hello: self.generations.met(hello),
+            memory=self.shares.memory,
         )
 
     def _standing(self, rebuilds: Rebuilds) -> Standing:

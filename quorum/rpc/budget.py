@@ -4,9 +4,12 @@
 |-----------|------------------------------------------------|------------------------------------|
 | requests  | unfinished frames, and requests in flight      | queued.max.request.bytes           |
 | responses | responses that wait for others or are not read | quorate.queued.max.response.bytes  |
+| nodes     | both, of the links between nodes               | MAX_NODES_BYTES                    |
 | sessions  | partitions in consumers' fetch sessions        | quorate.fetch.sessions.max.bytes   |
 
-Rules for requests and responses:
+Links between nodes have a budget of their own, so that clients cannot put them under pressure.
+
+Rules for requests, responses and nodes:
 
 - A connection is counted only while it holds more than SMALL_BYTES, so ordinary requests cost
   nothing here. What is not counted is bounded by SMALL_BYTES times `max.connections`.
@@ -43,6 +46,8 @@ STALL_MS = 10_000
 STALL_CHECK_MS = 1000
 LINE_INTERVAL_MS = 1000
 LEAST_READ_BYTES = 64 << 10
+MAX_NODES_BYTES = 256 * MIB
+"""Eight of the largest frames between nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +218,7 @@ class Budget:
 
 
 class Memory:
-    """The budgets of one node, which all its Kafka ports share."""
+    """The budgets of one node, which all its ports share."""
 
     def __init__(self, clock: Clock, limits: MemoryLimits | None = None) -> None:
         self.limits = limits = limits or MemoryLimits()
@@ -221,3 +226,4 @@ class Memory:
         self.responses = Budget(
             "responses", "quorate.queued.max.response.bytes", limits.response_bytes, clock
         )
+        self.nodes = Budget("node links", "MAX_NODES_BYTES", MAX_NODES_BYTES, clock)

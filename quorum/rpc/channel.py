@@ -85,7 +85,9 @@ class Channel:
         handlers: Handlers,
         settings: ChannelSettings,
         on_closed: Callable[[Channel], None],
+        on_sent: Callable[[], None] | None = None,
     ) -> None:
+        """`on_sent` is called after frames were written to the link."""
         self.peer = peer
         self.closed = False
         self._link = link
@@ -93,6 +95,7 @@ class Channel:
         self._handlers = handlers
         self._settings = settings
         self._on_closed = on_closed
+        self._on_sent = on_sent
         self._next_id = 0
         self._outstanding: dict[int, _Outstanding] = {}
         self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
@@ -242,6 +245,8 @@ class Channel:
             parts.append(data)
             room -= len(data)
         self._link.send(frame_header(len(parts)), *parts)
+        if self._on_sent is not None:
+            self._on_sent()
 
     def _sweep_at(self, deadline_ms: int) -> None:
         if self._sweep is not None:

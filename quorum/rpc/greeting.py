@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
 from quorate.quorum.rpc.handshake import Hello, HelloReply, Peer, is_newer, refusal_of
 from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
+from quorate.quorum.rpc.node_holding import NodeHolding
 from quorate.quorum.seams import Clock, Link, LinkHandler
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ class NodeSettings:
     on_newer: Callable[[Hello], None] = lambda _: None  # met a later generation of the quorum
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
+    memory: Memory | None = None
+    """The node's budgets; None counts nothing, for tests and tools."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,15 @@ class Greeting(abc.ABC):
         self._channel: LinkHandler | None = None
         self._failure: Exception | None = None
         self._timer = settings.clock.call_later(settings.handshake_timeout_ms, self._too_late)
+        self._holding = None if settings.memory is None else NodeHolding(link, settings.memory)
+
+    def on_buffered(self, held_bytes: int) -> None:
+        if self._holding is not None:
+            self._holding.buffered(held_bytes)
+
+    def on_drained(self, drained: bool) -> None:
+        if self._holding is not None:
+            self._holding.drained(drained)
 
     def on_frame(self, frame: memoryview) -> None:
         if self._channel is not None:
@@ -80,6 +93,8 @@ class Greeting(abc.ABC):
             self._greet(frame)
 
     def on_closed(self, error: Exception | None) -> None:
+        if self._holding is not None:
+            self._holding.release()
         if self._channel is not None:
             self._channel.on_closed(error)
             return
@@ -101,6 +116,7 @@ class Greeting(abc.ABC):
             settings.handlers,
             settings.channel,
             self._on_channel_closed,
+            on_sent=None if self._holding is None else self._holding.sent,
         )
         self._channel = channel
         self._on_channel(channel)

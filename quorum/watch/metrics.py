@@ -106,9 +106,13 @@ class NodeMetrics:
         yield from self._shares()
 
     def _shares(self) -> Iterator[Metric]:
-        """The node's CPU and memory that requests on its Kafka ports take."""
+        """The node's CPU and memory that its peers take."""
         work, memory = self._core.shares.work, self._core.shares.memory
-        budgets = (("request", memory.requests), ("response", memory.responses))
+        budgets = (
+            ("request", memory.requests),
+            ("response", memory.responses),
+            ("node", memory.nodes),
+        )
         kind = ("kind",)
         for name, help_, value in BUDGET_GAUGES:
             samples = [((each,), value(budget)) for each, budget in budgets]

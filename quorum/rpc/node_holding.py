@@ -1,0 +1,65 @@
+"""The memory that one link between nodes holds: unfinished frames, and what its peer does not read.
+
+The link's handler reports both here (`frame_link.py`). Under pressure a link that holds more than
+its share is not read, and the heaviest link is closed when the budget is used up (`budget.py`). A
+node connects again after that.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.rpc.budget import Memory
+from quorate.quorum.seams import Address, Link
+
+
+class NodeHolding:
+    """The Holder of one link. All its methods run on the event loop."""
+
+    def __init__(self, link: Link, memory: Memory) -> None:
+        self._link = link
+        self._budget = memory.nodes
+        self._buffered_bytes = 0
+        self._unread_bytes = 0
+        self._drained = True
+        self._paused = False
+
+    @property
+    def peer(self) -> Address:
+        return self._link.peer
+
+    def buffered(self, held_bytes: int) -> None:
+        """Note that the link keeps `held_bytes` of an unfinished frame."""
+        self._buffered_bytes = held_bytes
+        self._account()
+
+    def drained(self, drained: bool) -> None:
+        """Note that the peer takes what is sent, or that it does not."""
+        self._drained = drained
+        self.sent()
+
+    def sent(self) -> None:
+        """Note that frames were written to the link."""
+        unread_bytes = 0 if self._drained else self._link.pending_bytes
+        if unread_bytes != self._unread_bytes:
+            self._unread_bytes = unread_bytes
+            self._account()
+
+    def release(self) -> None:
+        """Note that the link is closed."""
+        self._buffered_bytes = self._unread_bytes = 0
+        self._budget.hold(self, 0)
+
+    def bound(self) -> None:
+        over = self._budget.over_share(self._buffered_bytes + self._unread_bytes)
+        if over != self._paused:
+            self._paused = over
+            if over:
+                self._link.pause_reading()
+            else:
+                self._link.resume_reading()
+
+    def evict(self) -> None:
+        self._link.abort()
+
+    def _account(self) -> None:
+        self._budget.hold(self, self._buffered_bytes + self._unread_bytes)
+        self.bound()
