@@ -13,6 +13,8 @@ from tests.attacks.target import Target
 
 SIZE_BYTES, QUICK_SIZE_BYTES = 5_000_000, 1_000_000
 MAX_ELEMENTS = 6_000_000
+ALLOWED_ELEMENTS = 100_000
+"""A request of so many elements is within the bound of a request, so that a handler sees it."""
 TIMEOUT_S = 20.0
 REPORTED = (
     ApiKey.DESCRIBE_GROUPS,
@@ -77,9 +79,11 @@ def crowds(api: Api, version: int, size_bytes: int, fills: tuple[str, ...]) -> I
             continue
         for name in fills:
             elements = FILLS[name](field, version, flexible, size_bytes)
-            body = array(elements, flexible=flexible)
-            frame = with_place(api.request, version, flexible, path, body)
-            yield framed(head_of(api.key, version) + frame)
+            limit = field.count.limit if field.count is not None else ALLOWED_ELEMENTS
+            for count in sorted({len(elements), min(len(elements), limit, ALLOWED_ELEMENTS)}):
+                body = array(elements[:count], flexible=flexible)
+                frame = with_place(api.request, version, flexible, path, body)
+                yield framed(head_of(api.key, version) + frame)
 
 
 async def throng(target: Target, api: Api, version: int, fills: tuple[str, ...]) -> None:
