@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from quorate.cli.cluster_dir import listed
+from quorate.cli.line_limit import LineLimit
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.allocator import merge_freed_at_once
@@ -153,6 +154,8 @@ def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LineLimit())
 
 
 def raise_open_files() -> None:

@@ -1,0 +1,52 @@
+"""A bound on log lines of one kind, so that no peer can fill a disk by provoking them.
+
+Most lines about a peer are written once per connection, and a peer can open many. The lines of one
+call of a logger (its name and its text before the arguments) are one kind. In a second, MAX_LINES
+of a kind pass. The first line that passes after others were left out says how many.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+MAX_LINES = 20
+"""Of one kind in one second."""
+
+
+class _Kind:
+    __slots__ = ("left_out", "passed", "second")
+
+    def __init__(self, second: int) -> None:
+        self.second = second
+        self.passed = 0
+        self.left_out = 0
+
+
+class LineLimit(logging.Filter):
+    """The number of kinds is that of the calls in the code, which is finite."""
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock_s = clock_s
+        self._kinds: dict[tuple[str, object], _Kind] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True if the record may be written. It may be changed."""
+        second = int(self._clock_s())
+        key = (record.name, record.msg)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = _Kind(second)
+        if kind.second != second:
+            kind.second, kind.passed = second, 0
+        if kind.passed >= MAX_LINES:
+            kind.left_out += 1
+            return False
+        kind.passed += 1
+        if kind.left_out:
+            record.msg = f"{record.getMessage()} ({kind.left_out} lines like it were left out)"
+            record.args = ()
+            kind.left_out = 0
+        return True
