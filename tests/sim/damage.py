@@ -38,6 +38,8 @@ class Backup:
     """The metadata log of a controller that runs, as its disk should hold it."""
 
     directory: str
+    wipes: int
+    """Wipes of the machine before the backup: a wiped machine is another replica."""
     epoch: int
     flushed: int
     files: dict[str, bytes]
@@ -52,7 +54,7 @@ def backup_of(machine: Machine) -> Backup | None:
         path: bytes(each.durable if each.true is None else each.true)
         for path, each in inodes.items()
     }
-    return Backup(log.directory, log.last_epoch, log.flushed_offset, files)
+    return Backup(log.directory, machine.wipes, log.last_epoch, log.flushed_offset, files)
 
 
 def is_in_an_epoch(content: bytes, position: int) -> bool:
@@ -142,9 +144,12 @@ class Damage:
         self._at(RESTART_S, self._start, machine)
 
     def check_up(self, machine: Machine, backup: Backup) -> None:
-        """A voter that lost the end of what it had acknowledged, and cannot know, is refused by its
-        leader (KAFKA-12181), which names it: an administrator brings back its log. Its votes stay
-        as they are."""
+        """Restore the log of a voter that lost the end of what it had acknowledged.
+
+        The voter cannot know, and its leader refuses it by name (KAFKA-12181), so an administrator
+        restores its log. Its votes stay as they are."""
+        if machine.wipes != backup.wipes:
+            return
         if machine.process is None:
             self._at(CHECK_UP_S, self.check_up, machine, backup)
             return
