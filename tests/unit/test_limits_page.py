@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from quorate.config.node_keys import NODE_KEYS
+from quorate.quorum.bounds import INT32_MAX
+from quorate.quorum.rpc.kafka import bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANT = re.compile(r"`((?:quorum|broker|cli|config)/[\w/]+)\.py` `(\w+(?:\.\w+)*)`")
@@ -28,11 +31,17 @@ def held(where: str) -> object:
         module = importlib.import_module("quorate." + constant[1].replace("/", "."))
         value: object = module
         for name in constant[2].split("."):
-            value = getattr(value, name)
+            value = default_of(value, name) if isinstance(value, type) else getattr(value, name)
         return value
     key = KEY.search(where)
     assert key is not None, f"{where!r} names neither a constant nor a key"
     return NODE_KEYS[key[1]].default
+
+
+def default_of(settings: type, name: str) -> object:
+    """Return the default of a field of a dataclass."""
+    (field,) = (each for each in dataclasses.fields(settings) if each.name == name)
+    return field.default
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[2])
@@ -48,3 +57,15 @@ def test_the_page_gives_the_value_in_the_code(row: list[str]) -> None:
 def test_every_bound_has_one_row() -> None:
     places = [row[2] for row in rows()]
     assert len(places) == len(set(places)) > 10
+
+
+def test_no_bound_of_a_kafka_message_is_missing() -> None:
+    text = PAGE.read_text()
+    missing = [
+        name
+        for name, bound in vars(bounds).items()
+        if isinstance(bound, bounds.Bound)
+        and bound.limit not in (bounds.MAX_STRING_BYTES, INT32_MAX)
+        and f"`{name}.limit`" not in text
+    ]
+    assert not missing
