@@ -20,11 +20,14 @@ from quorate.quorum.controller.messages import (
     IsrChangeResult,
 )
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 RETRY_MS = 50
+MAX_RETRY_MS = 1000
+"""The wait doubles with each refusal in a row, for example of a broker epoch that is stale."""
 REQUEST_TIMEOUT_MS = 30_000
 MAX_CHANGES_PER_REQUEST = 10_000
 
@@ -50,6 +53,8 @@ class AlterPartitionSender:
         self._in_flight: list[IsrChange] = []
         self._scheduled = False
         self._closed = False
+        self._refusals = 0  # in a row
+        self._lines = LogLimit(clock)
 
     def propose(self, change: IsrChange, done: Done) -> bool:
         """False when this partition's earlier proposal is not answered yet."""
@@ -102,13 +107,10 @@ class AlterPartitionSender:
             return
         if response is None or response.error != ErrorCode.NONE:
             if response is not None:
-                logger.warning(
-                    "AlterPartition for %d partitions answered %s; sending it again",
-                    len(sent),
-                    ErrorCode.of(response.error).name,
-                )
-            self._schedule(RETRY_MS)
+                self._log_refusal(len(sent), ErrorCode.of(response.error).name)
+            self._schedule(self._retry_ms(response))
             return
+        self._refusals = 0
         for result in response.results:
             proposal = self._proposals.pop((result.topic_id, result.partition_id), None)
             if proposal is not None:
@@ -118,3 +120,21 @@ class AlterPartitionSender:
         unanswered = any((each.topic_id, each.partition_id) in self._proposals for each in sent)
         if self._proposals:
             self._schedule(RETRY_MS if unanswered else 0)
+
+    def _retry_ms(self, response: AlterPartitionResponse | None) -> int:
+        """Return the wait before the next try. A controller that is only away is asked soon."""
+        if response is None or response.error == ErrorCode.NOT_CONTROLLER:
+            return RETRY_MS
+        wait_ms = min(RETRY_MS << min(self._refusals, 10), MAX_RETRY_MS)
+        self._refusals += 1
+        return wait_ms
+
+    def _log_refusal(self, partitions: int, error: str) -> None:
+        left_out = self._lines.passes(error)
+        if left_out is not None:
+            logger.warning(
+                "AlterPartition for %d partitions was answered with %s and is sent again%s",
+                partitions,
+                error,
+                left_out,
+            )

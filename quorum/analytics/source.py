@@ -120,9 +120,24 @@ class MetadataLogReader(DataSourceReader):
 
         if not isinstance(partition, SlicePartition):
             return iter(())  # Spark's stand-in for no partition at all
-        gc.set_threshold(GC_THRESHOLD)
         request = Request(self.columns, self.with_json, self.wanted.types)
-        return arrow_batches(partition.piece, request)
+        return _with_rare_collections(arrow_batches(partition.piece, request))
+
+
+def _with_rare_collections(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, with the garbage collector set to GC_THRESHOLD while one is made.
+
+    Spark reuses a worker's process for other tasks, so the setting is restored after each batch."""
+    while True:
+        before = gc.get_threshold()
+        gc.set_threshold(GC_THRESHOLD)
+        try:
+            batch = next(batches, None)
+        finally:
+            gc.set_threshold(*before)
+        if batch is None:
+            return
+        yield batch
 
 
 class NarrowingReader(MetadataLogReader):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from quorate.broker.replication.alter_partition_sender import RETRY_MS, AlterPartitionSender
+import pytest
+
+from quorate.broker.replication.alter_partition_sender import (
+    MAX_RETRY_MS,
+    RETRY_MS,
+    AlterPartitionSender,
+)
 from quorate.quorum.controller.messages import (
     AlterPartitionResponse,
     IsrChange,
@@ -118,3 +124,28 @@ def test_nothing_leaves_after_close() -> None:
     each.sender.close()
     each.clock.advance(1000)
     assert each.controller.sent == []
+
+
+def test_refusals_in_a_row_are_repeated_more_and_more_slowly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A stale broker epoch was sent again every 50 ms for ever, with a WARN line each time."""
+    each = Sender()
+    each.propose(0)
+    each.clock.advance(0)
+    waits = []
+    for _ in range(8):
+        each.controller.answer(AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+        sent, waited_ms = len(each.controller.sent), 0
+        while len(each.controller.sent) == sent:
+            each.clock.advance(10)
+            waited_ms += 10
+        waits.append(waited_ms)
+    assert waits == [50, 100, 200, 400, 800, MAX_RETRY_MS, MAX_RETRY_MS, MAX_RETRY_MS]
+    assert len(caplog.records) == 1
+    each.controller.answer(AlterPartitionResponse(error=0, results=()))
+    each.clock.advance(RETRY_MS)
+    each.controller.answer(AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+    sent = len(each.controller.sent)
+    each.clock.advance(RETRY_MS)
+    assert len(each.controller.sent) == sent + 1, "an answer ends the row"
