@@ -17,7 +17,12 @@ from functools import cache
 from typing import TypeVar
 
 from quorate.quorum.rpc.kafka.apis import is_flexible
-from quorate.quorum.rpc.kafka.reading import Read, compile_reader
+from quorate.quorum.rpc.kafka.reading import (
+    Read,
+    ReadInSteps,
+    compile_reader,
+    compile_reader_in_steps,
+)
 from quorate.quorum.rpc.kafka.varint import DecodeError, EncodeError
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.rpc.kafka.writing import (
@@ -30,9 +35,19 @@ from quorate.quorum.rpc.kafka.writing import (
 from quorate.quorum.seams import Buffer
 from quorate.quorum.steps import Steps
 
-__all__ = ["DecodeError", "EncodeError", "decode", "encode", "encode_steps", "reader", "writer"]
+__all__ = [
+    "DecodeError",
+    "EncodeError",
+    "decode",
+    "decode_steps",
+    "encode",
+    "encode_steps",
+    "reader",
+    "writer",
+]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 
 def encode(message: object, version: int) -> bytes:
@@ -62,6 +77,22 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
     return value
 
 
+def decode_steps(cls: type[M], version: int, buffer: Buffer) -> Steps[tuple[M, int]]:
+    """Decode like `decode`, but pause after every SLICE_BYTES of an array's elements.
+
+    Return the message and the number of its array's elements, at all levels. The caller must not
+    change the buffer between steps."""
+    left = [cls.MAX_ELEMENTS, 0]
+    read = steps_reader(cls, version, flexible(cls, version))
+    try:
+        message, _ = yield from read(buffer, 0, left)
+    except _CUT_OFF:
+        raise _cut_off(cls, version, buffer, 0) from None
+    except UnicodeDecodeError as error:
+        raise _no_utf8(cls, version, error) from None
+    return message, cls.MAX_ELEMENTS - left[0]
+
+
 def _flexible(cls: type, version: int) -> bool:
     return is_flexible(cls.API_KEY, version) if issubclass(cls, Message) else True
 
@@ -72,14 +103,23 @@ def _reader(cls: type, version: int, flexible: bool) -> Read:
     def read(buffer: Buffer, position: int) -> tuple[object, int]:
         try:
             return compiled(buffer, position)
-        except (IndexError, struct.error):
-            raise DecodeError(
-                f"{cls.__name__} v{version} is cut off: {len(buffer)} bytes from {position}"
-            ) from None
+        except _CUT_OFF:
+            raise _cut_off(cls, version, buffer, position) from None
         except UnicodeDecodeError as error:
-            raise DecodeError(f"{cls.__name__} v{version} holds no UTF-8: {error}") from None
+            raise _no_utf8(cls, version, error) from None
 
     return read
+
+
+_CUT_OFF = (IndexError, struct.error)
+
+
+def _cut_off(cls: type, version: int, buffer: Buffer, position: int) -> DecodeError:
+    return DecodeError(f"{cls.__name__} v{version} is cut off: {len(buffer)} bytes from {position}")
+
+
+def _no_utf8(cls: type, version: int, error: UnicodeDecodeError) -> DecodeError:
+    return DecodeError(f"{cls.__name__} v{version} holds no UTF-8: {error}")
 
 
 def _writer(cls: type, version: int, flexible: bool) -> Write:
@@ -106,6 +146,7 @@ def _unsayable(cls: type, version: int, error: Exception) -> EncodeError:
 flexible: Callable[[type, int], bool] = cache(_flexible)
 reader: Callable[[type, int, bool], Read] = cache(_reader)
 """`read(buffer, position) -> (value, position after it)`; it raises DecodeError only."""
+steps_reader: Callable[[type, int, bool], ReadInSteps] = compile_reader_in_steps
 steps_writer: Callable[[type, int, bool], WriteInSteps] = compile_writer_in_steps
 writer: Callable[[type, int, bool], Write] = cache(_writer)
 """`write(out, value)` appends; when it raises EncodeError, `out` is left with a part of it."""

@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 from quorate.quorum.rpc.budget import SMALL_BYTES
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import reader
+from quorate.quorum.rpc.kafka.codec import decode_steps, reader
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from quorate.quorum.rpc.kafka.varint import DecodeError
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Address, Link
+from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
-    from quorate.quorum.rpc.kafka.server import KafkaServer
+    from quorate.quorum.rpc.kafka.server import KafkaServer, Route
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
+SLICED_ABOVE_BYTES = 16 << 10
+"""Larger requests are decoded in steps."""
+ELEMENT_BYTES = 120
+"""The memory that one element of a decoded array takes, with its fields: 80 to 150 bytes."""
 
 
 class Connection:
@@ -199,17 +204,42 @@ class Connection:
         flexible = version >= api.flexible_since
         context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
         request: Any = frame[start:]
-        if not route.raw:
-            request, _ = reader(api.request, version, flexible)(request, 0)
-        if not self._spoke:
-            self._spoke = True
-            self.server.connections.spoke(self)
-        self._enqueue(context)
-        steps = route.handle(context, request)
+        steps: Steps[None] | None
+        if not route.raw and len(request) > SLICED_ABOVE_BYTES:
+            self._enqueue(context)
+            steps = self._handle_large(route, context, request)
+        else:
+            if not route.raw:
+                request, _ = reader(api.request, version, flexible)(request, 0)
+            if not self._spoke:
+                self._speaks()
+            self._enqueue(context)
+            steps = route.handle(context, request)
         if steps is not None:
             self.server.shares.work.begin(context, steps)
             if self.turn.tasks:
                 self.bound()
+
+    def _handle_large(self, route: Route, context: RequestContext, body: memoryview) -> Steps[None]:
+        """Decode a large request in steps, and count the memory of its elements until it is
+        answered. Then let its handler work."""
+        request: Any
+        request, elements = yield from decode_steps(route.api.request, context.version, body)
+        if not self._spoke:
+            self._speaks()
+        size_bytes = elements * ELEMENT_BYTES
+        context.request_bytes += size_bytes
+        self._in_flight_bytes += size_bytes
+        self._account()
+        steps = route.handle(context, request)
+        del request  # the handler holds what it needs
+        if steps is not None:
+            yield from steps
+
+    def _speaks(self) -> None:
+        """The connection has sent a valid request."""
+        self._spoke = True
+        self.server.connections.spoke(self)
 
     def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
         if api.key != ApiKey.API_VERSIONS:

@@ -6,6 +6,9 @@
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer, strings are strict UTF-8.
 - Running off the buffer raises IndexError or struct.error; `codec.py` names those.
+
+The reader in steps, `read(buffer, position, left)`, is a generator that returns the same. It pauses
+between two elements of an array when it has read SLICE_BYTES since its last pause.
 """
 
 from __future__ import annotations
@@ -35,8 +38,16 @@ from quorate.quorum.rpc.kafka.source import Source
 from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint
 from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import Steps
 
 Read = Callable[[Buffer, int], tuple[Any, int]]
+ReadInSteps = Callable[[Buffer, int, list[int]], Steps[tuple[Any, int]]]
+"""The list holds the elements that the message may still have, and the position of the next
+pause."""
+SLICE_BYTES = 4096
+"""An element has one byte at least. Elements in so many bytes take about 1 ms."""
+SLICE_NUMBERS = 4096
+"""Numbers of an array that the reader in steps unpacks in one step."""
 
 
 class Role(enum.Enum):
@@ -65,6 +76,29 @@ def _compile_nested_reader(cls: type, version: int, flexible: bool, role: Role) 
     return _Emitter(layout(cls, version, flexible), role, top=False).compiled()
 
 
+@cache
+def compile_reader_in_steps(cls: type, version: int, flexible: bool) -> ReadInSteps:
+    return _compile_nested_reader_in_steps(cls, version, flexible, Role.of(cls))
+
+
+@cache
+def _compile_nested_reader_in_steps(
+    cls: type, version: int, flexible: bool, role: Role
+) -> ReadInSteps:
+    read: Any = _StepsEmitter(layout(cls, version, flexible), role, top=False).compiled()
+    return read  # type: ignore[no-any-return]
+
+
+def is_divided(field: Field, version: int, flexible: bool) -> bool:
+    """Return True if the reader in steps may pause inside of the field."""
+    if field.array:
+        return True
+    return field.struct is not None and any(
+        is_divided(inner, version, flexible)
+        for inner in layout(field.struct, version, flexible).plain
+    )
+
+
 def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
     """Neighbours of fixed size together, everything else one by one."""
     for fixed, group in groupby(fields, key=lambda field: field.fixed):
@@ -82,6 +116,7 @@ class _Emitter:
         self.role = role
         self.top = top
         self.counts = ", left" if role is Role.REQUEST else ""
+        self.arguments = "" if top else self.counts
         self.source = Source()
         self.bind = self.source.constant
         self.error = self.bind("DecodeError", DecodeError)
@@ -90,7 +125,7 @@ class _Emitter:
     def compiled(self) -> Read:
         plan, line = self.plan, self.source.line
         name = f"read_{plan.cls.__name__}_v{plan.version}"
-        with self.source.block(f"def {name}(buf, pos{'' if self.top else self.counts}):"):
+        with self.source.block(f"def {name}(buf, pos{self.arguments}):"):
             if self.top and self.counts:
                 line(f"left = [{plan.cls.MAX_ELEMENTS}]")  # type: ignore[attr-defined]
             if any(not field.fixed for field in plan.plain) or plan.flexible:
@@ -214,12 +249,7 @@ class _Emitter:
                 self.fail(field, "{n} elements do not fit in {limit - pos} bytes")
             self.count(field)
             if field.kind in FIXED:
-                unpack = self.bind("unpack", struct.unpack_from)
-                form = (
-                    "'>' + '16s' * n" if field.kind == "uuid" else f"f'>{{n}}{FIXED[field.kind]}'"
-                )
-                line(f"f_{field.name} = {unpack}({form}, buf, pos)")
-                line(f"pos += n * {SIZE_BYTES[field.kind]}")
+                self.numbers(field, f"f_{field.name}", "n")
                 return
             items = self.source.name("items")
             line(f"{items} = []")
@@ -227,7 +257,19 @@ class _Emitter:
                 element = element_of(field)
                 self.value(element)
                 line(f"{items}.append(f_{element.name})")
+                self.pause()
             line(f"f_{field.name} = tuple({items})")
+
+    def numbers(self, field: Field, target: str, count: str) -> None:
+        """Read `count` values of a fixed size into `target`."""
+        kind = FIXED[field.kind]
+        unpack = self.bind("unpack", struct.unpack_from)
+        form = f"'>' + '16s' * {count}" if field.kind == "uuid" else f"f'>{{{count}}}{kind}'"
+        self.source.line(f"{target} = {unpack}({form}, buf, pos)")
+        self.source.line(f"pos += {count} * {SIZE_BYTES[field.kind]}")
+
+    def pause(self) -> None:
+        """Add what comes after each element of an array."""
 
     def count(self, field: Field) -> None:
         """Check the number of elements against the array's bound and the request's."""
@@ -272,3 +314,68 @@ class _Emitter:
                         with self.source.block("if pos != stop:"):
                             self.fail(field, "the tagged field ends elsewhere, not at {stop}")
                 line("pos = stop")
+
+
+class _StepsEmitter(_Emitter):
+    """Tagged fields are read without a pause: no tagged field of a request is an array."""
+
+    def __init__(self, plan: Layout, role: Role, *, top: bool) -> None:
+        super().__init__(plan, role, top=top)
+        self.arguments = ", left"
+        self.in_tags = False
+
+    def construct(self) -> None:
+        if not any(
+            is_divided(each, self.plan.version, self.plan.flexible) for each in self.plan.plain
+        ):
+            self.source.line("yield from ()")  # a generator all the same
+        super().construct()
+
+    def struct(self, field: Field) -> None:
+        plan, line = self.plan, self.source.line
+        if self.in_tags or not is_divided(field, plan.version, plan.flexible):
+            super().struct(field)
+            return
+        assert field.struct is not None
+        nested = _compile_nested_reader_in_steps(
+            field.struct, plan.version, plan.flexible, self.role
+        )
+        read = self.bind("read", nested)
+        if not field.nullable:
+            line(f"f_{field.name}, pos = yield from {read}(buf, pos, left)")
+            return
+        with self.source.block("if buf[pos] > 127:"):
+            line(f"f_{field.name}, pos = None, pos + 1")
+        with self.source.block("else:"):
+            line(f"f_{field.name}, pos = yield from {read}(buf, pos + 1, left)")
+
+    def numbers(self, field: Field, target: str, count: str) -> None:
+        if self.in_tags or field.kind == "uuid":
+            super().numbers(field, target, count)
+            return
+        line = self.source.line
+        with self.source.block(f"if {count} <= {SLICE_NUMBERS}:"):
+            super().numbers(field, target, count)
+            self.pause()
+        with self.source.block("else:"):
+            items, some = self.source.name("items"), self.source.name("some")
+            line(f"{items} = []")
+            with self.source.block(f"while {count}:"):
+                line(f"m = min({count}, {SLICE_NUMBERS})")
+                super().numbers(field, some, "m")
+                line(f"{items} += {some}")
+                line(f"{count} -= m")
+                line("yield")
+            line(f"{target} = tuple({items})")
+
+    def pause(self) -> None:
+        if self.in_tags:
+            return
+        with self.source.block("if pos >= left[1]:"):
+            self.source.line("yield")
+            self.source.line(f"left[1] = pos + {SLICE_BYTES}")
+
+    def tags(self) -> None:
+        self.in_tags = True
+        super().tags()
+        self.in_tags = False

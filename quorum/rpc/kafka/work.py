@@ -215,7 +215,7 @@ class Work:
         if now_ms >= self._next_line_ms:
             self._next_line_ms = now_ms + LINE_INTERVAL_MS
             logger.warning(
-                "%s v%d from %s is cut off after %d ms of CPU (frame of %d bytes). "
+                "%s v%d from %s is cut off after %d ms of CPU (it holds %d bytes). "
                 "Ask for less in one request.",
                 name,
                 context.version,
