@@ -87,6 +87,10 @@ class Loading:
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
             self._finish(None)
 
+    def waits(self, index: int) -> bool:
+        """Return True if the loading has not ended."""
+        return self._done is not None
+
     def _finish(self, error: Exception | None) -> None:
         done, self._done = self._done, None
         if done is not None:

@@ -172,10 +172,23 @@ class DelayedAppend:
             self._results[index] = self._results[index]._replace(error=error)
         if not self.open:
             self._deadlines.remove(self, self.tick)
-            self._done(self._results)
+            self._answer()
+
+    def waits(self, index: int) -> bool:
+        return index in self.open
 
     def expire(self) -> None:
         for index in self.open:
             self._results[index] = self._results[index]._replace(error=ErrorCode.REQUEST_TIMED_OUT)
         self.open.clear()
-        self._done(self._results)
+        self._answer()
+
+    def _answer(self) -> None:
+        """Answer once, and keep nothing of the request: a partition may still refer to this."""
+        results, done = self._results, self._done
+        self._results, self._done = [], _answered
+        done(results)
+
+
+def _answered(results: Sequence[ProducedPartition]) -> None:
+    raise AssertionError("a produce request was answered twice")

@@ -80,6 +80,9 @@ class DelayedDeletion:
         if self._complete:
             self.finish()
 
+    def waits(self, index: int) -> bool:
+        return self._done is not None and self._results[index] is None
+
     def finish(self) -> None:
         self._complete = True
         if self._open == 0 and self._done is not None:

@@ -21,6 +21,8 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62
+MIN_PRUNED = 1024
+"""Waiting requests of a partition below which those that expired are not looked for."""
 MAX_UNCOMMITTED = 65_536  # appends of which the size is known; beyond, waiting fetches wait on
 
 Key = tuple[Uuid, int]
@@ -32,11 +34,17 @@ class Acknowledge(Protocol):
 
     def acknowledged(self, index: int, error: int) -> None: ...
 
+    def waits(self, index: int) -> bool:
+        """Return True if the partition at `index` of the request is not answered yet."""
+
 
 class Deletion(Protocol):
     """A DeleteRecords request that waits for the low watermark of some partitions."""
 
     def deleted(self, index: int, low_watermark: int, error: int) -> None: ...
+
+    def waits(self, index: int) -> bool:
+        """Return True if the partition at `index` of the request is not answered yet."""
 
 
 class Watcher(Protocol):
@@ -53,8 +61,10 @@ class Watcher(Protocol):
 class Hosted:
     __slots__ = (
         "_acks",
+        "_acks_pruned_at",
         "_clock",
         "_deletions",
+        "_deletions_pruned_at",
         "_propose",
         "_proposing",
         "_seen_high_watermark",
@@ -94,7 +104,9 @@ class Hosted:
         self._proposing = False
         self._uncommitted: deque[tuple[int, int]] = deque(maxlen=MAX_UNCOMMITTED)
         self._acks: list[tuple[int, int, Acknowledge, int]] = []
+        self._acks_pruned_at = MIN_PRUNED
         self._deletions: list[tuple[int, Deletion, int]] = []
+        self._deletions_pruned_at = MIN_PRUNED
         self._sequence = 0
         self._seen_high_watermark = partition.high_watermark
 
@@ -104,9 +116,21 @@ class Hosted:
     def await_acks(self, required_offset: int, waiting: Acknowledge, index: int) -> None:
         self._sequence += 1
         heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
+        if len(self._acks) >= self._acks_pruned_at:
+            self._prune_acks()
 
     def await_low_watermark(self, required_offset: int, waiting: Deletion, index: int) -> None:
         self._deletions.append((required_offset, waiting, index))
+        if len(self._deletions) >= self._deletions_pruned_at:
+            self._deletions = [each for each in self._deletions if each[1].waits(each[2])]
+            self._deletions_pruned_at = max(MIN_PRUNED, 2 * len(self._deletions))
+
+    def _prune_acks(self) -> None:
+        """Remove the requests that timed out. While the high watermark stands still, for example
+        because a follower is gone, nothing else removes them."""
+        self._acks[:] = [each for each in self._acks if each[2].waits(each[3])]
+        heapq.heapify(self._acks)
+        self._acks_pruned_at = max(MIN_PRUNED, 2 * len(self._acks))
 
     def appended(self, size_bytes: int) -> None:
         self._uncommitted.append((self.log.end_offset, size_bytes))

@@ -15,7 +15,7 @@ class Registry:
     def __init__(self) -> None:
         self.image = MetadataImage()
         """Acted upon, but for partitions that are still being opened in the background."""
-        self.traffic = Traffic()
+        self.traffic = Traffic(lambda: {topic for topic, _ in self._by_name})
         self._incomplete: dict[Hosted, None] = {}
         self._by_key: dict[Key, Hosted] = {}
         self._by_name: dict[tuple[str, int], Hosted] = {}
