@@ -65,7 +65,17 @@ IMPURE_MODULES = {
 
 # Each folder of quorum/ imports only what stands above it (and itself).
 QUORUM_ORDER = (
-    ("seams", "bounds", "ids", "shapes", "steps", "clipped", "state_in_doubt", "open_files"),
+    (
+        "seams",
+        "bounds",
+        "ids",
+        "shapes",
+        "steps",
+        "clipped",
+        "state_in_doubt",
+        "open_files",
+        "log_limit",
+    ),
     tuple(f"rpc.kafka.{name}" for name in KAFKA_MESSAGES),
     ("log",),
     ("raft",),

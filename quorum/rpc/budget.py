@@ -13,12 +13,16 @@ Rules for requests, responses and nodes:
 
 - A connection is counted only while it holds more than SMALL_BYTES, so ordinary requests cost
   nothing here. What is not counted is bounded by SMALL_BYTES times `max.connections`.
-- Under pressure, when more than half of a budget is used, connections that hold more than the
-  `share` of one connection are not read. Fetches are answered with less (`room`).
+- Under pressure, when more than half of a budget is used, the connections that hold more than the
+  share of one connection are read one after the other. The one that went over its share first is
+  read, because large requests could otherwise stop each other. The next one follows when it has
+  been served. Fetches are answered with less (`room`).
 - When a budget is used up, connections are closed until RELIEF of it is free: first those whose
   bytes, multiplied by the time that they have been held, are most. A connection that finishes its
   frames and reads its responses holds bytes for milliseconds, so it is last.
-- Under pressure, a connection that is over its share and has been so for STALL_MS is closed.
+- Under pressure, connections that made no progress for STALL_MS are closed in the same order, until
+  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The
+  time in which the server does not read a connection does not count.
 
 The sessions' budget is kept by `broker/replication/session_cache.py`.
 """
@@ -26,10 +30,11 @@ The sessions' budget is kept by `broker/replication/session_cache.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.seams import Address, Clock
 
 logger = logging.getLogger("quorate.kafka")
@@ -44,7 +49,8 @@ SHARE = 1 / 64
 """The part of a budget that one connection may hold under pressure."""
 STALL_MS = 10_000
 STALL_CHECK_MS = 1000
-LINE_INTERVAL_MS = 1000
+PROGRESS = 1 / 8
+"""A connection that takes or sends less of what it holds in STALL_MS makes no progress."""
 LEAST_READ_BYTES = 64 << 10
 MAX_NODES_BYTES = 256 * MIB
 """Eight of the largest frames between nodes."""
@@ -76,16 +82,34 @@ class Holder(Protocol):
     def bound(self) -> None:
         """Read the connection or not, as the bounds now require."""
 
+    def account(self) -> None:
+        """Call `hold` with the bytes that the connection holds now."""
+
     def evict(self) -> None:
         """Close the connection immediately and discard what it holds."""
 
 
 class _Holding:
-    __slots__ = ("bytes", "since_ms")
+    __slots__ = ("bytes", "moved_bytes", "progress_ms", "since_ms")
 
     def __init__(self, since_ms: int) -> None:
         self.bytes = 0
         self.since_ms = since_ms
+        self.progress_ms = since_ms
+        self.moved_bytes = 0  # since then
+
+    def weight(self, now_ms: int) -> int:
+        return self.bytes * (now_ms - self.since_ms + 1)
+
+    def set(self, held_bytes: int, now_ms: int) -> None:
+        self.moved_bytes += abs(held_bytes - self.bytes)
+        self.bytes = held_bytes
+        if self.moved_bytes >= held_bytes * PROGRESS:
+            self.progressed(now_ms)
+
+    def progressed(self, now_ms: int) -> None:
+        self.moved_bytes = 0
+        self.progress_ms = now_ms
 
 
 class Budget:
@@ -96,34 +120,33 @@ class Budget:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.evicted = 0
+        self._share_bytes = max(SMALL_BYTES, int(limit_bytes * SHARE))
         self._name = name
         self._key = key
         self._clock = clock
         self._holdings: dict[Holder, _Holding] = {}
+        self._large: dict[Holder, None] = {}  # over their share, the first one first
+        self._unread: dict[Holder, None] = {}  # those of them that are not read
         self._evicting = False
         self._checking = False
-        self._next_line_ms = 0
-        self._left_out = 0
+        self._lines = LogLimit(clock)
 
     def __len__(self) -> int:
         """The number of connections that are counted."""
         return len(self._holdings)
 
     @property
-    def share_bytes(self) -> int:
-        return max(SMALL_BYTES, int(self.limit_bytes * SHARE))
-
-    @property
     def pressed(self) -> bool:
         return self.used_bytes > self.limit_bytes * PRESSURE
 
-    def over_share(self, held_bytes: int) -> bool:
-        """Return True if a connection that holds so much must not be read now. A connection may use
-        what no other one needs."""
-        share_bytes = self.share_bytes
-        return (
-            held_bytes > share_bytes and self.used_bytes - held_bytes > share_bytes and self.pressed
-        )
+    def over_share(self, holder: Holder) -> bool:
+        """Return True if `holder` must not be read now. Its `bound` is called when it may be."""
+        waits = self._waits(holder)
+        if waits:
+            self._unread[holder] = None
+        else:
+            self._unread.pop(holder, None)
+        return waits
 
     def room(self) -> int:
         """Return the bytes that one more response may have. It is positive, because a response with
@@ -140,53 +163,74 @@ class Budget:
             if holding is not None:
                 self._release(holder, holding)
             return
+        now_ms = self._clock.now_ms()
         if holding is None:
-            holding = self._holdings[holder] = _Holding(self._clock.now_ms())
+            holding = self._holdings[holder] = _Holding(now_ms)
         self.used_bytes += held_bytes - holding.bytes
-        holding.bytes = held_bytes
+        holding.set(held_bytes, now_ms)
+        if held_bytes > self._share_bytes:
+            self._large[holder] = None
+        else:
+            self._large.pop(holder, None)
         if self.used_bytes > self.limit_bytes:
             self._evict_heaviest()
         elif not self._checking and self.pressed:
             self._checking = True
             self._clock.call_later(STALL_CHECK_MS, self._check_stalled)
+        self._wake()
+
+    def _waits(self, holder: Holder) -> bool:
+        return self.pressed and holder in self._large and next(iter(self._large)) is not holder
+
+    def _wake(self) -> None:
+        """Let connections be read that need not wait any more."""
+        if self._unread:
+            for each in [each for each in self._unread if not self._waits(each)]:
+                self._unread.pop(each, None)
+                each.bound()
 
     def _release(self, holder: Holder, holding: _Holding) -> None:
-        pressed = self.pressed
         del self._holdings[holder]
         self.used_bytes -= holding.bytes
-        if pressed and not self.pressed:
-            for each in list(self._holdings):
-                each.bound()
+        self._large.pop(holder, None)
+        self._unread.pop(holder, None)
+        self._wake()
+
+    def _heaviest_first(self, holders: Iterable[Holder]) -> list[Holder]:
+        now_ms = self._clock.now_ms()
+        return sorted(holders, key=lambda each: self._holdings[each].weight(now_ms), reverse=True)
 
     def _evict_heaviest(self) -> None:
         if self._evicting:
             return
-        now_ms = self._clock.now_ms()
-        weights = [
-            (each.bytes * (now_ms - each.since_ms + 1), order, holder)
-            for order, (holder, each) in enumerate(self._holdings.items())
-        ]
-        weights.sort(key=lambda each: each[:2], reverse=True)
         target_bytes = self.limit_bytes * (1 - RELIEF)
-        for _, _, holder in weights:
+        for holder in self._heaviest_first(self._holdings):
             if self.used_bytes <= target_bytes:
                 break
             self._evict(holder, "the budget is used up and it holds the most for the longest")
 
     def _check_stalled(self) -> None:
         self._checking = False
-        if not self.pressed:
-            return
-        oldest_ms = self._clock.now_ms() - STALL_MS
-        for holder, holding in list(self._holdings.items()):
-            if holding.since_ms <= oldest_ms and self.over_share(holding.bytes):
+        now_ms = self._clock.now_ms()
+        for holder in filter(self._waits, self._unread):
+            self._holdings[holder].progressed(now_ms)
+        oldest_ms = now_ms - STALL_MS
+        late = [each for each, its in self._holdings.items() if its.progress_ms <= oldest_ms]
+        for holder in self._heaviest_first(late):
+            if not self.pressed:
+                return
+            holder.account()
+            holding = self._holdings.get(holder)
+            if holding is not None and holding.progress_ms <= oldest_ms:
                 self._evict(holder, f"it has made no progress for {STALL_MS} ms")
-        if self.pressed:
+        if self.pressed and not self._checking:
             self._checking = True
             self._clock.call_later(STALL_CHECK_MS, self._check_stalled)
 
     def _evict(self, holder: Holder, reason: str) -> None:
-        holding = self._holdings[holder]
+        holding = self._holdings.get(holder)
+        if holding is None:  # it ended meanwhile
+            return
         used_bytes, self._evicting = self.used_bytes, True
         try:
             self._release(holder, holding)
@@ -197,24 +241,20 @@ class Budget:
             self._evicting = False
 
     def _log(self, holder: Holder, held_bytes: int, used_bytes: int, reason: str) -> None:
-        now_ms = self._clock.now_ms()
-        if now_ms < self._next_line_ms:
-            self._left_out += 1
-            return
-        self._next_line_ms = now_ms + LINE_INTERVAL_MS
-        left_out, self._left_out = self._left_out, 0
-        logger.warning(
-            "closing the connection from %s, which holds %d bytes of %s: %s. %d bytes are used, "
-            "%s allows %d. %d earlier closings were not logged.",
-            holder.peer,
-            held_bytes,
-            self._name,
-            reason,
-            used_bytes,
-            self._key,
-            self.limit_bytes,
-            left_out,
-        )
+        left_out = self._lines.passes(self._name)
+        if left_out is not None:
+            logger.warning(
+                "closing the connection from %s, which holds %d bytes of %s: %s. %d bytes are "
+                "used, %s allows %d.%s",
+                holder.peer,
+                held_bytes,
+                self._name,
+                reason,
+                used_bytes,
+                self._key,
+                self.limit_bytes,
+                left_out,
+            )
 
 
 class Memory:

@@ -29,7 +29,7 @@ class NodeHolding:
     def buffered(self, held_bytes: int) -> None:
         """Note that the link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes
-        self._account()
+        self.account()
 
     def drained(self, drained: bool) -> None:
         """Note that the peer takes what is sent, or that it does not."""
@@ -38,10 +38,8 @@ class NodeHolding:
 
     def sent(self) -> None:
         """Note that frames were written to the link."""
-        unread_bytes = 0 if self._drained else self._link.pending_bytes
-        if unread_bytes != self._unread_bytes:
-            self._unread_bytes = unread_bytes
-            self._account()
+        if self._unread_now() != self._unread_bytes:
+            self.account()
 
     def release(self) -> None:
         """Note that the link is closed."""
@@ -49,7 +47,7 @@ class NodeHolding:
         self._budget.hold(self, 0)
 
     def bound(self) -> None:
-        over = self._budget.over_share(self._buffered_bytes + self._unread_bytes)
+        over = self._budget.over_share(self)
         if over != self._paused:
             self._paused = over
             if over:
@@ -60,6 +58,10 @@ class NodeHolding:
     def evict(self) -> None:
         self._link.abort()
 
-    def _account(self) -> None:
+    def account(self) -> None:
+        self._unread_bytes = self._unread_now()
         self._budget.hold(self, self._buffered_bytes + self._unread_bytes)
         self.bound()
+
+    def _unread_now(self) -> int:
+        return 0 if self._drained else self._link.pending_bytes

@@ -99,6 +99,7 @@ class Connection:
     def on_frame(self, frame: memoryview) -> None:
         if self._refused:
             return
+        self._buffered_bytes = 0  # it is in flight now, and the link reports what follows it
         if len(frame) > self.server.settings.max_request_bytes:
             most = self.server.settings.max_request_bytes
             self.refuse(f"malformed request: {len(frame)} bytes, allowed are {most}")
@@ -122,20 +123,20 @@ class Connection:
         self._count_queued()
         self._buffered_bytes = self._in_flight_bytes = self._ready_bytes = 0
         self._undrained = False
-        self._account()
+        self.account()
         self.server.shares.work.end(self.turn)
         self.server.connections.left(self)
 
     def on_buffered(self, held_bytes: int) -> None:
         """The link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
-        self._account()
+        self.account()
         self.bound()
 
     def on_drained(self, drained: bool) -> None:
         """The client takes its responses, or it does not."""
         self._undrained = not drained
-        self._account()
+        self.account()
         self.bound()
 
     def evict(self) -> None:
@@ -178,7 +179,7 @@ class Connection:
             if parts and not self._refused:
                 self.link.send(*parts)
         if self._accounted or self._ready_bytes > SMALL_BYTES:
-            self._account()
+            self.account()
         self.bound()
 
     def _context(self, frame: memoryview) -> RequestContext | None:
@@ -230,7 +231,7 @@ class Connection:
         size_bytes = elements * ELEMENT_BYTES
         context.request_bytes += size_bytes
         self._in_flight_bytes += size_bytes
-        self._account()
+        self.account()
         steps = route.handle(context, request)
         del request  # the handler holds what it needs
         if steps is not None:
@@ -258,10 +259,10 @@ class Connection:
         self._queue.append(context)
         self._in_flight_bytes += context.request_bytes
         if self._in_flight_bytes > SMALL_BYTES:
-            self._account()
+            self.account()
         self.bound()
 
-    def _account(self) -> None:
+    def account(self) -> None:
         """State to the node's budgets what this connection holds. This may close it."""
         memory = self.server.shares.memory
         requests, responses = self.request_bytes, self.response_bytes
@@ -290,7 +291,7 @@ class Connection:
             or bool(self.turn.tasks)
             or len(self._queue) >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
-            or (self._accounted and self._over_share())
+            or (self._accounted and self.server.shares.memory.requests.over_share(self))
         )
         if full != self._paused:
             self._paused = full
@@ -301,15 +302,12 @@ class Connection:
         if crowded:
             connections.held(self)
 
-    def _over_share(self) -> bool:
-        return self.server.shares.memory.requests.over_share(self.request_bytes)
-
     def _poll_drained(self, max_pending_bytes: int) -> None:
         """Look at the unread bytes of a link that does not report when the client takes them."""
         undrained = self.link.pending_bytes > max_pending_bytes
         if undrained != self._undrained:
             self._undrained = undrained
-            self._account()
+            self.account()
         if undrained and not self._checking and not self.closed:
             self._checking = True
             self.clock.call_later(self.server.settings.drain_check_ms, self._check_drained)

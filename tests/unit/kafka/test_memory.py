@@ -59,6 +59,17 @@ def test_requests_in_flight_and_unfinished_frames_are_counted() -> None:
     assert node.memory.requests.used_bytes == 0
 
 
+def test_a_frame_that_is_complete_is_counted_once() -> None:
+    """The link has last reported almost all of it as unfinished."""
+    node = Node()
+    connection, link = node.connect()
+    request = large(5 * MIB)
+    connection.on_buffered(len(request) - 1)
+    connection.on_frame(request)
+    assert node.memory.requests.used_bytes == len(request)
+    assert not link.aborted
+
+
 def test_unfinished_frames_beyond_the_budget_close_their_connections() -> None:
     node = Node()
     links = []

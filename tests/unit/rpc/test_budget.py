@@ -17,7 +17,8 @@ from quorate.quorum.rpc.budget import (
 from quorate.quorum.seams import Address
 from tests.unit.kafka.fakes import FakeClock
 
-LIMIT_BYTES = 64 << 20
+MIB = 1 << 20
+LIMIT_BYTES = 64 * MIB
 SHARE_BYTES = 1 << 20
 
 
@@ -26,13 +27,19 @@ class Peer:
         self.budget = budget
         self.peer = Address("10.0.0.1", port)
         self.closed = False
-        self.bounded = 0
+        self.read = True
+        self.held_bytes = 0
 
     def holds(self, held_bytes: int) -> None:
-        self.budget.hold(self, held_bytes)
+        self.held_bytes = held_bytes
+        self.account()
+        self.bound()
+
+    def account(self) -> None:
+        self.budget.hold(self, self.held_bytes)
 
     def bound(self) -> None:
-        self.bounded += 1
+        self.read = not self.budget.over_share(self)
 
     def evict(self) -> None:
         self.closed = True
@@ -111,27 +118,70 @@ def test_many_small_attackers_do_not_make_a_working_client_the_heaviest(node: No
     assert node.budget.evicted > 0
 
 
-def test_under_pressure_a_connection_over_its_share_is_not_read(node: Node) -> None:
-    large = node.peer(LIMIT_BYTES // 2)
-    assert not node.budget.over_share(LIMIT_BYTES // 2), "alone it may have all"
-    others = [node.peer(2 * SHARE_BYTES) for _ in range(4)]
-    assert node.budget.over_share(LIMIT_BYTES // 2)
-    assert not node.budget.over_share(SHARE_BYTES)
-    large.holds(0)
-    assert [each.bounded for each in others] == [1] * 4, "they are read again"
+def test_under_pressure_connections_over_their_share_are_read_one_after_the_other(
+    node: Node,
+) -> None:
+    small = node.peer(SHARE_BYTES)
+    large = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
+    assert [each.read for each in (small, *large)] == [True, True, False, False]
+    large[0].holds(LIMIT_BYTES // 4 + MIB)
+    assert large[0].read, "or it could never end"
+    large[0].holds(0)
+    assert [each.read for each in large[1:]] == [True, False], "the next one"
+    small.holds(0)
+    assert large[2].read, "without pressure all are read"
+
+
+def test_large_requests_do_not_stop_each_other(node: Node) -> None:
+    """Each of them needs more than half of the budget until it is complete."""
+    requests = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
+    for each in requests:
+        assert each.read
+        while each.held_bytes < LIMIT_BYTES * 3 // 8:
+            each.holds(each.held_bytes + MIB)
+        each.holds(0)
+    assert not any(each.closed for each in requests)
+
+
+def test_a_connection_is_read_again_when_another_one_only_holds_less(node: Node) -> None:
+    """The pressure ends although no connection releases all that it holds."""
+    first, second = node.peer(LIMIT_BYTES // 2), node.peer(2 * SHARE_BYTES)
+    assert not second.read
+    first.holds(SHARE_BYTES // 2)
+    assert second.read
 
 
 def test_a_connection_that_makes_no_progress_under_pressure_is_closed(node: Node) -> None:
-    stuck = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
+    stuck = [node.peer(LIMIT_BYTES // 64) for _ in range(33)]
     node.wait(STALL_MS - 1000)
-    small = node.peer(SHARE_BYTES)
     fresh = node.peer(2 * SHARE_BYTES)
     assert not any(each.closed for each in stuck)
     node.wait(2000)
-    assert [each.closed for each in stuck].count(True) == 2, "then there is no pressure"
-    assert not small.closed
+    assert 0 < [each.closed for each in stuck].count(True) < 5, "then there is no pressure"
     assert not fresh.closed
+    assert fresh.read
     assert node.clock.waiting == 0
+
+
+def test_a_slow_reader_is_not_closed_while_it_reads(node: Node) -> None:
+    """Its bytes are only counted when the budget asks for them."""
+    slow = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
+    for _ in range(3):
+        node.wait(STALL_MS // 2)
+        for each in slow:
+            each.held_bytes -= each.held_bytes // 5
+    assert not any(each.closed for each in slow)
+    node.wait(3 * STALL_MS)
+    assert any(each.closed for each in slow), "they do not read any more"
+
+
+def test_the_time_in_which_a_connection_is_not_read_is_not_held_against_it(node: Node) -> None:
+    first, second = node.peer(LIMIT_BYTES // 2), node.peer(2 * SHARE_BYTES)
+    for _ in range(3):
+        node.wait(STALL_MS // 2)
+        first.holds(first.held_bytes + LIMIT_BYTES // 10)
+    assert not first.closed
+    assert not second.closed
 
 
 def test_room_shrinks_with_use_and_is_never_nothing(node: Node) -> None:
@@ -142,7 +192,9 @@ def test_room_shrinks_with_use_and_is_never_nothing(node: Node) -> None:
     assert node.budget.room() == LEAST_READ_BYTES
 
 
-def test_one_line_a_second(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_closed_connections_write_one_line_in_an_interval(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(50):
             node.peer(LIMIT_BYTES // 2)
