@@ -1,15 +1,16 @@
-"""The groups that this broker coordinates: one shard for each partition of __consumer_offsets that
-it leads.
+"""The shards of this broker: one for each partition of __consumer_offsets that it leads.
 
-It follows the committed image: a partition that this broker comes to lead is loaded in the
-background, one that it loses is dropped at once (NOT_COORDINATOR). One whose leader epoch changed
-is loaded anew: another broker may have led it in between.
+The coordinator follows the committed metadata image. When this broker becomes leader of a
+partition, the coordinator loads the shard in the background. When the broker loses the partition,
+the coordinator drops the shard immediately and answers NOT_COORDINATOR. If the leader epoch
+changed, the coordinator loads the shard again, because another broker may have led the partition in
+between.
 
-Requests that come while their shard is loaded wait for it, up to PARKED_MS: the error that would
-send them away, COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin
-client does not ask again.
+Requests wait while their shard is loading, for up to PARKED_MS. The alternative, the error
+COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin client does not
+retry after it.
 
-A shard whose work raises something unexpected is dropped and loaded again (`guarded.py`).
+A shard whose work raises an unexpected exception is dropped and loaded again (`guarded.py`).
 """
 
 from __future__ import annotations
@@ -35,29 +36,44 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
 
 PARKED_MS = 1000
+"""The maximum time that a request waits for its shard to load, in ms."""
 MAX_PARKED = 1000
-"""Per shard."""
+"""The maximum number of waiting requests per shard."""
 
 logger = logging.getLogger("quorate.broker.groups")
 
 
 class Registry(Protocol):
-    def get(self, key: Key) -> Hosted | None: ...
+    """The replicas on this broker."""
+
+    def get(self, key: Key) -> Hosted | None:
+        """Return the open replica of the partition, or None."""
+        ...
 
 
 class Replicas(Protocol):
-    @property
-    def registry(self) -> Registry: ...
+    """The part of the replica manager that the coordinator needs."""
 
     @property
-    def append(self) -> Append: ...
+    def registry(self) -> Registry:
+        """Return the registry of open replicas."""
+        ...
 
-    def when_settled(self, callback: Callable[[], None]) -> None: ...
+    @property
+    def append(self) -> Append:
+        """Return the function that appends to partitions which this broker leads."""
+        ...
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call back when every partition that the metadata has named so far is open."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Led:
-    """One partition that this broker leads."""
+    """One partition that this broker leads, with its shard.
+
+    The shard is loading, ready, or failed. Requests are parked only while it is loading."""
 
     leader_epoch: int
     shard: Shard
@@ -69,6 +85,7 @@ class Led:
     parked: list[Parked] = field(default_factory=list)
 
     def unpark(self, settle: Callable[[Parked], None]) -> None:
+        """Pass each parked request to `settle` and empty the list."""
         parked, self.parked = self.parked, []
         for each in parked:
             settle(each)
@@ -76,11 +93,19 @@ class Led:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
+    """A request that waits for its shard: the work to do, and the function that refuses it."""
+
     work: Callable[[Led], None]
     refuse: Callable[[ErrorCode], None]
 
 
 class GroupCoordinator:
+    """Owns the shards of this broker and routes requests to them.
+
+    It runs on the broker's event loop. Invariant: after `apply`, there is one shard for each
+    offsets partition that the image says this broker leads, with the leader epoch of the image.
+    `rebuilt_shards` counts the shards that were dropped after an unexpected exception."""
+
     def __init__(
         self,
         clock: Clock,
@@ -106,20 +131,29 @@ class GroupCoordinator:
         return sum(led.failed for led in self._led.values())
 
     def start(self) -> None:
+        """Start the periodic scans for expired offsets."""
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
 
     def close(self) -> None:
+        """Stop the scans and drop all shards."""
         if self._expiry is not None:
             self._expiry.cancel()
         for key in list(self._led):
             self._drop(key)
 
-    # --- who coordinates what
+    # --- routing
 
     def find(
         self, group_id: str, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
     ) -> None:
-        """`work` with what coordinates the group here, once it is loaded, or `refuse`."""
+        """Call `work` with the shard that coordinates the group, when it is loaded, or else call
+        `refuse`.
+
+        The errors are NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS if the loading takes longer
+        than PARKED_MS or MAX_PARKED requests wait. If `work` raises KafkaError, `refuse` gets its
+        code. If `work` raises another exception, `refuse` gets UNKNOWN_SERVER_ERROR and the shard
+        is loaded again.
+        """
         topic = self._image.topic(OFFSETS_TOPIC)
         led = None
         if topic is not None:
@@ -137,7 +171,11 @@ class GroupCoordinator:
             refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def all_led(self) -> Iterator[Led]:
-        """KafkaError while one of them is being loaded: a list would be incomplete."""
+        """Return all ready shards. A shard that failed to load is left out.
+
+        Raise KafkaError (COORDINATOR_LOAD_IN_PROGRESS) while one of them is loading, because a list
+        would be incomplete.
+        """
         if any(not led.ready and not led.failed for led in self._led.values()):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return (led for led in self._led.values() if led.ready)
@@ -145,7 +183,7 @@ class GroupCoordinator:
     # --- the image
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """After the replicas applied it."""
+        """Follow a newly committed image. The replicas must have applied it before."""
         self._image = image
         topic_id = image.topic_id(OFFSETS_TOPIC)
         if topic_id in delta.topics or any(
@@ -181,13 +219,13 @@ class GroupCoordinator:
         return Led(leader_epoch=leader_epoch, shard=shard, journal=journal, guard=guard)
 
     def _load(self) -> None:
-        """All that are led and open by now."""
+        """Start to load every shard whose replica is open."""
         for key, led in self._led.items():
             if led.ready or led.failed or led.loading is not None:
                 continue
             hosted = self._replicas.registry.get(key)
             if hosted is None or hosted.partition.leadership is None:
-                continue  # its directory is offline
+                continue  # The log directory of the replica is offline.
             led.loading = Loading(
                 self._clock, hosted, led.shard, partial(self._loaded, key[1], led)
             )
@@ -226,7 +264,7 @@ class GroupCoordinator:
     def _run(
         self, led: Led, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
     ) -> None:
-        """Run `work`, which answers or refuses. Refuse for it if it raises."""
+        """Run `work`, which answers or refuses the request. If it raises, refuse the request."""
         error: ErrorCode | None = ErrorCode.UNKNOWN_SERVER_ERROR
 
         def run() -> None:
@@ -247,7 +285,7 @@ class GroupCoordinator:
             led.guard.run(partial(work, led.shard))
 
     def _rebuild(self, key: Key, leader_epoch: int, error: Exception) -> None:
-        """Replace a shard whose state is in doubt by what its log says."""
+        """Drop a shard whose state is in doubt, and load it again from its log."""
         self.rebuilt_shards += 1
         left_out = self._failures.passes((key, type(error)))
         if left_out is not None:
@@ -265,7 +303,7 @@ class GroupCoordinator:
             self._led[key] = self._opened(key, leader_epoch)
             self._replicas.when_settled(self._load)
 
-    # --- the rest
+    # --- timers and member ids
 
     def _expire(self) -> None:
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
@@ -276,21 +314,26 @@ class GroupCoordinator:
 
 
 def still_loading(parked: Parked) -> None:
+    """Refuse a parked request with COORDINATOR_LOAD_IN_PROGRESS."""
     parked.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def not_coordinator(parked: Parked) -> None:
+    """Refuse a parked request with NOT_COORDINATOR."""
     parked.refuse(ErrorCode.NOT_COORDINATOR)
 
 
 def partition_of(group_id: str, partition_count: int) -> int:
-    """As Kafka: the absolute value of Java's hash of the id."""
+    """Return the partition that stores the group, as Kafka does.
+
+    It is the absolute value of Java's hash of the group id, modulo the number of partitions."""
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode(): over UTF-16 code units, in 32 bits."""
+    """Return Java's `String.hashCode()`: computed over UTF-16 code units, as a signed 32-bit
+    integer."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""Groups as ListGroups and DescribeGroups show them."""
+"""Groups in the form in which ListGroups and DescribeGroups report them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ GROUP_TYPE = "classic"
 
 
 def describe(group: Group) -> DescribedGroup:
-    """What the members said about themselves only where the generation is settled."""
+    """Return the description of a group.
+
+    The members' metadata is included only if the group is Stable, because the protocol may still
+    change in other states."""
     protocol = group.protocol if group.state is State.STABLE else None
     return DescribedGroup(
         error_code=ErrorCode.NONE,
@@ -41,6 +44,7 @@ def describe(group: Group) -> DescribedGroup:
 def not_described(
     group_id: str, error: ErrorCode, message: str | None = None, state: str = ""
 ) -> DescribedGroup:
+    """Return a description that carries an error."""
     return DescribedGroup(
         error_code=error,
         error_message=message,
@@ -53,11 +57,13 @@ def not_described(
 
 
 def unknown(group_id: str) -> DescribedGroup:
+    """Return the description of a group that does not exist."""
     message = f"Group {clipped(group_id)} not found."
     return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
 
 
 def listed(group: Group) -> ListedGroup:
+    """Return the entry of the group in ListGroups."""
     return ListedGroup(
         group_id=group.id,
         protocol_type=group.protocol_type or "",
@@ -67,7 +73,8 @@ def listed(group: Group) -> ListedGroup:
 
 
 def passes(group: Group, states: frozenset[str], types: frozenset[str]) -> bool:
-    """Return True if the filters, whose names are in lower case, let the group pass. An empty
-    filter lets everything pass."""
+    """Return True if the group passes both filters, whose names are in lower case.
+
+    An empty filter passes every group."""
     wanted_state = not states or group.state.value.lower() in states
     return wanted_state and (not types or GROUP_TYPE in types)

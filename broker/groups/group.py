@@ -1,7 +1,12 @@
-"""One classic group and its members: who they are, what they speak, who leads.
+"""One group of the classic protocol, and its members.
 
-Invariants: `generation` only grows; the leader is a member whenever there is one; an instance id
-maps to a member that has it. What moves the group from state to state is in `rebalance.py`.
+Invariants:
+
+- `generation` never decreases.
+- The leader, if there is one, is a member.
+- Each instance id in `static` maps to the member that has this instance id.
+
+The rules for moving a group between states are in `rebalance.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +36,10 @@ from quorate.quorum.seams import Timer
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """`protocols` in the member's order of preference; `join` and `sync` wait for an answer."""
+    """One member of a group.
+
+    `protocols` maps protocol names to metadata, in the member's order of preference. `join` and
+    `sync` are the unanswered JoinGroup and SyncGroup requests of the member, at most one each."""
 
     id: str
     instance_id: str | None
@@ -42,67 +50,90 @@ class Member:
     protocols: Mapping[str, bytes]
     assignment: bytes = b""
     new: bool = False
+    """True from the first join until the join phase completes."""
     join: Reply | None = None
     sync: Reply | None = None
     session: Timer | None = None
+    """The timer that removes the member if it sends no heartbeat."""
 
     @property
     def keeps_session(self) -> bool:
-        """Whoever waits for us cannot heartbeat; a new member must be given up some time."""
+        """Return True if the member's session must not expire now.
+
+        A member that waits for a response cannot heartbeat, so its session is kept. The exception
+        is a new member, which must be removed eventually if its client has gone away.
+        """
         return not self.new and (self.join is not None or self.sync is not None)
 
     def vote(self, candidates: Iterable[str]) -> str:
+        """Return the member's most preferred protocol among the candidates."""
         wanted = set(candidates)
         return next(name for name in self.protocols if name in wanted)
 
 
 @dataclass(slots=True)
 class Group:
+    """The state of one group. It belongs to one shard and is changed only on the broker's event
+    loop."""
+
     id: str
     state: State = State.EMPTY
     previous: State = State.EMPTY
+    """The state before the present one."""
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
+    """The member id of each static member, by instance id (KIP-345)."""
     pending: dict[str, Timer] = field(default_factory=dict)
-    """Member ids handed out (MEMBER_ID_REQUIRED) whose join has not come yet."""
+    """Member ids returned with MEMBER_ID_REQUIRED that have not joined yet, with their timeouts."""
     pending_sync: dict[str, None] = field(default_factory=dict)
+    """Members of this generation that have not sent SyncGroup yet, oldest first."""
     new_member_added: bool = False
+    """True if a member joined during the initial rebalance delay, which extends the delay."""
     state_timestamp_ms: int = NO_TIMESTAMP
+    """Wall-clock time of the last state change, in ms since 1970."""
     topics: frozenset[str] | None = None
-    """What the members subscribe to; None when nobody can say."""
+    """The topics that the members subscribe to, or None if they cannot be determined."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
 
     # --- state
 
     def enter(self, state: State, wall_ms: int) -> None:
+        """Move the group to `state`, at wall-clock time `wall_ms`."""
         assert self.state in FROM[state], f"{self.id}: {self.state} -> {state}"
         self.previous, self.state = self.state, state
         self.state_timestamp_ms = wall_ms
 
     @property
     def can_rebalance(self) -> bool:
+        """Return True if the group may enter PreparingRebalance from its present state."""
         return self.state in FROM[State.PREPARING_REBALANCE]
 
     @property
     def awaiting_join(self) -> int:
+        """Return the number of members that have rejoined and wait for the join phase to end."""
         return sum(member.join is not None for member in self.members.values())
 
     @property
     def all_joined(self) -> bool:
+        """Return True if every member has rejoined and no member id is pending."""
         return not self.pending and self.awaiting_join == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
+        """Return the greatest rebalance timeout of the members, in ms, or 0 if there are none."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     # --- members
 
     def add(self, member: Member, protocol_type: str) -> None:
+        """Add a member. The first member of the group determines its protocol type and becomes its
+        leader.
+        """
         if not self.members:
             self.protocol_type = protocol_type
         if member.instance_id is not None:
@@ -112,6 +143,9 @@ class Group:
         self.forget_pending(member.id)
 
     def remove(self, member_id: str) -> None:
+        """Remove a member, or a pending id, with its timers. If the leader is removed, another
+        member leads.
+        """
         member = self.members.pop(member_id, None)
         if member is not None:
             cancel(member.session)
@@ -123,8 +157,12 @@ class Group:
         self.pending_sync.pop(member_id, None)
 
     def replace(self, member: Member, member_id: str) -> Member:
-        """The same static member under another id, in the same place; whoever waits under the old
-        one is fenced."""
+        """Return a copy of a static member under another member id, in the same position in the
+        group.
+
+        Requests that wait under the old id fail with FENCED_INSTANCE_ID. The session timer of the
+        old member is cancelled, and the caller starts a new one.
+        """
         for waiting in (member.join, member.sync):
             if waiting is not None:
                 waiting.fail(ErrorCode.FENCED_INSTANCE_ID)
@@ -150,10 +188,15 @@ class Group:
         return replaced
 
     def forget_pending(self, member_id: str) -> None:
+        """Remove a pending member id and cancel its timeout, if it exists."""
         cancel(self.pending.pop(member_id, None))
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
-        """FENCED_INSTANCE_ID when another member uses the instance id by now (KIP-345)."""
+        """Return the member with this id.
+
+        Raise KafkaError with FENCED_INSTANCE_ID if another member now uses the instance id
+        (KIP-345), or with UNKNOWN_MEMBER_ID if the group has no such member.
+        """
         if instance_id is not None and self.static.get(instance_id, member_id) != member_id:
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
         member = self.members.get(member_id)
@@ -162,8 +205,10 @@ class Group:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """A leader that did not rejoin in time hands over to a member that did; False when no
-        member did."""
+        """If the leader did not rejoin, make a member that did rejoin the leader.
+
+        Return False if the group has no leader, or if no member at all has rejoined.
+        """
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.join is None:
             joined = (each.id for each in self.members.values() if each.join is not None)
@@ -176,17 +221,24 @@ class Group:
     # --- protocols
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Return True if a client with this protocol type and these protocols may join the group.
+
+        It must share at least one protocol with every member.
+        """
         if self.state is State.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         common = self.common_protocols()
         return self.protocol_type == protocol_type and any(name in common for name in names)
 
     def common_protocols(self) -> set[str]:
+        """Return the protocols that every member supports."""
         spoken = [set(member.protocols) for member in self.members.values()]
         return set.intersection(*spoken) if spoken else set()
 
     def elect_protocol(self) -> str:
-        """The one that most members like best; of equals, the one voted for first."""
+        """Return the common protocol that most members prefer; among equals, the one voted for
+        first.
+        """
         common = self.common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -195,6 +247,9 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def next_generation(self, wall_ms: int) -> None:
+        """Begin the next generation, and enter CompletingRebalance, or Empty if there are no
+        members.
+        """
         self.generation += 1
         self.protocol = self.elect_protocol() if self.members else None
         self.enter(State.COMPLETING_REBALANCE if self.members else State.EMPTY, wall_ms)
@@ -202,6 +257,11 @@ class Group:
         self.pending_sync.clear()
 
     def subscribed_topics(self) -> frozenset[str] | None:
+        """Return the topics that the members subscribe to, or None if they cannot be determined.
+
+        None means that the group does not use the consumer protocol, or that a subscription is
+        unreadable.
+        """
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         protocol = self.protocol
@@ -210,6 +270,9 @@ class Group:
         return subscribed_topics(member.protocols[protocol] for member in self.members.values())
 
     def subscribes_to(self, topic: str) -> bool:
+        """Return True if the group consumes the topic, or may do so because its topics are not
+        known.
+        """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
@@ -217,6 +280,10 @@ class Group:
     # --- answers and records
 
     def joined(self, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
+        """Return the JoinGroup response of a member. Only the leader's response lists the members.
+
+        `skip_assignment` asks the leader not to compute a new assignment (KIP-814).
+        """
         leads = member.id == self.leader
         return JoinGroupResponse(
             error_code=ErrorCode.NONE,
@@ -230,9 +297,13 @@ class Group:
         )
 
     def joined_as_follower(self, member: Member, leader: str) -> JoinGroupResponse:
+        """Return a JoinGroup response that names another leader and lists no members."""
         return dataclasses.replace(self.joined(member), leader=leader, members=())
 
     def join_members(self) -> tuple[JoinGroupResponseMember, ...]:
+        """Return the members with their metadata for the elected protocol, as the leader receives
+        them.
+        """
         assert self.protocol is not None
         return tuple(
             JoinGroupResponseMember(
@@ -244,6 +315,7 @@ class Group:
         )
 
     def record(self, assignments: Mapping[str, bytes]) -> GroupRecord:
+        """Return the record of the group in its present generation, with the given assignments."""
         protocol = self.protocol
         return GroupRecord(
             GroupKey(group=self.id),
@@ -271,11 +343,12 @@ class Group:
 
     @property
     def assignments(self) -> dict[str, bytes]:
+        """Return the present assignment of each member, by member id."""
         return {member.id: member.assignment for member in self.members.values()}
 
 
 def group_of(key: GroupKey, value: GroupValue) -> Group:
-    """As a coordinator finds it in the log: whoever has members was stable."""
+    """Return a group from its record in the log. A group with members is Stable."""
     group = Group(
         id=key.group,
         state=State.STABLE if value.members else State.EMPTY,
@@ -306,9 +379,11 @@ def group_of(key: GroupKey, value: GroupValue) -> Group:
 
 
 def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
+    """Return the protocols of a JoinGroup request with their metadata, in order of preference."""
     return {each.name: bytes(each.metadata) for each in request.protocols}
 
 
 def cancel(timer: Timer | None) -> None:
+    """Cancel the timer if there is one."""
     if timer is not None:
         timer.cancel()

@@ -1,8 +1,8 @@
-"""Runs the work of one shard, and reports when an exception left the shard's state in doubt.
+"""Runs the work of one shard, and reports exceptions that leave the state of the shard in doubt.
 
-A group's state is changed in place, by requests, timers and commits. If that work raises something
-unexpected, the groups of the shard may be half changed. That must not stop the broker: everything
-that was acknowledged is in the log, so the coordinator drops the shard and builds it again.
+Requests, timers and commits change a group in place. If such work raises an unexpected exception,
+groups of the shard may be changed in part. The exception must not stop the broker. Everything that
+was acknowledged is in the log, so the coordinator drops the shard and loads it again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 
 
 class Guard:
+    """Reports the unexpected exceptions of one shard's work."""
+
     def __init__(self, on_doubt: Callable[[Exception], None]) -> None:
         """`on_doubt` is called with each unexpected exception."""
         self._on_doubt = on_doubt
@@ -29,23 +31,28 @@ class Guard:
 
 
 class GuardedClock:
-    """The clock of one shard: its timers run under the guard."""
+    """The clock of one shard. Its timers run under the guard."""
 
     def __init__(self, clock: Clock, guard: Guard) -> None:
         self._clock = clock
         self._guard = guard
 
     def now_ms(self) -> int:
+        """Return the monotonic time in ms."""
         return self._clock.now_ms()
 
     def wall_ms(self) -> int:
+        """Return the wall-clock time in ms since 1970."""
         return self._clock.wall_ms()
 
     def cpu_ms(self) -> float:
+        """Return the CPU time in ms, as the underlying clock does."""
         return self._clock.cpu_ms()
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` under the guard after `delay_ms`, and return the timer."""
         return self._clock.call_later(delay_ms, lambda: self._guard.run(callback))
 
     def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call `callback` under the guard in the next iteration of the event loop."""
         self._clock.call_soon(lambda: self._guard.run(callback))

@@ -1,4 +1,4 @@
-"""JoinGroup: who may join, under which id, and whether that starts a rebalance."""
+"""The rules of JoinGroup: admission to a group, member ids, and when a join starts a rebalance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """A request and what its connection and version say beyond it."""
+    """A JoinGroup request, with the facts that come from its connection and its API version."""
 
     request: JoinGroupRequest
     reply: Reply
@@ -26,20 +26,24 @@ class Join:
     client_host: str
     rebalance_timeout_ms: int
     member_id_required: bool = True
-    """Since v4: no member without an id that its client knows (KIP-394)."""
+    """True since v4: a client must know its member id before it becomes a member (KIP-394)."""
     can_skip_assignment: bool = True
-    """Since v9 (KIP-814)."""
+    """True since v9: the leader understands `skip_assignment` (KIP-814)."""
 
     @property
     def protocols(self) -> dict[str, bytes]:
+        """Return the client's protocols with their metadata, in order of preference."""
         return protocols_of(self.request)
 
     @property
     def why(self) -> str:
+        """Return the client's reason for joining (KIP-800)."""
         return self.request.reason or "not provided"
 
 
 class Joining:
+    """Handles the JoinGroup requests of one shard."""
+
     def __init__(
         self,
         settings: GroupSettings,
@@ -47,13 +51,19 @@ class Joining:
         rebalance: Rebalance,
         new_id: Callable[[str], str],
     ) -> None:
-        """`new_id(prefix)` is a member id that nobody had before."""
+        """`new_id(prefix)` returns a member id that was never used before."""
         self._settings = settings
         self._journal = journal
         self._rebalance = rebalance
         self._new_id = new_id
 
     def join(self, group: Group, join: Join) -> None:
+        """Answer the request, or keep its reply until the join phase ends. All errors are
+        responses.
+
+        A client without a member id receives one with MEMBER_ID_REQUIRED (KIP-394). Error codes:
+        GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID.
+        """
         request = join.request
         names = [each.name for each in request.protocols]
         if not self._has_room(group, request.member_id):
@@ -74,8 +84,11 @@ class Joining:
             self._rejoin(group, member, join)
 
     def _has_room(self, group: Group, member_id: str) -> bool:
-        """While members join anew, those who did count: so the last ones are out when the limit was
-        lowered."""
+        """Return True if the group has room for this member (KIP-389).
+
+        During the join phase only the members that have rejoined count. If `group.max.size` was
+        lowered, the members that rejoin last are therefore rejected.
+        """
         member = group.members.get(member_id)
         max_size = self._settings.max_size
         if group.state is State.EMPTY:
@@ -114,14 +127,15 @@ class Joining:
         if group.state is State.PREPARING_REBALANCE and group.previous is State.EMPTY:
             group.new_member_added = True
         group.add(member, request.protocol_type)
-        # It cannot heartbeat before it is answered, and whether its connection still stands is
-        # not known: a client that gave up must not hold its place for ever.
+        # The member cannot heartbeat before it is answered, and its connection may be dead. The
+        # timeout removes a member whose client gave up.
         self._rebalance.start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, f"{member_id} joins ({join.why})")
 
     # --- static members that come back (KIP-345)
 
     def _replace(self, group: Group, old: Member, member_id: str, join: Join) -> None:
+        """Replace a static member that restarted under a new member id."""
         leader = group.leader
         member = group.replace(old, member_id)
         self._rebalance.start_session(group, member)
@@ -134,7 +148,8 @@ class Joining:
             return
         self._update(member, join)
         if group.state is State.COMPLETING_REBALANCE:
-            # The leader may know the old id already and would assign nothing to the new one.
+            # The leader may have received the old id already, and would assign nothing to the new
+            # one.
             self._rebalance.prepare(
                 group, f"{shown(member_id)} replaces {shown(old.id)} ({shown(join.why)})"
             )
@@ -144,7 +159,10 @@ class Joining:
     def _replace_quietly(
         self, group: Group, old: Member, member: Member, leader: str | None, join: Join
     ) -> None:
-        """Nothing changes for the others: the generation stays."""
+        """Replace the member without a rebalance, because nothing changes for the others.
+
+        The generation stays. If the record cannot be appended, the old member is restored.
+        """
         error = self._journal.append([group.record(group.assignments)])
         member.join = None
         if error:
@@ -158,8 +176,9 @@ class Joining:
         leads = group.leader == member.id
         response = group.joined(member, skip_assignment=leads)
         if not join.can_skip_assignment:
-            # Named the leader, it would assign anew and the others would never know: it is told of
-            # the one before, and so only asks for its assignment.
+            # A client that cannot skip the assignment must not be named the leader. It would
+            # compute a new assignment that the other members never get. The response names the
+            # previous leader, so the client only asks for its own assignment.
             response = group.joined_as_follower(member, leader or NO_MEMBER)
         self._rebalance.answer(join.reply, response)
 
@@ -170,9 +189,10 @@ class Joining:
         if group.state is State.PREPARING_REBALANCE:
             rejoins = True
         elif group.state is State.COMPLETING_REBALANCE:
-            rejoins = not same  # else it did not get the answer to its join
+            # A member that rejoins unchanged did not get the response to its join.
+            rejoins = not same
         elif group.state is State.STABLE:
-            # The leader asks for a rebalance this way when topics or partitions changed.
+            # The leader rejoins if topics or partitions changed, to request a rebalance.
             rejoins = not same or group.leader == member.id
         else:
             join.reply.fail(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -187,6 +207,7 @@ class Joining:
         member.protocols = join.protocols
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.request.session_timeout_ms
-        if member.join is not None:  # asked twice: only one answer will be the generation's
+        # A second JoinGroup; only one response may carry the generation.
+        if member.join is not None:
             member.join.fail(ErrorCode.REBALANCE_IN_PROGRESS)
         member.join = join.reply

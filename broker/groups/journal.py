@@ -1,4 +1,7 @@
-"""Where a coordinator's records go; a seam, so that the rules know nothing of replication."""
+"""The interface through which a shard writes records.
+
+The group rules know only this interface, so tests can run them without replication.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,18 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 
 class Journal(Protocol):
+    """The log of one shard. Appends are committed in the order in which they were made."""
+
     def append(self, records: Sequence[GroupRecord]) -> ErrorCode:
-        """NONE: they are in the log, in this order, and will be committed unless leadership is
-        lost. Any other error: nothing was appended, and nobody may act as if it were."""
+        """Append the records as one batch, and return NONE if they are in the log.
+
+        After NONE, the records will be committed unless this broker loses leadership. After any
+        other error, nothing was appended, and the caller must not apply the records.
+        """
 
     def when_committed(self, done: Callable[[ErrorCode], None]) -> None:
-        """`done(NONE)` once everything appended so far is committed (at once when it is), or
-        NOT_COORDINATOR when leadership was lost before."""
+        """Call `done(NONE)` when everything appended so far is committed.
+
+        The call is immediate if everything is committed already. If the journal is closed first,
+        because this broker lost leadership, call `done(NOT_COORDINATOR)`.
+        """

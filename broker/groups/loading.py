@@ -1,13 +1,15 @@
-"""Builds a shard from its partition: reads the log to its end, a slice per loop iteration, and then
-waits until that end is committed.
+"""Builds a shard from the log of its partition.
 
-Compaction is not needed for it to be right, only for it to be quick: of one key the last record
-counts. Records of other group types are skipped.
+The log is read to its end, one slice per iteration of the event loop. The shard is ready when that
+end is committed.
 
-A record that cannot be read ends the loading, and the shard stays failed, as in Kafka: without that
-record, a group would silently go back to an older offset. No client can write such a record,
-because only coordinators write to the topic. It may come from a log of another origin. The node
-goes on in any case.
+The result does not depend on compaction, which only shortens the log, because the last record of a
+key wins. Records of other group types are skipped.
+
+A record that cannot be read ends the loading, and the shard stays failed, as in Kafka. Without that
+record, a group would silently return to an older offset. No client can write such a record, because
+only coordinators write to the topic. The record may come from a log of another origin. The node
+continues to run.
 """
 
 from __future__ import annotations
@@ -25,13 +27,20 @@ from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 SLICE_BYTES = 256 * 1024
+"""The size of one read from the log, in bytes."""
 
 Done = Callable[[Exception | None], None]
 
 
 class Loading:
+    """One attempt to load a shard. It runs on the broker's event loop."""
+
     def __init__(self, clock: Clock, hosted: Hosted, shard: Shard, done: Done) -> None:
-        """`done` is called once, unless `cancel` came before: with the error that ended it."""
+        """`done` receives None or the error that ended the loading. It is called at most once.
+
+        It is not called after `cancel`, and not if leadership is lost while the loading waits for
+        the commit.
+        """
         self._clock = clock
         self._hosted = hosted
         self._shard = shard
@@ -39,9 +48,11 @@ class Loading:
         self._offset = hosted.log.start_offset
 
     def start(self) -> None:
+        """Read the first slice in the next iteration of the event loop."""
         self._clock.call_soon(self._step)
 
     def cancel(self) -> None:
+        """Stop the loading. `done` will not be called."""
         self._done = None
 
     def _step(self) -> None:
@@ -83,7 +94,11 @@ class Loading:
             self.acknowledged(0, error)
 
     def acknowledged(self, index: int, error: int) -> None:
-        """Otherwise leadership is lost, and so this shard: whoever follows it cancels."""
+        """Finish if the end of the log is committed.
+
+        Any other error means that this broker no longer leads the partition. The coordinator
+        cancels the loading when the metadata image shows the new leader.
+        """
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
             self._finish(None)
 

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup of members that have joined."""
+"""The rules of SyncGroup, Heartbeat and LeaveGroup, for members that have joined."""
 
 from __future__ import annotations
 
@@ -18,11 +18,20 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import (
 
 
 class Membership:
+    """Handles the requests of joined members. It holds no state except the groups that callers pass
+    in."""
+
     def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance
 
     def sync(self, group: Group, request: SyncGroupRequest, reply: Reply) -> None:
-        """Raises KafkaError."""
+        """Send the member its assignment, or keep the reply until the leader provides the
+        assignments.
+
+        If the member is the leader, also record its assignments and answer all waiting members.
+        Raise KafkaError with one of these codes if the request is not valid: UNKNOWN_MEMBER_ID,
+        FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+        """
         member = group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -38,7 +47,7 @@ class Membership:
         if group.state is State.STABLE:
             self._rebalance.answer(reply, synced(group, member))
             return
-        if member.sync is not None:  # asked twice
+        if member.sync is not None:  # The member sent a second SyncGroup; the first one fails.
             member.sync.fail(ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync = reply
         if group.leader == member.id:
@@ -46,7 +55,12 @@ class Membership:
             self._rebalance.assign(group, chosen)
 
     def heartbeat(self, group: Group, request: HeartbeatRequest) -> ErrorCode:
-        """Raises KafkaError when it does not count as a sign of life."""
+        """Restart the member's session timer.
+
+        Return REBALANCE_IN_PROGRESS if the member has to rejoin, otherwise NONE. Raise KafkaError
+        (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION) if the heartbeat is not valid;
+        the session timer then continues to run.
+        """
         member = group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -56,6 +70,10 @@ class Membership:
         return ErrorCode.NONE
 
     def leave(self, group: Group, leaving: Sequence[MemberIdentity]) -> list[MemberResponse]:
+        """Remove the named members and return one response for each of them, in the same order.
+
+        If at least one member was removed, the remaining members rebalance.
+        """
         answers = []
         for each in leaving:
             try:
@@ -72,7 +90,11 @@ class Membership:
         return answers
 
     def _remove(self, group: Group, leaving: MemberIdentity) -> None:
-        """An administrator names static members by their instance id alone."""
+        """Remove one member or one pending member id. Raise KafkaError if the group does not have
+        it.
+
+        An administrator removes a static member by its instance id alone, without a member id.
+        """
         if leaving.member_id == NO_MEMBER:
             member_id = group.static.get(leaving.group_instance_id or "")
             if member_id is None:
@@ -86,6 +108,7 @@ class Membership:
 
 
 def left(leaving: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    """Return the LeaveGroup result of one member."""
     return MemberResponse(
         member_id=leaving.member_id,
         group_instance_id=leaving.group_instance_id,

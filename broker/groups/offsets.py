@@ -1,7 +1,8 @@
-"""The offsets that groups committed: commit, fetch, delete, expire.
+"""The committed offsets of the groups in one shard, with the rules of OffsetCommit and of
+expiration.
 
-What is here is what is appended; whoever is told of it waits until it is committed. Deletions are
-tombstones. `replay` is the one way to change it.
+The offsets are those appended to the log. A response that depends on one of them must wait until
+its record is committed. Deletions are tombstones. Only `replay` changes the offsets.
 """
 
 from __future__ import annotations
@@ -29,16 +30,25 @@ Place = tuple[str, int]
 
 
 class Offsets:
+    """The last appended offset of each partition, by group. It belongs to one shard.
+
+    Invariant: a group without offsets has no entry."""
+
     def __init__(self) -> None:
         self._groups: dict[str, dict[Place, OffsetValue]] = {}
 
     def of(self, group_id: str) -> dict[Place, OffsetValue]:
+        """Return the offsets of a group, empty if it has none. The caller must not change the
+        mapping.
+        """
         return self._groups.get(group_id, {})
 
     def groups(self) -> Iterator[str]:
+        """Iterate over the ids of the groups that have offsets."""
         return iter(self._groups)
 
     def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
+        """Apply one record. Without a value, remove the offset."""
         place = (key.topic, key.partition)
         if value is not None:
             self._groups.setdefault(key.group, {})[place] = value
@@ -52,6 +62,9 @@ class Offsets:
     def tombstones(
         self, group_id: str, wanted: Callable[[str, int], bool] = lambda topic, partition: True
     ) -> list[GroupRecord]:
+        """Return tombstones for those offsets of a group for which `wanted(topic, partition)` is
+        true.
+        """
         return [
             tombstone(group_id, topic, partition)
             for topic, partition in self.of(group_id)
@@ -59,7 +72,7 @@ class Offsets:
         ]
 
     def of_topics(self, topics: Iterable[str]) -> list[GroupRecord]:
-        """Tombstones for all that any group committed for these topics: they were deleted."""
+        """Return tombstones for all offsets of these topics, which were deleted."""
         gone = frozenset(topics)
         return [
             record
@@ -68,6 +81,10 @@ class Offsets:
         ]
 
     def expired(self, group: Group, wall_ms: int, retention_ms: int) -> list[GroupRecord]:
+        """Return tombstones for the expired offsets of a group (KIP-211).
+
+        Offsets of topics that the group consumes do not expire.
+        """
         since = expiry_base(group)
         if since is None:
             return []
@@ -79,12 +96,16 @@ class Offsets:
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    """Return the record that deletes the offset of one partition."""
     return GroupRecord(OffsetKey(group=group_id, topic=topic, partition=partition), None)
 
 
 def expiry_base(group: Group) -> Callable[[OffsetValue], int] | None:
-    """From when on an offset's retention counts: from the end of its group, or from its commit when
-    the group is simple or has given up the topic (KIP-211). None: it does not count yet."""
+    """Return a function from an offset to the start of its retention, in wall-clock ms (KIP-211).
+
+    The retention starts at the commit if the group is simple or no longer subscribes to the topic.
+    It starts when the group became empty if it has no members. Return None if no offset can expire
+    now."""
     if group.protocol_type is None:
         return lambda value: value.commit_timestamp
     if group.state is State.EMPTY:
@@ -99,14 +120,19 @@ def expiry_base(group: Group) -> Callable[[OffsetValue], int] | None:
 def is_over(
     value: OffsetValue, since: Callable[[OffsetValue], int], wall_ms: int, retention_ms: int
 ) -> bool:
+    """Return True if the retention of the offset has ended."""
     if value.expire_timestamp != NO_TIMESTAMP:
         return wall_ms >= value.expire_timestamp
     return wall_ms - since(value) >= retention_ms
 
 
 def check_commit(group: Group, request: OffsetCommitRequest) -> None:
-    """Who may commit now: members of this generation; without a generation, whoever finds the
-    group empty (tools, and consumers that assign themselves)."""
+    """Raise KafkaError if the sender may not commit now.
+
+    A member must name the present generation. A request without a generation may commit if the
+    group is empty; tools and consumers that assign partitions themselves send such requests. The
+    error codes are UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION and
+    REBALANCE_IN_PROGRESS."""
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
     if generation < 0 and group.state is State.EMPTY:
@@ -126,6 +152,7 @@ def committed(
     partition: OffsetCommitRequestPartition,
     wall_ms: int,
 ) -> GroupRecord:
+    """Return the record of a committed offset. `wall_ms` is the commit time, in ms since 1970."""
     retention_ms = min(request.retention_time_ms, MAX_TIMESTAMP - wall_ms)
     return GroupRecord(
         OffsetKey(group=request.group_id, topic=topic, partition=partition.partition_index),

@@ -1,11 +1,17 @@
-"""How a group gets from one generation to the next, and what ends a member's place in it.
+"""The phases of a rebalance, and the timeouts that remove members.
 
-    join phase   PreparingRebalance: everybody joins anew, until all have or the timeout ends it
-    sync phase   CompletingRebalance: the leader sends the assignments, the others wait for theirs
+    join phase   PreparingRebalance: all members rejoin, until all have or the timeout ends it
+    sync phase   CompletingRebalance: the leader sends the assignments, the others wait for them
 
-Timeouts: a member's session; the join phase (the members' greatest rebalance timeout; those who did
-not rejoin are out, unless static); the sync phase (those who did not ask for their assignment are
-out). Order and outcomes are those of Kafka's classic protocol.
+There are three timeouts:
+
+- The session timeout of a member, which heartbeats restart.
+- The timeout of the join phase, the greatest rebalance timeout of the members. Members that did not
+  rejoin are removed, except static members.
+- The timeout of the sync phase, of the same length. Members that did not send SyncGroup are
+  removed.
+
+The order of events and their outcomes are those of Kafka's classic protocol.
 """
 
 from __future__ import annotations
@@ -26,20 +32,32 @@ from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Clock
 
 MAX_PENDING_MEMBERS = 1000
-"""Of one group: members that got an id and have not joined with it yet."""
+"""Maximum number of pending member ids in one group.
+
+A pending id was returned to a client with MEMBER_ID_REQUIRED, and the client has not joined with it
+yet.
+"""
 NO_MEMBER = ""
+"""The empty member id, sent by a client that has not joined before."""
 
 logger = logging.getLogger("quorate.broker.groups")
 
 
 class Rebalance:
+    """Moves groups through the phases of a rebalance and owns the timers of their members.
+
+    It belongs to one shard and runs on the broker's event loop."""
+
     def __init__(self, settings: GroupSettings, clock: Clock, journal: Journal) -> None:
         self._settings = settings
         self._clock = clock
         self._journal = journal
 
     def answer(self, reply: Reply, response: Message) -> None:
-        """Not before all that it may rest on is committed."""
+        """Send the response when everything appended so far is committed.
+
+        If leadership is lost first, send the error instead.
+        """
         self._journal.when_committed(
             lambda error: reply.fail(error) if error else reply.send(response)
         )
@@ -47,7 +65,7 @@ class Rebalance:
     # --- sessions
 
     def start_session(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
-        """Anew: until the next sign of life."""
+        """Restart the member's session timer, with its session timeout or with `timeout_ms`."""
         cancel(member.session)
         member.session = self._clock.call_later(
             member.session_timeout_ms if timeout_ms is None else timeout_ms,
@@ -55,10 +73,11 @@ class Rebalance:
         )
 
     def await_join(self, group: Group, member_id: str, timeout_ms: int) -> None:
-        """Keep the id that a client got until it joins with it, at most `timeout_ms`.
+        """Keep a pending member id until its client joins with it, for at most `timeout_ms`.
 
         If MAX_PENDING_MEMBERS clients have not joined yet, the oldest id is dropped. Its client
-        gets UNKNOWN_MEMBER_ID and asks for another."""
+        gets UNKNOWN_MEMBER_ID and asks for another id.
+        """
         while len(group.pending) >= MAX_PENDING_MEMBERS:
             group.forget_pending(next(iter(group.pending)))
         group.pending[member_id] = self._clock.call_later(
@@ -78,13 +97,19 @@ class Rebalance:
             self.complete_join(group)
 
     def remove(self, group: Group, member_id: str) -> None:
-        """A join that waits is told to start over, should its sender still be alive."""
+        """Remove a member. If its JoinGroup is waiting, answer it with UNKNOWN_MEMBER_ID.
+
+        The client then joins again as a new member, if it is still alive.
+        """
         member = group.members[member_id]
         if member.join is not None:
             member.join.send(refused(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member_id)
 
     def after_removal(self, group: Group) -> None:
+        """Rebalance the remaining members, or complete the join phase if it waited only for the
+        member.
+        """
         if group.state in (State.STABLE, State.COMPLETING_REBALANCE):
             self.prepare(group, "a member is gone")
         elif group.state is State.PREPARING_REBALANCE and group.all_joined:
@@ -93,12 +118,20 @@ class Rebalance:
     # --- the join phase
 
     def prepare_or_complete(self, group: Group, reason: str) -> None:
+        """Start a rebalance if the state allows it. Otherwise complete the join phase if all have
+        joined.
+        """
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
             self.maybe_complete_join(group)
 
     def prepare(self, group: Group, reason: str) -> None:
+        """Enter the join phase. `reason` appears in the log.
+
+        Members that wait for an assignment get REBALANCE_IN_PROGRESS. An empty group waits for
+        `group.initial.rebalance.delay.ms` (KIP-134).
+        """
         logger.info(
             "group %s rebalances after generation %d: %s",
             shown(group.id),
@@ -121,7 +154,10 @@ class Rebalance:
             self._await_joins(group)
 
     def maybe_complete_join(self, group: Group) -> None:
-        """The first rebalance of a group is ended by its delay alone."""
+        """Complete the join phase if all members have joined.
+
+        The first rebalance of a group is the exception: only its delay ends it.
+        """
         preparing = group.state is State.PREPARING_REBALANCE
         if preparing and group.previous is not State.EMPTY and group.all_joined:
             self.complete_join(group)
@@ -133,7 +169,10 @@ class Rebalance:
         )
 
     def _wait_for_more(self, group: Group, delay_ms: int, left_ms: int) -> None:
-        """Members of a new group tend to come together: each new one extends the wait."""
+        """Wait `delay_ms` for more members of a new group, and again if one joined (KIP-134).
+
+        `left_ms` bounds the sum of the further waits.
+        """
 
         def waited() -> None:
             if not group.new_member_added or not left_ms:
@@ -147,17 +186,26 @@ class Rebalance:
         group.join_timer = self._clock.call_later(delay_ms, waited)
 
     def complete_join(self, group: Group) -> None:
+        """End the join phase: remove the members that did not rejoin, and start the next
+        generation.
+
+        Static members stay although they did not rejoin, until their session expires (KIP-345). If
+        only such members are left, the join phase continues.
+        """
         cancel(group.join_timer)
         for member in list(group.members.values()):
             if member.join is None and member.instance_id is None:
                 group.remove(member.id)
         if not group.elect_joined_leader() and group.members:
-            self._await_joins(group)  # static members alone: their sessions decide
+            # Only static members that did not rejoin; their sessions decide.
+            self._await_joins(group)
             return
         group.next_generation(self._clock.wall_ms())
         if group.state is State.EMPTY:
             error = self._journal.append([group.record({})])
-            if error:  # its last generation is found again, without members that live
+            # The next coordinator loads the last recorded generation; its members' sessions then
+            # expire.
+            if error:
                 logger.warning("group %s: empty, and not recorded: %s", shown(group.id), error.name)
             return
         for member in group.members.values():
@@ -176,7 +224,11 @@ class Rebalance:
     # --- the sync phase
 
     def assign(self, group: Group, assignments: Mapping[str, bytes]) -> None:
-        """From the leader: everybody who waits gets theirs once it is committed."""
+        """Record the leader's assignments, and enter Stable.
+
+        A member that waits in SyncGroup gets its assignment when the record is committed. If the
+        record cannot be appended, the waiting members get an error and the group rebalances.
+        """
         chosen = {each: assignments.get(each, b"") for each in group.members}
         error = self._journal.append([group.record(chosen)])
         if error:
@@ -192,6 +244,7 @@ class Rebalance:
                 self.start_session(group, member)
 
     def fail_syncs(self, group: Group, error: ErrorCode) -> None:
+        """Clear all assignments, and answer every waiting SyncGroup with the error."""
         for member in group.members.values():
             member.assignment = b""
             if member.sync is not None:
@@ -207,6 +260,7 @@ class Rebalance:
 
 
 def synced(group: Group, member: Member) -> SyncGroupResponse:
+    """Return the SyncGroup response with the member's assignment."""
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
         protocol_type=group.protocol_type,
@@ -216,6 +270,7 @@ def synced(group: Group, member: Member) -> SyncGroupResponse:
 
 
 def refused(error: ErrorCode, member_id: str = NO_MEMBER) -> JoinGroupResponse:
+    """Return a JoinGroup error response."""
     return JoinGroupResponse(error_code=error, leader=NO_MEMBER, member_id=member_id, members=())
 
 
@@ -228,8 +283,10 @@ TOLD = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+"""The error that a member receives for each error of an append to the log. Others are unchanged."""
 
 
 def told(error: ErrorCode) -> ErrorCode:
-    """What a member hears when the coordinator could not append."""
+    """Return the error that a member receives if the coordinator could not append because of
+    `error`."""
     return TOLD.get(error, error)

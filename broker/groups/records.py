@@ -1,8 +1,9 @@
-"""What is written to __consumer_offsets: Kafka's own keys and values.
+"""Keys and values of the records in __consumer_offsets, in Kafka's formats.
 
-A key starts with its type, a value with its version (int16 each); a record without a value is a
-tombstone. We write the versions that Kafka 4.1 writes, the highest ones before tagged fields, and
-read all of them. Other types (groups of the consumer, share and streams protocols) are skipped.
+A key starts with its type, and a value with its version (int16 each). A record without a value is a
+tombstone. Quorate writes the versions that Kafka 4.1 writes, the highest ones before tagged fields,
+and reads all of them. Records of other types (groups of the consumer, share and streams protocols)
+are skipped.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from quorate.quorum.seams import Buffer
 OFFSETS_TOPIC = "__consumer_offsets"
 NO_TIMESTAMP = -1
 FLEXIBLE_SINCE = 4
+"""The first value version with tagged fields (KIP-482)."""
 GROUP_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1
-"""The one version that says when the offset expires (OffsetCommit up to v4 could ask for that)."""
+"""The only version with an expiry time, which OffsetCommit up to v4 could request."""
 _INT16 = struct.Struct(">h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKey:
+    """The key of a committed offset."""
+
     group: str = wire("string", bound=STORED_NAME)
     topic: str = wire("string", bound=STORED_NAME)
     partition: int = wire("int32")
@@ -38,6 +42,8 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetValue:
+    """The value of a committed offset. Timestamps are wall-clock ms since 1970."""
+
     offset: int = wire("int64")
     leader_epoch: int = wire("int32", versions="3+", default=-1)
     metadata: str = wire("string", bound=STORED_NAME)
@@ -48,11 +54,15 @@ class OffsetValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey:
+    """The key of a group."""
+
     group: str = wire("string", bound=STORED_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
+    """One member in the record of a group. Timeouts are in ms."""
+
     member_id: str = wire("string", bound=STORED_NAME)
     group_instance_id: str | None = wire(
         "string", versions="3+", nullable="3+", bound=STORED_NAME, default=None
@@ -67,6 +77,8 @@ class MemberValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValue:
+    """The value of a group: its last generation. The timestamp is wall-clock ms since 1970."""
+
     protocol_type: str = wire("string", bound=STORED_NAME)
     generation: int = wire("int32")
     protocol: str | None = wire("string", nullable="0+", bound=STORED_NAME)
@@ -87,13 +99,14 @@ LATEST_VALUE_VERSION = 4
 
 
 class GroupRecord(NamedTuple):
-    """One change of a coordinator's state; without a value, the key is gone."""
+    """One change of a shard's state. A record without a value deletes the key."""
 
     key: Key
     value: Value | None
 
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    """Return the key and value bytes of a record. Raise EncodeError if a field does not fit."""
     key = bytearray(_INT16.pack(WRITTEN_TYPES[type(record.key)]))
     writer(type(record.key), 0, False)(key, record.key)
     if record.value is None:
@@ -105,11 +118,12 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
 
 
 class UnreadableRecord(Exception):
-    """A record that the next coordinator could not read, if it were appended."""
+    """Raised for a record that does not decode to itself, so the next coordinator could not load
+    it."""
 
 
 def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]]:
-    """Return the encoded records, each of which decodes to what it was made from.
+    """Return the encoded records, after checking that each of them decodes to its origin.
 
     Raise UnreadableRecord, EncodeError or DecodeError if one of them does not."""
     encoded = [encode_record(each) for each in records]
@@ -120,6 +134,7 @@ def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]
 
 
 def version_of(value: Value) -> int:
+    """Return the version in which the value is written."""
     if isinstance(value, GroupValue):
         return GROUP_VALUE_VERSION
     if value.expire_timestamp != NO_TIMESTAMP:
@@ -128,7 +143,9 @@ def version_of(value: Value) -> int:
 
 
 def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
-    """None for a record of a type that this coordinator does not have. DecodeError."""
+    """Return the record, or None if it has a type that this coordinator does not support.
+
+    Raise DecodeError if the bytes are damaged or have an unknown version."""
     types = KEY_TYPES.get(_leading(key))
     if types is None:
         return None

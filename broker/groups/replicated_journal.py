@@ -1,10 +1,11 @@
-"""The journal of one shard: appends to a partition of __consumer_offsets, acks=all.
+"""The journal of one shard: it appends to a partition of __consumer_offsets with acks=all.
 
-There is no timeout of its own: an append is committed once the ISR has it, and a replica that does
-not fetch leaves the ISR after replica.lag.time.max.ms. An append that was reported as failed
-therefore never appears later (Kafka answers after offsets.commit.timeout.ms and may be wrong).
+The journal has no timeout of its own. An append is committed when the ISR has it, and a replica
+that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that was reported as
+failed therefore never appears later. Kafka answers after offsets.commit.timeout.ms, so its append
+may still be committed after the error.
 
-Each record is encoded and read back before it is appended, because a record that the next
+Each record is encoded and decoded again before it is appended, because a record that the next
 coordinator could not read would make its shard unavailable.
 """
 
@@ -35,12 +36,18 @@ logger = logging.getLogger("quorate.broker.groups")
 
 ACKS_ALL = -1
 UNTIL_DECIDED_MS = 2**31 - 1
+"""The append timeout: the greatest int32, 24.8 days, because the journal has no timeout of its own.
+"""
 COMMITTED = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+"""The results of an append that is committed. The second one means that the ISR shrank afterwards.
+"""
 
 Done = Callable[[ErrorCode], None]
 
 
 class Append(Protocol):
+    """The replica manager's append function."""
+
     def __call__(
         self,
         appends: Sequence[ProducePartition],
@@ -53,6 +60,11 @@ class Append(Protocol):
 
 
 class ReplicatedJournal:
+    """The journal of one partition of __consumer_offsets. It runs on the broker's event loop.
+
+    Invariant: at most as many appends are committed as were appended, and they are committed in
+    order. After `close`, appends fail with NOT_LEADER_OR_FOLLOWER."""
+
     def __init__(
         self, clock: Clock, append: Append, topic_id: Uuid, partition: int, *, guard: Guard
     ) -> None:
@@ -68,6 +80,10 @@ class ReplicatedJournal:
         self._closed = False
 
     def append(self, records: Sequence[GroupRecord]) -> ErrorCode:
+        """Append the records as one batch, and return NONE if they are in the log (see `Journal`).
+
+        Return UNKNOWN_SERVER_ERROR if a record does not decode to itself.
+        """
         if self._closed:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         wall_ms = self._clock.wall_ms()
@@ -100,6 +116,11 @@ class ReplicatedJournal:
         return ErrorCode.NONE
 
     def when_committed(self, done: Done) -> None:
+        """Call `done(NONE)` when everything appended so far is committed (see `Journal`).
+
+        The call is immediate if nothing is uncommitted, or if the journal is closed
+        (NOT_COORDINATOR).
+        """
         if self._closed:
             done(ErrorCode.NOT_COORDINATOR)
         elif self._committed == self._appended:
@@ -108,14 +129,19 @@ class ReplicatedJournal:
             self._waiting.append((self._appended, done))
 
     def close(self) -> None:
-        """Leadership is lost: nobody knows what becomes of the rest."""
+        """Close the journal because leadership is lost.
+
+        The outcome of uncommitted appends is unknown, so all waiting callers get NOT_COORDINATOR.
+        """
         self._closed = True
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
             self._guard.run(partial(done, ErrorCode.NOT_COORDINATOR))
 
     def _decided(self, error: ErrorCode) -> None:
-        """Of the oldest append that was not: the partition decides them in order."""
+        """Record the outcome of the oldest undecided append. The partition decides appends in
+        order.
+        """
         if self._closed:
             return
         if error not in COMMITTED:

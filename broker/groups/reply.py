@@ -1,4 +1,4 @@
-"""How an answer goes back: now, or when the group is ready for it."""
+"""The response to a group request, which may be sent later than the request is handled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from quorate.quorum.rpc.kafka.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`refusal` says an error as this API says it."""
+    """Sends the response to one request.
+
+    `send` sends a response. `refusal` builds the response of this API that carries an error code.
+    The coordinator must answer each request exactly once."""
 
     send: Callable[[Message], None]
     refusal: Callable[[ErrorCode], Message]
 
     def fail(self, error: ErrorCode) -> None:
+        """Send an error response with this error code."""
         self.send(self.refusal(error))

@@ -1,4 +1,8 @@
-"""The coordinator's settings, under Kafka's names and with Kafka's defaults (but for the delay)."""
+"""The coordinator's settings, under Kafka's names and with Kafka's defaults.
+
+The one default that differs is `group.initial.rebalance.delay.ms`, which is 0
+(docs/differences.md).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""The time that a new member may wait for its JoinGroup response before it is removed."""
 RETENTION_CHECK_INTERVAL_MS = 600_000
-"""offsets.retention.check.interval.ms"""
+"""The interval between scans for expired offsets: Kafka's offsets.retention.check.interval.ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
+    """The settings of the group coordinator. They do not change while the broker runs."""
+
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 0
@@ -22,6 +29,9 @@ class GroupSettings:
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> GroupSettings:
+        """Return the settings from a node's configuration, a mapping from config key to parsed
+        value.
+        """
         return cls(
             min_session_timeout_ms=node["group.min.session.timeout.ms"],
             max_session_timeout_ms=node["group.max.session.timeout.ms"],

@@ -1,9 +1,12 @@
-"""The coordinator of one partition of __consumer_offsets: its groups and their offsets.
+"""The coordinator of the groups in one partition of __consumer_offsets, and of their offsets.
 
-Requests come in, answers go out by return value, KafkaError or `Reply`; records go to the journal,
-and what is appended counts at once. Whoever is told of it waits until it is committed: the shell
-does that for answers by return value, as `Rebalance.answer` does for the others. When leadership is
-lost the whole shard is dropped; the next leader builds it anew from the log.
+Answers are return values, KafkaError, or messages sent through a `Reply`. Records go to the
+journal, and an appended record is applied immediately. A response that depends on a record must
+wait until the record is committed. The shell waits for responses that are return values, and
+`Rebalance.answer` waits for all others.
+
+When this broker loses leadership, the whole shard is dropped. The next leader rebuilds it from the
+log.
 """
 
 from __future__ import annotations
@@ -41,14 +44,22 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import (
 from quorate.quorum.seams import Clock
 
 GROUP_ID_NOT_FOUND_SINCE = 9
-"""Version of OffsetCommit; before, ILLEGAL_GENERATION says it."""
+"""The first OffsetCommit version that may answer GROUP_ID_NOT_FOUND. Before: ILLEGAL_GENERATION."""
 MAX_UNRECORDED_GROUPS = 10_000
-"""Groups of one shard that have only members who got an id and have not joined with it yet."""
+"""Maximum number of groups in one shard that have nothing in the log, only pending member ids."""
 RECORDS_PER_BATCH = 500
-"""Of tombstones that need not be atomic."""
+"""Batch size for tombstones that need not be written atomically."""
 
 
 class Shard:
+    """The groups and offsets of one partition, owned by the broker's event loop.
+
+    It receives each record of the log through `replay`, then `loaded`, and only then requests.
+    After an unexpected exception the coordinator discards it.
+
+    Invariant: `groups` and `offsets` equal the result of replaying the log, except for groups that
+    have nothing in the log yet and for the members of a rebalance in progress."""
+
     def __init__(
         self,
         settings: GroupSettings,
@@ -58,7 +69,8 @@ class Shard:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self._unrecorded: dict[str, None] = {}  # may name groups that are recorded by now
+        # Oldest first; may include groups that are recorded by now.
+        self._unrecorded: dict[str, None] = {}
         self._settings = settings
         self._clock = clock
         self._journal = journal
@@ -69,6 +81,7 @@ class Shard:
     # --- life
 
     def replay(self, record: GroupRecord) -> None:
+        """Apply one record, either from the log while loading or just after it was appended."""
         key, value = record
         if isinstance(key, OffsetKey):
             assert value is None or isinstance(value, OffsetValue)
@@ -85,7 +98,10 @@ class Shard:
             self.groups[key.group] = group_of(key, value)
 
     def loaded(self) -> None:
-        """Everything was replayed: members have one session's time to be heard of."""
+        """Start all sessions after the last record was replayed.
+
+        A group with more members than `group.max.size` now allows rebalances (KIP-389).
+        """
         for group in self.groups.values():
             for member in group.members.values():
                 self._rebalance.start_session(group, member)
@@ -93,7 +109,7 @@ class Shard:
                 self._rebalance.prepare(group, "group.max.size was lowered")
 
     def close(self) -> None:
-        """Leadership is lost: the members find the next coordinator."""
+        """End all groups because leadership is lost. Waiting clients get NOT_COORDINATOR."""
         for group in self.groups.values():
             self._end(group)
         self.groups.clear()
@@ -112,6 +128,10 @@ class Shard:
     # --- members
 
     def join(self, join: Join) -> None:
+        """Handle JoinGroup, and answer through `join.reply`.
+
+        Create an unknown group if the client has no member id; otherwise answer UNKNOWN_MEMBER_ID.
+        """
         request = join.request
         group = self.groups.get(request.group_id)
         if group is None and request.member_id != NO_MEMBER:
@@ -126,12 +146,19 @@ class Shard:
             self._bound_unrecorded(group.id)
 
     def sync(self, request: SyncGroupRequest, reply: Reply) -> None:
+        """Handle SyncGroup. Raise KafkaError if it is not valid (see `Membership.sync`)."""
         self._membership.sync(self._occupied(request.group_id), request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Handle Heartbeat and return its error code. Raise KafkaError if the member is unknown or
+        fenced.
+        """
         return self._membership.heartbeat(self._occupied(request.group_id), request)
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> list[MemberResponse]:
+        """Remove the named members and return one response for each. An unknown group has no
+        members.
+        """
         group = self.groups.get(group_id)
         if group is None:
             return [left(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving]
@@ -153,7 +180,7 @@ class Shard:
         return unused and not self.offsets.of(group.id)
 
     def _bound_unrecorded(self, group_id: str) -> None:
-        """Drop the oldest group that is still unrecorded if there are too many of them."""
+        """Drop the oldest unrecorded groups while there are more than MAX_UNRECORDED_GROUPS."""
         self._unrecorded.pop(group_id, None)
         self._unrecorded[group_id] = None
         while len(self._unrecorded) > MAX_UNRECORDED_GROUPS:
@@ -172,7 +199,12 @@ class Shard:
         version: int,
         refuse: Callable[[schemas.OffsetCommitRequestTopic, int], ErrorCode],
     ) -> schemas.OffsetCommitResponse:
-        """`refuse` knows which partitions do not exist. Raises KafkaError for the whole request."""
+        """Append the offsets that may be committed as one batch, and return the result of each
+        partition.
+
+        `refuse` returns the error of a partition that does not exist, or NONE. Raise KafkaError if
+        the whole request fails: see `check_commit`, and the errors of the journal.
+        """
         group = self._group_to_commit(request, version)
         check_commit(group, request)
         member = group.members.get(request.member_id)
@@ -212,10 +244,10 @@ class Shard:
             raise KafkaError(
                 ErrorCode.GROUP_ID_NOT_FOUND if since else ErrorCode.ILLEGAL_GENERATION
             )
-        return Group(request.group_id)  # replay makes it real
+        return Group(request.group_id)  # `replay` creates the group if a record is appended.
 
     def fetch(self, wanted: schemas.OffsetFetchRequestGroup) -> schemas.OffsetFetchResponseGroup:
-        """`topics` None: all that the group has."""
+        """Return the committed offsets of the wanted partitions, or of all if `topics` is None."""
         held = self.offsets.of(wanted.group_id)
         places: dict[tuple[str, Uuid], list[int]] = {}
         if wanted.topics is None:
@@ -241,7 +273,12 @@ class Shard:
         request: schemas.OffsetDeleteRequest,
         refuse: Callable[[str, int], ErrorCode],
     ) -> schemas.OffsetDeleteResponse:
-        """Raises KafkaError for the whole request."""
+        """Append tombstones for the named partitions, and return the result of each (KIP-496).
+
+        A topic that the group consumes gets GROUP_SUBSCRIBED_TO_TOPIC. Raise KafkaError for the
+        whole request: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for an active group that uses another
+        protocol than the consumer protocol, or the error of the append.
+        """
         group = self.groups.get(request.group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -281,11 +318,15 @@ class Shard:
     # --- groups as a whole
 
     def describe(self, group_id: str) -> DescribedGroup:
+        """Return the description of the group, with GROUP_ID_NOT_FOUND if it does not exist."""
         group = self.groups.get(group_id)
         return descriptions.unknown(group_id) if group is None else descriptions.describe(group)
 
     def delete(self, group_id: str) -> None:
-        """Raises KafkaError."""
+        """Append the tombstones of an empty group and its offsets.
+
+        Raise KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of the append.
+        """
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -296,10 +337,13 @@ class Shard:
     # --- what ends by itself
 
     def topics_deleted(self, topics: Iterable[str]) -> None:
+        """Append tombstones for the offsets of deleted topics."""
         self._append_in_batches(self.offsets.of_topics(topics))
 
     def expire(self) -> None:
-        """Offsets beyond their retention, and empty groups that have none left (KIP-211)."""
+        """Append tombstones for expired offsets, and for empty groups that have none left
+        (KIP-211).
+        """
         wall_ms = self._clock.wall_ms()
         records: list[GroupRecord] = []
         for group in self.groups.values():
@@ -313,7 +357,9 @@ class Shard:
     # --- the journal
 
     def _append_in_batches(self, records: Sequence[GroupRecord]) -> None:
-        """What cannot be appended now stays, and is found again next time."""
+        """Append and apply the records. If a batch fails, the rest is due again at the next
+        scan.
+        """
         for start in range(0, len(records), RECORDS_PER_BATCH):
             batch = records[start : start + RECORDS_PER_BATCH]
             if self._journal.append(batch):
@@ -332,10 +378,12 @@ class Shard:
 
 
 def ending(group_id: str) -> GroupRecord:
+    """Return the tombstone of a group."""
     return GroupRecord(GroupKey(group=group_id), None)
 
 
 def fetched(partition: int, value: OffsetValue | None) -> schemas.OffsetFetchResponsePartitions:
+    """Return the OffsetFetch result of one partition, with offset -1 if no offset is committed."""
     if value is None:
         return schemas.OffsetFetchResponsePartitions(
             partition_index=partition, committed_offset=-1, metadata=""

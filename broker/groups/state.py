@@ -1,4 +1,4 @@
-"""The states of a group, and from which one each may be entered."""
+"""The states of a group and the allowed transitions between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import enum
 
 
 class State(enum.Enum):
-    """Kafka's names, as tools show them."""
+    """The state of a group. The values are Kafka's names, as DescribeGroups and ListGroups report
+    them."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -22,3 +23,4 @@ FROM: dict[State, tuple[State, ...]] = {
     State.STABLE: (State.COMPLETING_REBALANCE,),
     State.DEAD: tuple(State),
 }
+"""The states from which each state may be entered."""

@@ -1,7 +1,10 @@
-"""The topics in the consumer protocol's subscriptions, as far as the coordinator needs them: to
-keep the offsets of what is being consumed.
+"""Reads topic names from the consumer protocol's subscriptions.
 
-Version 0 is a prefix of every later version: int16 version, then an array of names.
+The coordinator needs only the names, because it must not expire the offsets of topics that the
+group consumes (KIP-211).
+
+Only the version 0 layout is read: int16 version, then an array of topic names. Every later version
+begins with this layout.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ _INT16 = struct.Struct(">h")
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """None when one of them cannot be read: then every topic counts as subscribed."""
+    """Return all topics that the subscriptions name, or None if one of them cannot be read.
+
+    The caller must treat None as a subscription to every topic."""
     found: set[str] = set()
     try:
         for each in subscriptions:
