@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.metadata_mark import MarkFile
@@ -30,15 +29,14 @@ from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
-from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.rpc.kafka.boundary import is_nodes
 from quorate.quorum.seams import Seams, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 FLUSH_BEHIND_MS = 5000
-SAID_BY_THE_NODE = (StateInDoubt, InvariantViolation, CorruptLog, OSError)
 Input = Callable[[int], None]
 """What happened, to be put to the core at a moment (now_ms)."""
 VotersDone = Callable[[int, str], None]
@@ -213,9 +211,9 @@ class MetadataReplica:
         try:
             happened(self._clock.now_ms())
             self._advance()
-        except SAID_BY_THE_NODE:
-            raise
         except Exception as error:
+            if is_nodes(error):
+                raise
             raise StateInDoubt(
                 f"the state of the quorum was left half changed: {error!r}"
             ) from error

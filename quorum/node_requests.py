@@ -3,7 +3,8 @@
 | exception | consequence |
 |---|---|
 | ProtocolError | The link closes. `rpc/delivery.py` logs it. |
-| StateInDoubt, InvariantViolation, CorruptLog, OSError of the own disk | The node stops. |
+| StateInDoubt (and so InvariantViolation), CorruptLog, OSError of the own disk (`is_nodes`) | The
+  node stops. |
 | any other | The requester gets an error if its message has one, else its link closes. One line is
   logged in LOG_INTERVAL_MS for each kind of message, and a metric counts. |
 
@@ -34,8 +35,6 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -46,15 +45,13 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.rpc.channel import Handler, Reply
 from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.kafka.boundary import is_nodes
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.messages import packed
 from quorate.quorum.seams import Clock, ProtocolError
-from quorate.quorum.state_in_doubt import StateInDoubt
 
 LOG_INTERVAL_MS = 1000
 HASH_CHARS = 16
-OF_THE_NODE = (StateInDoubt, InvariantViolation, CorruptLog, OSError)
-"""Exceptions that say that the node's own state is in doubt."""
 
 logger = logging.getLogger("quorate.node")
 
@@ -122,10 +119,10 @@ class NodeRequests:
                 return
             except ProtocolError:
                 raise
-            except OF_THE_NODE as error:
-                self._fail(error)
-                return
             except Exception as error:
+                if is_nodes(error):
+                    self._fail(error)
+                    return
                 self._note(peer, message, error)
             refused = REFUSED.get(type(message))
             if refused is None:

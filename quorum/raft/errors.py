@@ -10,6 +10,8 @@ RaftError
 
 from __future__ import annotations
 
+from quorate.quorum.state_in_doubt import StateInDoubt
+
 
 class RaftError(Exception):
     retriable = False
@@ -51,5 +53,5 @@ class GenerationFileError(RaftError):
     for_operator = True
 
 
-class InvariantViolation(RaftError):
+class InvariantViolation(RaftError, StateInDoubt):
     """A rule that safety rests on is broken: going on could lose committed records."""

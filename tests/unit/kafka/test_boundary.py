@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.boundary import LINE_INTERVAL_MS
@@ -34,6 +35,7 @@ REQUEST_FAULTS = [
 ]
 NODE_FAULTS = [
     StateInDoubt("half"),
+    InvariantViolation("a leader lacks a snapshot"),
     CorruptLog("log", 0, 0, "damaged"),
     OSError(errno.EIO, "no disk"),
 ]

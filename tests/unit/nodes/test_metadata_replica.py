@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -176,7 +177,8 @@ def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
         (AssertionError(), StateInDoubt),
         (StateInDoubt("half"), StateInDoubt),
         (InvariantViolation("broken"), InvariantViolation),
-        (OSError(5, "disk"), OSError),
+        (OSError(errno.EIO, "disk"), OSError),
+        (OSError(errno.EMFILE, "too many open files"), StateInDoubt),
     ],
 )
 def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
