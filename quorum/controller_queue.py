@@ -5,7 +5,8 @@ Clients come after them, one source after the other, so a source with many reque
 itself. A source is the connection or the node that a request came through. To keep clients from
 starving, every second request is a client's while both wait.
 
-Bounded: MAX_QUEUED requests in all, MAX_QUEUED_PER_SOURCE of one source.
+Bounded: MAX_QUEUED requests of nodes, and as many of clients, because clients must not take the
+places of heartbeats. MAX_QUEUED_PER_SOURCE requests of one client's source.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ class ControllerQueue(Generic[R]):
         """Queue a request of a client's `source`, or of a node if `source` is None.
 
         Return False if the queue is full; the request is then not queued."""
-        if self._length >= MAX_QUEUED:
-            return False
         if source is None:
+            if len(self._nodes) >= MAX_QUEUED:
+                return False
             self._nodes.append(request)
         else:
+            if self._length - len(self._nodes) >= MAX_QUEUED:
+                return False
             requests = self._clients.setdefault(source, deque())
             if len(requests) >= MAX_QUEUED_PER_SOURCE:
                 return False

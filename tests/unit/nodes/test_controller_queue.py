@@ -33,12 +33,15 @@ def test_a_source_with_many_requests_delays_only_itself() -> None:
 
 
 def test_the_queue_is_bounded_in_all_and_per_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_queue, "MAX_QUEUED", 4)
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED", 3)
     monkeypatch.setattr(controller_queue, "MAX_QUEUED_PER_SOURCE", 2)
     queue: ControllerQueue[str] = ControllerQueue()
     assert [queue.push("x", "one") for _ in range(3)] == [True, True, False]
-    assert [queue.push("x", None) for _ in range(3)] == [True, True, False]
-    assert queue.clear() == ["x"] * 4
+    assert [queue.push("x", "other") for _ in range(2)] == [True, False]
+    assert [queue.push("x", None) for _ in range(4)] == [True, True, True, False], (
+        "a broker whose heartbeats are refused would be fenced"
+    )
+    assert queue.clear() == ["x"] * 6
     assert not len(queue)
     with pytest.raises(IndexError):
         queue.pop()
