@@ -120,7 +120,7 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, on_signal, stop)
     loop.add_signal_handler(signal.SIGINT, on_interrupt, stop)
-    transport = AioTransport(each.host for each in config.listeners.advertised)
+    transport = AioTransport(config.host_names)
     seams = Seams(clock=AsyncioClock(), random=random.Random(), transport=transport, disk=OsDisk())
     role = "broker" if config.is_broker else "controller"
     logger.info("node %d starts as %s", config.node_id, ",".join(config.roles))

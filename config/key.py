@@ -100,6 +100,14 @@ def throttled_replicas(value: Value) -> str | None:
     return "* or [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
+def host_names(value: Value) -> str | None:
+    """Names as they stand in a Host header, without a port."""
+    assert isinstance(value, tuple)
+    if all(item and not any(c.isspace() or c in "/:@[]*" for c in item) for item in value):
+        return None
+    return "host names without ports: name,name,..."
+
+
 def connections_by_address(value: Value) -> str | None:
     """`address:number` pairs, for max.connections.per.ip.overrides."""
     allowed = "IPADDRESS:NUMBER,IPADDRESS:NUMBER,..."

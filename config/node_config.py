@@ -60,5 +60,15 @@ class NodeConfig(Mapping[str, Any]):
     def is_controller(self) -> bool:
         return "controller" in self.roles
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of this node, with which a Host header may ask for its HTTP.
+
+        They are the hosts of its advertised listeners, its host in controller.quorum.voters, and
+        quorate.http.host.names."""
+        advertised = (each.host for each in self.listeners.advertised)
+        voter = (each.host for each in self.voters if each.id == self.node_id)
+        return tuple(dict.fromkeys((*advertised, *voter, *self["quorate.http.host.names"])))
+
     def origin(self, name: str) -> str:
         return self.settings[name].origin

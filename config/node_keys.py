@@ -15,6 +15,7 @@ from quorate.config.key import (
     at_least,
     between,
     connections_by_address,
+    host_names,
     one_of,
     some_of,
     table,
@@ -367,6 +368,13 @@ OURS = (
         128 * MIB,
         "Memory for the fetch sessions of consumers.",
         at_least(1),
+    ),
+    Key(
+        "quorate.http.host.names",
+        LIST,
+        (),
+        "More names of the node that HTTP requests may have as their Host.",
+        host_names,
     ),
     Key(
         "quorate.hints.enable",

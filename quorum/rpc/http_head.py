@@ -5,8 +5,9 @@ Browsers mark such requests, so two rules keep pages out:
 
 - A request with an Origin header is refused. Browsers send one with every WebSocket and with every
   request that a page may read across sites. No node and no monitoring tool sends one.
-- Plain HTTP wants a Host that names this node: an IP address, localhost, or a name of one of its
-  listeners. A page that had its own host name point to this node (DNS rebinding) sends that name.
+- Plain HTTP wants a Host that names this node: an IP address, localhost, or one of
+  `NodeConfig.host_names`. A page that had its own host name point to this node (DNS rebinding)
+  sends that name.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def check_host(host: str | None, names: Collection[str]) -> None:
         raise HeadRefused(
             421,
             f"{quoted(host)} is no name of this node: ask by its IP address or by a host of its "
-            "listeners or advertised.listeners",
+            "listeners or advertised.listeners, or add the name to quorate.http.host.names",
         )
 
 

@@ -57,7 +57,8 @@ class AioTransport:
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
         loop = asyncio.get_running_loop()
-        names = frozenset(each.lower() for each in (*self._host_names, address.host) if each)
+        hosts = (*self._host_names, address.host)
+        names = frozenset(each.lower().rstrip(".") for each in hosts if each)
         listener = AioListener(accept, max_frame_bytes, names)
         host = address.host or None
         if address.port == 0:  # one port, though a name may have several addresses

@@ -138,6 +138,8 @@ def test_a_key_that_stands_twice_is_told(file: Path, caplog: pytest.LogCaptureFi
         ("controller.quorum.voters=4@a:1", ":7: controller.quorum.voters: must not name node.id 4"),
         ("listener.security.protocol.map=PLAINTEXT:SSL", ":7: listener.security.protocol.map: val"),
         ("broker.heartbeat.interval.ms=9000", ":7: broker.heartbeat.interval.ms: value '9000'"),
+        ("quorate.http.host.names=a:9092", ":7: quorate.http.host.names: value 'a:9092' must be"),
+        ("quorate.http.host.names=*", ":7: quorate.http.host.names: value '*' must be host names"),
         ("replica.fetch.wait.max.ms=30001", ":7: replica.fetch.wait.max.ms: value '30001'"),
     ],
 )
@@ -154,6 +156,21 @@ def test_what_must_be_set(file: Path, key: str) -> None:
     text = "".join(line for line in BROKER.splitlines(True) if not line.startswith(key))
     with pytest.raises(ConfigError, match=f"^{key}: must be set"):
         loaded(file, text)
+
+
+def test_the_names_that_http_is_asked_by(file: Path) -> None:
+    """A scraper asks a controller by its host in controller.quorum.voters."""
+    text = """\
+process.roles=controller
+node.id=2
+controller.quorum.voters=1@quorate-1:9093,2@quorate-2:9093
+listeners=CONTROLLER://:9093
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/x
+"""
+    assert loaded(file, text).host_names == ("here", "quorate-2")
+    config = loaded(file, text + "quorate.http.host.names=metrics.example,quorate-2\n")
+    assert config.host_names == ("here", "quorate-2", "metrics.example")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

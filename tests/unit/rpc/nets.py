@@ -63,7 +63,7 @@ Scenario = Callable[[Net], Awaitable[None]]
 
 
 def named() -> Transport:
-    return AioTransport(["Broker-1.example"])
+    return AioTransport(["Broker-1.example."])
 
 
 def run_aio(
