@@ -1,0 +1,43 @@
+"""The pure rules of Kafka's active controller (KIP-500, KIP-631).
+
+Inputs: requests of brokers and of clients, replayed records, changes of broker connections,
+outcomes of probes, and the time. Output: a `Result` that holds records for the metadata log, the
+response, and probes that the caller must send.
+
+Decisions that hold for the whole package:
+
+- A rule is a function of (`Context`, request). It reads the latest image, which includes records
+  that are appended but not yet committed, and it returns records. It never changes the image.
+- Replay is the only way in which cluster state changes. The caller appends a result's records,
+  replays them, and passes the next image to `Controller.replayed` before the next input.
+- The response leaves the node only after its records, and everything appended before them, are
+  committed. The caller (`quorum/controller_shell.py`) enforces this order.
+- Broker sessions, broker connections, probes and timers are soft state. No record holds them, and
+  each activation starts them again.
+- Work that follows from one broker grows with the partitions of that broker and not with the
+  cluster, because `PartitionIndex` keeps reverse indexes.
+- The package knows no Raft, no sockets and no clock. The thread of the node's event loop owns one
+  `Controller` and calls it without concurrency.
+
+Files in reading order:
+
+- controller.py: the inputs, and the table that maps a request class to its rule
+- context.py, result.py, settings.py, messages.py: a rule's input, its output, the configuration,
+  and the node-to-node messages
+- registration.py, heartbeat.py, sessions.py, hints.py: the life of a broker (docs/differences.md,
+  "Failures are noticed sooner")
+- broker_changes.py, elections.py, partition_change.py: leaders and ISRs
+- alter_partition.py, elect_leaders.py, reassign.py: changes of one partition that a leader or an
+  administrator requests
+- topics.py, partitions.py, assignments.py, placement.py, topic_names.py, directories.py: new topics
+  and partitions
+- configs.py, config_resources.py, topic_configs.py: dynamic configs
+- features.py, update_features.py, producer_ids.py, unregister.py: the remaining requests
+- periodic.py, timetable.py: work that no request starts
+- index.py: the reverse indexes
+
+Sources: Apache Kafka 4.1's QuorumController and its managers, KIP-455 (reassignment), KIP-460
+(ElectLeaders), KIP-497 (AlterPartition), KIP-584 and KIP-778 (features), KIP-841 (fenced replicas
+stay out of the ISR), KIP-858 (directories), KIP-868 (metadata transactions). Departures from Kafka
+are listed in docs/differences.md.
+"""

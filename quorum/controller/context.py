@@ -1,7 +1,6 @@
-"""What a rule sees: the latest image, what is derived from it, the soft state, and the moment.
+"""The input of a rule: the latest image, its indexes, the soft state and the current time.
 
-One per controller; the moment (`now_ms`, `next_offset`) is set at every input. Rules read the
-cluster from `image` and never write it: they return records.
+A controller has one context. It sets `now_ms` and `next_offset` before each input.
 """
 
 from __future__ import annotations
@@ -31,6 +30,15 @@ NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 
 @dataclass(slots=True, kw_only=True)
 class Context:
+    """Everything that a rule may read.
+
+    Rules read the cluster's state from `image` and return records instead of writing to it. They
+    may change only `sessions` and `hints`. Invariant: `index` describes `image`.
+
+    `now_ms` is monotonic time. `next_offset` is the offset that the first record of the result will
+    get.
+    """
+
     settings: ControllerSettings
     random: Random
     sessions: Sessions
@@ -41,22 +49,29 @@ class Context:
     next_offset: int = 0
 
     def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not shutting down: may lead and join an ISR."""
+        """Return True if the broker is registered, unfenced and not in controlled shutdown. Only
+        such a broker may lead or join an ISR."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.active
 
     def has_epoch(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return True if the broker is registered with exactly this epoch."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.epoch == broker_epoch
 
     def located(self, topic_id: Uuid, partition_id: int) -> tuple[Topic, Partition]:
-        """Of a key from the index: it must be there."""
+        """Return the topic and the partition of a key that comes from the index. Raise KeyError if
+        it does not exist."""
         topic = self.image.topics[topic_id]
         return topic, topic.partitions[partition_id]
 
     def topic_config(self, topic_name: str, key: str) -> str | None:
-        """Topic override, then this node's, then the cluster-wide default, then the static
-        value."""
+        """Return the effective value of a topic config as text.
+
+        The order of precedence is: the topic's override, this node's dynamic config, the
+        cluster-wide dynamic default, the static value. Raise KeyError if no dynamic value is set
+        and `key` is not a topic config.
+        """
         configs = self.image.configs
         for resource in (
             (TOPIC_RESOURCE, topic_name),
@@ -70,5 +85,6 @@ class Context:
         return declared.format(self.settings.topic_defaults.get(key, declared.default))
 
     def unclean_election_enabled(self, topic_name: str) -> bool:
+        """Return True if the topic's effective unclean.leader.election.enable is true."""
         value = self.topic_config(topic_name, UNCLEAN_LEADER_ELECTION)
         return value is not None and value.lower() == "true"

@@ -1,12 +1,14 @@
-"""The pure controller: requests, hints and time in; records, responses and effects out.
+"""The pure controller: it turns requests, broker connections and time into `Result` values.
 
-It decides on the latest image (appended, perhaps not yet committed) and changes nothing but soft
-state: the shell appends a result's records, replays them, and gives the next image back by
-`replayed` before the next input. Any role follows the log by `replayed`, so that a standby becomes
-active without work that grows with the cluster; every other input is for the active controller
-only.
+A `Result` holds records, a response and effects. Rules decide on the latest image, which includes
+records that are appended but not yet committed. They change only soft state. The caller appends a
+result's records, replays them, and calls `replayed` with the next image before the next input.
 
-It does not know Raft, connections or the wire. A broken invariant raises, and the node stops.
+Controllers of every role follow the log through `replayed`. A standby thus becomes active without
+building its indexes first. All other inputs except `connected`, `connection_lost`,
+`probe_succeeded` and `probe_failed` are for the active controller only.
+
+This module knows no Raft, no connections and no wire format.
 """
 
 from __future__ import annotations
@@ -82,9 +84,24 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     UnregisterBrokerRequest: unregister_broker,
     UpdateFeaturesRequest: update_features,
 }
+"""The rule of each request class. The request classes of clients are Kafka's schemas."""
 
 
 class Controller:
+    """The controller's rules together with their soft state.
+
+    The node's event loop owns the object, and no method blocks. `image` is the image that the next
+    decision is based on.
+
+    Invariants:
+
+    - `index` always describes `image`.
+    - While the controller is active, each broker of `image` has exactly one session.
+    - Sessions, hints and periodic tasks are never written to the log.
+
+    `expired_sessions` counts the brokers that were fenced because their session timed out.
+    """
+
     def __init__(self, settings: ControllerSettings, random: Random) -> None:
         self._settings = settings
         self._timetable = Timetable(settings)
@@ -99,17 +116,23 @@ class Controller:
 
     @property
     def index(self) -> PartitionIndex:
+        """Return the reverse indexes over `image`."""
         return self._context.index
 
     @property
     def image(self) -> MetadataImage:
+        """Return the image that the next decision is based on."""
         return self._context.image
 
     # --------------------------------------------------------------------------------- role and log
 
     def survey(self, image: MetadataImage) -> Steps[Callable[[], Result]]:
-        """Another image altogether: a snapshot, or the committed one after a lost leadership. The
-        steps change nothing; what they return takes it over."""
+        """Build the index of an image that no delta connects with the current one, in steps.
+
+        Such an image comes from a snapshot, or it is the committed image after leadership was lost.
+        The steps change nothing. The callable that they return installs the image and its index in
+        one step, and returns a result with the probes to send.
+        """
         index = yield from PartitionIndex.of(image)
 
         def take_over() -> Result:
@@ -122,17 +145,23 @@ class Controller:
         return take_over
 
     def loaded(self, image: MetadataImage) -> Result:
-        """All at once."""
+        """Install `image` like `survey`, but without pauses. Return a result with the probes to
+        send."""
         return finished(self.survey(image))()
 
     def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
-        """The image after `delta`; the one before is the one that this controller has."""
+        """Install `image`, which is the current image after `delta`.
+
+        If a config changed while partitions are leaderless, schedule the check for unclean
+        elections, because the change may have allowed them. Return a result with the probes to
+        send.
+        """
         context = self._context
         context.image = image
         if delta.topics or delta.deleted:
             context.index.apply(delta)
         if delta.configs and context.index.leaderless:
-            # One of them may have just allowed unclean elections.
+            # The change may allow unclean elections for a leaderless partition.
             self._timetable.soon(Task.ELECT_UNCLEANLY, context.now_ms)
         if not delta.brokers:
             return NOTHING
@@ -144,9 +173,13 @@ class Controller:
     def activate(
         self, image: MetadataImage, *, now_ms: int, next_offset: int, in_transaction: bool = False
     ) -> Result:
-        """The own epoch's LeaderChange is committed and `image` holds all that was inherited. Every
-        broker gets a fresh session. `in_transaction`: the log ends inside a metadata
-        transaction."""
+        """Make this controller the active one and return the first records to write.
+
+        Call this only when the LeaderChange record of the own epoch is committed and `image`
+        includes all inherited records. Every broker gets a fresh session. `next_offset` is the
+        offset of the next appended record. `in_transaction` is True if the log ends inside a
+        metadata transaction (KIP-868), which the records then abort.
+        """
         context = self._context
         self._at(now_ms, next_offset)
         self._active = True
@@ -165,8 +198,11 @@ class Controller:
         return Result(activation_records(context, in_transaction=in_transaction), effects=effects)
 
     def deactivate(self) -> None:
-        """Leadership is lost. What was appended and not committed is gone: a `survey` says what
-        holds now."""
+        """Drop all soft state because leadership is lost.
+
+        Records that were appended but not committed may have been truncated. The caller must
+        install the committed image with `survey` afterwards.
+        """
         self._active = False
         self._timetable.stop()
         self._context.hints.deactivate()
@@ -175,13 +211,23 @@ class Controller:
     # ------------------------------------------------------------------------------------- requests
 
     def handle(self, request: object, *, now_ms: int, next_offset: int) -> Result:
-        """`next_offset`: what the first of this result's records will get."""
+        """Apply the rule of the request's class and return its result.
+
+        `next_offset` is the offset that the first record of the result will get. Rules answer
+        errors in the response. Any exception, such as KeyError for an unknown request class, means
+        that nothing has changed.
+        """
         self._at(now_ms, next_offset)
         return RULES[type(request)](self._context, request)
 
     def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
-        """A heartbeat arrived, whenever it will be handled, or even if it no longer will: a busy
-        controller must not fence the healthy (KAFKA-15019, KAFKA-17793)."""
+        """Extend the session of a broker whose heartbeat arrived. Do nothing if the epoch is not
+        the current one.
+
+        Call this on arrival, before the heartbeat waits in any queue, and even if it will be
+        discarded. Otherwise a busy controller would fence healthy brokers (KAFKA-15019,
+        KAFKA-17793).
+        """
         session = self._session(broker_id, broker_epoch)
         if session is not None:
             self._context.sessions.contact(session, now_ms)
@@ -189,7 +235,8 @@ class Controller:
     # ----------------------------------------------------------------------------------------- time
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do; perhaps now, perhaps never (NEVER_MS)."""
+        """Return the time at which `tick` next has work. It may be in the past. NEVER_MS means
+        never."""
         if not self._active:
             return NEVER_MS
         hold = self._context.hints.next_hold()
@@ -200,7 +247,11 @@ class Controller:
         )
 
     def tick(self, now_ms: int) -> Result:
-        """One thing that is due; `deadline_ms` says whether there is more."""
+        """Do one piece of work that is due at `now_ms`: fence one expired broker, end one hold on
+        unclean elections, or run one periodic task. Return an empty result if nothing is due.
+
+        Call this again while `deadline_ms` is not later than the current time.
+        """
         self._at(now_ms, self._context.next_offset)
         stale = self._context.sessions.first_stale(now_ms)
         if stale is not None:
@@ -225,7 +276,8 @@ class Controller:
         return self._bounded(task, periodic.elect_uncleanly(context, leaderless))
 
     def _bounded(self, task: Task, records: list[MetadataRecord]) -> Result:
-        """A full run means that there is more to do."""
+        """Return the records. If their number reached the bound of one run, schedule the task again
+        soon, because more elections may be due."""
         if len(records) == self._settings.max_elections_per_run:
             delay_ms = self._settings.more_elections_delay_ms
             self._timetable.soon(task, self._context.now_ms + delay_ms)
@@ -234,22 +286,35 @@ class Controller:
     # ---------------------------------------------------------------------------------------- hints
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
-        """A link from `host` has proved to be this broker's. Told once per link, in every role: a
-        standby that takes over then knows who is there."""
+        """Record that a link from `host` belongs to this registration of the broker.
+
+        Call this once per link, in every role. A standby that becomes active then knows which
+        brokers are connected.
+        """
         return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
-        """Such a link is gone; it was `connected` before. The broker may have another."""
+        """Record that a link that was passed to `connected` is closed. The broker may have other
+        links."""
         return Result(effects=self._context.hints.connection_lost(broker_id, broker_epoch))
 
     def probe_succeeded(self, probe: ProbeBroker) -> Result:
+        """Record that the probed address accepted a connection. Return a result with the next
+        probe, if one is needed."""
         return Result(effects=self._context.hints.succeeded(probe))
 
     def probe_failed(self, probe: ProbeBroker) -> Result:
-        """It timed out or found no route: no evidence of anything."""
+        """Record that a probe timed out or found no route. This proves nothing about the broker.
+        Return a result with the next probe, if one is needed."""
         return Result(effects=self._context.hints.failed(probe))
 
     def probe_refused(self, probe: ProbeBroker, *, now_ms: int) -> Result:
+        """Fence the broker if the refused probe proves that its process is dead. Otherwise return a
+        result with the next probe, if one is needed.
+
+        Unclean elections that this early fencing makes possible wait until the session would have
+        expired.
+        """
         self._at(now_ms, self._context.next_offset)
         hints = self._context.hints
         if not hints.is_proof_of_death(probe):

@@ -1,9 +1,10 @@
-"""Reverse indexes over the latest image, so that work grows with one broker's partitions and not
-with the cluster (design idea 10; Kafka's BrokersToIsrs).
+"""Reverse indexes over the latest image, as Kafka's BrokersToIsrs.
 
-Derived, never authoritative: rebuilt from an image at activation, moved on by each delta. The
-order in the sets is no one's to rely on; whoever writes records from one sorts it first, so that
-the records depend on the image alone and not on how it came about.
+With them, work for one broker grows with that broker's partitions and not with the cluster. They
+are derived from the image: `PartitionIndex.of` builds them, and each delta updates them.
+
+The iteration order of the sets is not defined. A rule that writes records from a set sorts it
+first, so that the records depend only on the image.
 """
 
 from __future__ import annotations
@@ -22,27 +23,29 @@ from quorate.quorum.steps import Steps
 
 PartitionKey = tuple[Uuid, int]
 Packed = NewType("Packed", bytes)
-"""A key as bytes, in the same order: topic id and partition, 20 bytes."""
+"""A partition key as 20 bytes, topic id before partition id. It sorts like the key."""
 
 PARTS = 64
 TOPIC_LOW, PARTITION_MID = 15, 18
 MIDS_OF_BLOCK = 4
-"""The byte in the middle changes every 256 partitions: neighbours are 1,024 of a topic."""
+"""The number of values of byte PARTITION_MID that share a part. This byte changes every 256
+partitions, so 1,024 consecutive partitions of a topic share a part."""
 
 
 def packed(key: PartitionKey) -> Packed:
+    """Return the key as 20 bytes."""
     topic_id, partition_id = key
     return Packed(topic_id + partition_id.to_bytes(4, "big"))
 
 
 class Keys:
-    """A set of partitions that stops nobody when there are a million.
+    """A set of partitions whose operations stay short with a million partitions.
 
-    Of bytes: no container holds another, so CPython's collector of cycles looks at none of these
-    dicts (a set, or a dict of tuples, it does: 0.25 s for the index of a million partitions).
+    It stores bytes, so no dict holds a container and CPython's cycle collector does not scan these
+    dicts. With a set, or with a dict of tuples, one scan of a million partitions takes 0.25 s.
 
-    In parts: one dict of half a million keys takes 20 ms to grow. Neighbours are in the same part,
-    so that it is the turn of one part after the other and not of all of them at once.
+    It consists of PARTS dicts, because a single dict of half a million keys takes 20 ms to grow.
+    Neighbouring partitions share a part, so the parts grow at different times.
     """
 
     __slots__ = ("_parts",)
@@ -51,9 +54,11 @@ class Keys:
         self._parts: tuple[dict[Packed, None], ...] = tuple({} for _ in range(PARTS))
 
     def add(self, key: Packed) -> None:
+        """Add the key. Do nothing if it is present."""
         self._part(key)[key] = None
 
     def discard(self, key: Packed) -> None:
+        """Remove the key. Do nothing if it is absent."""
         self._part(key).pop(key, None)
 
     def __contains__(self, key: Packed) -> bool:
@@ -67,13 +72,14 @@ class Keys:
         return sum(map(len, self._parts))
 
     def emptied(self) -> Steps[None]:
+        """Remove all keys, in steps."""
         pace = Pace()
         for part in self._parts:
             while part:
                 part.popitem()
                 if pace.is_time():
                     yield
-            part.clear()  # its table, which is as large as ever
+            part.clear()  # popitem keeps the table at its full size; clear frees it
 
     def _part(self, key: Packed) -> dict[Packed, None]:
         return self._parts[(key[TOPIC_LOW] + key[PARTITION_MID] // MIDS_OF_BLOCK) % PARTS]
@@ -83,15 +89,28 @@ NO_KEYS = Keys()
 
 
 def has_collision_characters(name: str) -> bool:
+    """Return True if the topic name contains a period or an underscore."""
     return "." in name or "_" in name
 
 
 def unified_name(name: str) -> str:
-    """Names that are equal here would share a metric name in Kafka, so only one may exist."""
+    """Return the name with periods as underscores. Kafka gives topics with the same unified name
+    the same metric names, so only one such topic may exist."""
     return name.replace(".", "_")
 
 
 class PartitionIndex:
+    """The reverse indexes over one image. The controller owns it.
+
+    - `in_isr`: by broker id, the partitions whose ISR contains the broker
+    - `led_by`: by broker id, the partitions that the broker leads
+    - `leaderless`: the partitions without a leader
+    - `imbalanced`: the partitions whose leader is not the preferred replica
+    - `reassigning`: the partitions with a running reassignment
+
+    Invariant: all of them describe the same image.
+    """
+
     def __init__(self) -> None:
         self.in_isr: defaultdict[int, Keys] = defaultdict(Keys)
         self.led_by: defaultdict[int, Keys] = defaultdict(Keys)
@@ -99,12 +118,13 @@ class PartitionIndex:
         self.imbalanced = Keys()
         self.reassigning = Keys()
         self.unclean_elections = 0
-        """Seen since the beginning: leaders from outside of the ISR and the ELR before."""
+        """The number of replayed changes that made a replica outside the previous ISR and ELR the
+        leader."""
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
     def of(cls, image: MetadataImage) -> Steps[PartitionIndex]:
-        """In steps: of a million partitions it takes seconds."""
+        """Build the index of an image in steps. A million partitions take seconds."""
         index, pace = cls(), Pace()
         for name in (yield from in_order(image.topic_ids)):
             topic = image.topics[image.topic_ids[name]]
@@ -116,12 +136,14 @@ class PartitionIndex:
         return index
 
     def emptied(self) -> Steps[None]:
-        """Nobody needs it any more: what it holds is let go of in steps, too."""
+        """Free an index that is no longer used, in steps. Freeing a million keys in one step would
+        block the loop."""
         of_brokers = (*self.in_isr.values(), *self.led_by.values())
         for keys in (*of_brokers, self.leaderless, self.imbalanced, self.reassigning):
             yield from keys.emptied()
 
     def apply(self, delta: ImageDelta) -> None:
+        """Update the index by the changes of one delta."""
         for topic in delta.deleted.values():
             self._remove_topic(topic)
         for topic_id, change in delta.topics.items():
@@ -131,13 +153,16 @@ class PartitionIndex:
                 self._move((topic_id, partition_id), partition.old, partition.new)
 
     def partitions_in_isr(self, broker_id: int) -> list[PartitionKey]:
+        """Return the sorted keys of the partitions whose ISR contains the broker."""
         return sorted(self.in_isr.get(broker_id, NO_KEYS))
 
     def has_leaderships(self, broker_id: int) -> bool:
+        """Return True if the broker leads at least one partition."""
         return bool(self.led_by.get(broker_id))
 
     def colliding_name(self, name: str) -> str | None:
-        """An existing topic whose metric name would be the same as this new one's."""
+        """Return the first existing topic whose metric names would equal those of topic `name`, or
+        None."""
         if not has_collision_characters(name):
             return None
         return min(self._names.get(unified_name(name), ()), default=None)

@@ -1,5 +1,7 @@
-"""What the controller does of its own accord: elections that wait for nobody's request (kafka-rules
-3.9). Each is bounded per run; the caller comes back for the rest.
+"""Elections that the active controller starts on a schedule, as Kafka's periodic tasks do.
+
+One run writes at most `max_elections_per_run` records. `Controller.tick` schedules the next run
+when this bound was reached.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from quorate.quorum.metadata.records import MetadataRecord
 
 
 def balance_leaders(context: Context) -> list[MetadataRecord]:
-    """Gives leadership back to preferred replicas that are in the ISR again."""
+    """Return records that elect preferred replicas that do not lead but are valid leaders."""
     records: list[MetadataRecord] = []
     for key in sorted(context.index.imbalanced):
         if len(records) == context.settings.max_elections_per_run:
@@ -33,7 +35,12 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
 
 
 def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[MetadataRecord]:
-    """Leaders for leaderless partitions whose topics allow what it may lose."""
+    """Return records that elect leaders for those of the leaderless partitions `keys` that may
+    elect uncleanly.
+
+    A partition may do so if its topic's unclean.leader.election.enable is true and no hold applies
+    to its ISR.
+    """
     records: list[MetadataRecord] = []
     unclean = UncleanElections(context)
     for key in keys:
@@ -53,5 +60,6 @@ def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[Meta
 
 
 def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:
+    """Return the leaderless partitions whose ISR contains the broker."""
     leaderless = context.index.leaderless
     return [key for key in context.index.partitions_in_isr(broker_id) if packed(key) in leaderless]

@@ -1,4 +1,4 @@
-"""What a rule answers, how it refuses, and how large one request's batch may be."""
+"""The output of a rule, the errors that refuse a request, and the bound on one request's batch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Address
 
 MAX_RECORDS_PER_USER_OP = 10_000
-"""Kafka's bound on one atomic batch (KAFKA-17870): what a user asks for never splits over two."""
+"""Kafka's bound on the records of one atomic batch (KAFKA-17870). A user's request never spans two
+batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeBroker:
-    """Effect: connect to `address` once, after `delay_ms`, and give this very value back to
-    `Controller.probe_succeeded`, `probe_refused` or `probe_failed`."""
+    """An effect: connect once to `address` after `delay_ms` milliseconds, then close the
+    connection.
+
+    The caller passes this same value to `Controller.probe_succeeded`, `probe_refused` or
+    `probe_failed`. `number` identifies the newest probe of a registration.
+    """
 
     broker_id: int
     broker_epoch: int
@@ -32,9 +37,13 @@ Effect = ProbeBroker
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`records` go to the log in this order; when `atomic` in one batch, else in batches of at most
-    MAX_RECORDS_PER_USER_OP. `response` may be sent once they, and everything appended before them,
-    are committed."""
+    """The outcome of one input.
+
+    The caller appends `records` in this order. If `atomic`, they form one batch; otherwise the
+    caller may split them into batches of at most MAX_RECORDS_PER_USER_OP. `response` may leave the
+    node only when they, and everything appended before them, are committed. The caller carries out
+    `effects` immediately.
+    """
 
     records: Sequence[MetadataRecord] = ()
     response: object = None
@@ -46,7 +55,8 @@ NOTHING = Result()
 
 
 class ControllerError(Exception):
-    """Base of what this package raises: `error` is Kafka's code for it."""
+    """Base class of this package's errors. `error` is Kafka's error code, and `message` is cut to
+    the length that a response may have."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         self.error = error
@@ -55,11 +65,13 @@ class ControllerError(Exception):
 
 
 class RequestRefused(ControllerError):
-    """One item of a request, or a request that has no items, breaks a rule."""
+    """One item of a request, or a request without items, breaks a rule. The other items are not
+    affected."""
 
 
 class TooManyRecords(ControllerError):
-    """Fails the whole request, never one item of it: the batch is atomic."""
+    """A request would write more than MAX_RECORDS_PER_USER_OP records. It fails as a whole, because
+    its batch is atomic. `error` is POLICY_VIOLATION."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -70,11 +82,12 @@ class TooManyRecords(ControllerError):
 
 
 def check_items(count: int) -> None:
-    """Raise TooManyRecords if a request names more items than one batch has records."""
+    """Raise TooManyRecords if a request names more items than one batch may have records."""
     if count > MAX_RECORDS_PER_USER_OP:
         raise TooManyRecords
 
 
 def check_room(records: int) -> None:
+    """Raise TooManyRecords if one request would write this number of records."""
     if records > MAX_RECORDS_PER_USER_OP:
         raise TooManyRecords

@@ -1,12 +1,16 @@
-"""Sessions of brokers: when each was last heard of, and how far it has replayed the metadata log.
+"""Broker sessions: the deadline of each broker and its position in the metadata log.
 
-Soft state of the active controller: never in the log, made anew at activation, when every broker
-gets a fresh session. Whether a broker is fenced or shutting down is the image's; `follow` takes it
-over, so that only unfenced brokers stand in the order of deadlines.
+Sessions are soft state of the active controller and are never in the log. Each activation gives
+every broker a fresh session. The image decides whether a broker is fenced or in controlled
+shutdown. `Sessions.follow` copies these two states, so that only unfenced brokers have a place in
+the order of deadlines.
 
-Invariants: a deadline only grows within a session; a fenced broker unfences only after it has
-replayed the record that fenced or registered it (`unfence_offset`: a fixed offset, so that NoOp
-records do not run ahead of it, KAFKA-13959).
+Invariants:
+
+- Within a session the deadline only grows.
+- A fenced broker is unfenced only after it has replayed the record that fenced or registered it.
+  `unfence_offset` is the offset of that record. Because it is fixed, NoOp records cannot keep the
+  broker from catching up (KAFKA-13959).
 """
 
 from __future__ import annotations
@@ -22,6 +26,13 @@ NEVER_MS = 2**63 - 1
 
 @dataclass(slots=True)
 class Session:
+    """The session of one registration.
+
+    `opened_ms` and `deadline_ms` are monotonic times. `metadata_offset` is the last offset that the
+    broker reported as replayed. `controlled_shutdown_offset` is the offset at which its controlled
+    shutdown began. Both are -1 if unknown.
+    """
+
     broker_id: int
     broker_epoch: int
     opened_ms: int
@@ -34,19 +45,30 @@ class Session:
 
 
 class Sessions:
+    """The sessions of all registered brokers, ordered by deadline. `Controller` owns it.
+
+    Invariant: `_deadlines` contains exactly the unfenced brokers.
+    """
+
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._by_broker: dict[int, Session] = {}
         self._deadlines = SortedList()
 
     def get(self, broker_id: int) -> Session | None:
+        """Return the broker's session, or None."""
         return self._by_broker.get(broker_id)
 
     def of(self, broker_id: int) -> Session:
+        """Return the broker's session. Raise KeyError if it has none."""
         return self._by_broker[broker_id]
 
     def follow(self, broker: Broker, offset: int, now_ms: int) -> None:
-        """The image has this registration since `offset`, and it is new or has changed."""
+        """Adopt a registration that is new or has changed in the image at `offset`.
+
+        A registration with a new epoch gets a new session. If the broker is fenced, it must replay
+        up to `offset` before it can be unfenced.
+        """
         session = self._by_broker.get(broker.id)
         if session is None or session.broker_epoch != broker.epoch:
             self.close(broker.id)
@@ -64,13 +86,16 @@ class Sessions:
             session.controlled_shutdown_offset = offset
 
     def close(self, broker_id: int) -> None:
+        """End the broker's session, if it has one."""
         session = self._by_broker.pop(broker_id, None)
         if session is not None:
             self._leave_deadlines(session)
 
     def contact(self, session: Session, now_ms: int) -> None:
-        """Heard of, by whatever: also a heartbeat that waited too long to be acted upon counts
-        (KAFKA-15019)."""
+        """Extend the session to one timeout after `now_ms`.
+
+        A heartbeat that waited too long to be answered counts, too (KAFKA-15019).
+        """
         deadline_ms = max(session.deadline_ms, now_ms + self._timeout_ms)
         if not session.fenced:
             self._leave_deadlines(session)
@@ -78,20 +103,28 @@ class Sessions:
         session.deadline_ms = deadline_ms
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
+        """Return True if the broker has a session that has not expired at `now_ms`."""
         session = self._by_broker.get(broker_id)
         return session is not None and now_ms < session.deadline_ms
 
     def first_stale(self, now_ms: int) -> int | None:
-        """The unfenced broker whose deadline passed first, one at a time: the effects of fencing it
-        are seen before the next is looked at."""
+        """Return the unfenced broker with the earliest deadline if that deadline has passed, else
+        None.
+
+        The caller fences one broker at a time, so that each decision sees the effects of the
+        previous one.
+        """
         deadline_ms, broker_id = self._first()
         return broker_id if deadline_ms <= now_ms else None
 
     def deadline_ms(self) -> int:
+        """Return the earliest deadline of an unfenced broker, or NEVER_MS."""
         return self._first()[0]
 
     def lowest_active_offset(self) -> int:
-        """How far every broker that may lead has replayed; controlled shutdown waits for it."""
+        """Return the lowest metadata offset that an active broker has reported, or NEVER_MS if no
+        broker is active. A controlled shutdown ends only when this offset has passed its beginning.
+        """
         return min(
             (
                 session.metadata_offset

@@ -1,5 +1,6 @@
-"""What an operator can set about the rules. Names and defaults are Kafka's unless said
-otherwise."""
+"""The configuration of the controller's rules. Names and defaults are Kafka's unless a comment says
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,21 @@ from quorate.config.key import Value
 from quorate.quorum.metadata.image import METADATA_VERSION
 
 SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}
-"""3.3-IV3 to 4.1-IV1; whatever else Kafka has is not finalized before it works here."""
+"""The levels of each feature that this version supports: metadata.version from 3.3-IV3 to 4.1-IV1.
+Other features of Kafka are absent because Quorate does not implement them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
+    """The settings of one controller. Fields that end in `_ms` are milliseconds.
+
+    `session_timeout_ms` is Kafka's broker.session.timeout.ms. An interval of 0 disables its
+    periodic task. `max_elections_per_run` bounds one periodic run; the next one starts
+    `more_elections_delay_ms` later. `hints` is quorate.hints.enable. `takeover_probe_delay_ms` is
+    the time that a broker has to connect to a new active controller before that controller probes
+    it.
+    """
+
     cluster_id: str
     node_id: int
     session_timeout_ms: int = 9000
@@ -24,17 +35,18 @@ class ControllerSettings:
     auto_leader_rebalance: bool = True
     imbalance_check_interval_ms: int = 300_000
     unclean_election_interval_ms: int = 300_000
-    max_idle_interval_ms: int = 500  # 0: no NoOp records
+    max_idle_interval_ms: int = 500  # 0 disables NoOp records
     max_elections_per_run: int = 1000
     more_elections_delay_ms: int = 10
     inter_broker_listener: str = "REPLICATION"
-    hints: bool = True  # design idea 9; ours
-    takeover_probe_delay_ms: int = 300  # ours
+    hints: bool = True  # not in Kafka: quorate.hints.enable, see docs/differences.md
+    takeover_probe_delay_ms: int = 300  # not in Kafka
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
-    """This node's typed default of each topic key (`quorate.config.topic_keys.topic_defaults`)."""
+    """The static, typed default of each topic key on this node
+    (`quorate.config.topic_keys.topic_defaults`)."""
     features: Mapping[str, int] = field(default_factory=lambda: {"metadata.version": 27})
-    """What the bootstrap records finalize."""
+    """The feature levels that the bootstrap records finalize."""
     supported_features: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: dict(SUPPORTED_FEATURES)
     )
-    """This controller's lowest and highest level of each feature."""
+    """The lowest and the highest level of each feature that this controller supports."""

@@ -1,4 +1,4 @@
-"""When the active controller's periodic work is due: one table of name and interval."""
+"""The schedule of the active controller's periodic tasks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from quorate.quorum.controller.settings import ControllerSettings
 
 
 class Task(enum.Enum):
+    """The periodic tasks."""
+
     BALANCE_LEADERS = "balance leaders"
     ELECT_UNCLEANLY = "elect uncleanly"
     WRITE_NO_OP = "write no-op"
 
 
 def intervals_ms(settings: ControllerSettings) -> dict[Task, int]:
-    """0 and less: never."""
+    """Return the interval of each task in milliseconds. A task with an interval of 0 or less never
+    runs."""
     return {
         Task.BALANCE_LEADERS: (
             settings.imbalance_check_interval_ms if settings.auto_leader_rebalance else 0
@@ -26,21 +29,27 @@ def intervals_ms(settings: ControllerSettings) -> dict[Task, int]:
 
 
 class Timetable:
+    """The next due time of each periodic task. It is empty while the controller is not active."""
+
     def __init__(self, settings: ControllerSettings) -> None:
         self._interval_ms = {task: ms for task, ms in intervals_ms(settings).items() if ms > 0}
         self._due_ms: dict[Task, int] = {}
 
     def start(self, now_ms: int) -> None:
+        """Schedule each task one interval after `now_ms`."""
         self._due_ms = {task: now_ms + ms for task, ms in self._interval_ms.items()}
 
     def stop(self) -> None:
+        """Cancel all tasks."""
         self._due_ms.clear()
 
     def deadline_ms(self) -> int:
+        """Return the earliest due time, or NEVER_MS if no task is scheduled."""
         return min(self._due_ms.values(), default=NEVER_MS)
 
     def take_due(self, now_ms: int) -> Task | None:
-        """One task that is due; it is due again an interval from now."""
+        """Return one task that is due, or None. The returned task is scheduled again one interval
+        after `now_ms`."""
         for task, due_ms in self._due_ms.items():
             if due_ms <= now_ms:
                 self._due_ms[task] = now_ms + self._interval_ms[task]
@@ -48,6 +57,7 @@ class Timetable:
         return None
 
     def soon(self, task: Task, due_ms: int) -> None:
-        """Nothing that never runs, and nothing while stopped."""
+        """Move the next run of the task to `due_ms`. Do nothing if the task is disabled or the
+        schedule is stopped."""
         if task in self._due_ms:
             self._due_ms[task] = due_ms
