@@ -74,7 +74,13 @@ NETWORK = (
         CLUSTER_WIDE,
     ),
     Key("connections.max.idle.ms", LONG, 600_000, "Idle connections are closed after this."),
-    Key("queued.max.requests", INT, 500, "Requests that may wait for an answer.", at_least(1)),
+    Key(
+        "queued.max.requests",
+        INT,
+        500,
+        "Requests that may wait beyond five of each connection.",
+        at_least(1),
+    ),
     Key(
         "queued.max.request.bytes",
         LONG,

@@ -10,6 +10,7 @@ from quorate.quorum.rpc.budget import SMALL_BYTES
 from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import Api, ApiKey
 from quorate.quorum.rpc.kafka.codec import decode_steps, reader
+from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
@@ -66,7 +67,7 @@ class Connection:
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
-        self._queued = 0  # behind the first
+        self._queued = 0  # beyond ALWAYS_TAKEN
         self._in_flight_bytes = 0
         self._accounted = False  # in a budget of the node
         self._buffered_bytes = 0  # of a frame that is not finished
@@ -271,7 +272,7 @@ class Connection:
         memory.responses.hold(self, responses)
 
     def _count_queued(self) -> None:
-        queued = max(0, len(self._queue) - 1)
+        queued = max(0, len(self._queue) - ALWAYS_TAKEN)
         change, self._queued = queued - self._queued, queued
         if change:
             self.server.connections.queued(change)
@@ -280,7 +281,7 @@ class Connection:
         """Stops or starts reading, as the bounds say."""
         self._count_queued()
         settings, connections = self.server.settings, self.server.connections
-        crowded = bool(self._queue) and connections.full
+        crowded = connections.full and len(self._queue) >= ALWAYS_TAKEN
         if self._polls:
             self._poll_drained(settings.max_pending_bytes)
         full = (

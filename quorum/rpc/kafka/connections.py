@@ -7,9 +7,9 @@
 - More than `max_creation_rate` in a second: the new ones are read later.
 - Idle for `max_idle_ms`: closed. One timer sweeps over all of them; nobody is idle who waits for an
   answer of ours.
-- Of each connection one request is always taken, as in Kafka, where it is the only one. What
-  clients send beyond that waits here; when `max_queued_requests` do, such connections are not read
-  until some are answered.
+- Of each connection ALWAYS_TAKEN requests are taken. The requests of longer pipelines are counted,
+  and such connections are not read while `max_queued_requests` of them wait. So a client with long
+  pipelines cannot slow down the others.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ CLIENTS_FILES = 2
 OTHERS_FILES = 8
 """The part of the process's open files that connections of one kind may be: one in so many. The
 others remain for the logs."""
+ALWAYS_TAKEN = 5
+"""Requests in flight of one connection. Producers and consumers have at most so many by default."""
 CANDIDATES = 64
 LINE_INTERVAL_MS = 1000
 SWEEPS_PER_IDLE_TIME = 10
@@ -176,7 +178,7 @@ class Connections:
         return self._queued >= self.limits.max_queued_requests
 
     def queued(self, change: int) -> None:
-        """So many more requests wait behind another one of their connection, or fewer."""
+        """Note that `change` more requests wait beyond ALWAYS_TAKEN of their connections."""
         self._queued += change
         free = self.limits.max_queued_requests - self._queued
         while change < 0 and free > 0 and self._held:

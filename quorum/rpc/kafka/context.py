@@ -61,7 +61,7 @@ class RequestContext:
         """The whole request until it is answered. The log of a failure contains its hash."""
         self.failed = False
         self.on_abandoned: Callable[[], None] | None = None
-        """Ends what waits for this request, if the connection closes before the answer."""
+        """Ends what waits for this request, if the request fails or the connection closes."""
         self.ready_bytes = 0
         """Bytes of the response while it waits for the responses of earlier requests."""
         self.parts: tuple[Buffer, ...] | None = None
@@ -112,7 +112,7 @@ class RequestContext:
             self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
 
     def abandon(self) -> None:
-        """Discard the request, because its connection has closed."""
+        """Discard what waits for the request, because it has failed or its connection closed."""
         self.frame = NO_FRAME
         self.failed = True
         waiting, self.on_abandoned = self.on_abandoned, None
@@ -153,7 +153,7 @@ class RequestContext:
         server.boundary.report(error, APIS[self.api_key].name, self.version, self.peer, self.frame)
         if self.parts is None:
             self.fail(code)
-        self.failed = True
+        self.abandon()
 
     def _answered(self, *parts: Buffer) -> None:
         if self.failed:

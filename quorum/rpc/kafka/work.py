@@ -89,8 +89,11 @@ class Work:
         return len(self._waiting)
 
     def turn(self) -> Turn:
-        """Return the turn of a new connection."""
-        return Turn(self._virtual_ms)
+        """Return the turn of a new connection.
+
+        It begins one slice after the turn served last. Otherwise clients that open a new connection
+        for each request would always be next, and waiting connections never."""
+        return Turn(self._virtual_ms + self.limits.slice_ms)
 
     def begin(self, context: RequestContext, steps: Steps[None]) -> None:
         """Run `steps`: the first slice immediately if no other work waits, the rest later."""
@@ -226,7 +229,7 @@ class Work:
         if context.parts is None:
             message = f"the request used more than {limit_ms:.0f} ms of CPU; ask for less"
             context.fail(ErrorCode.REQUEST_TIMED_OUT, message)
-            context.failed = True
+            context.abandon()
 
 
 def _close(steps: Steps[None]) -> None:

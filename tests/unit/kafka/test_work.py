@@ -138,6 +138,37 @@ def test_two_long_requests_share() -> None:
     assert abs(half.count("a") - half.count("b")) <= 4
 
 
+def test_new_connections_do_not_starve_one_that_waits() -> None:
+    """Each of them has work for one slice, and its successor comes as soon as it is served."""
+    working = Working(steps=20, step_ms=1)
+    patient, patient_link = working.connect()
+    patient.on_frame(frame(METADATA, 9, client_id="patient"))
+    working.steps = 1
+    for _ in range(100):
+        connection, _ = working.connect()
+        connection.on_frame(frame(METADATA, 9, client_id="new"))
+        working.clock.advance(3)
+    assert len(patient_link.sent) == 1
+
+
+@pytest.mark.parametrize("raises", [None, ValueError("no such thing")])
+def test_work_that_fails_leaves_nothing_that_waits(raises: Exception | None) -> None:
+    """A fetch that waits is read again in steps; these are cut off, or raise."""
+    working = Working(steps=10**9 if raises is None else 10, step_ms=1)
+    working.raises = raises
+    connection, _ = working.connect()
+    abandoned: list[int] = []
+
+    def handle(context: RequestContext, request: Any) -> Steps[None]:
+        context.on_abandoned = lambda: abandoned.append(1)
+        return working.handle(context, request)
+
+    working.server.routes[ApiKey.DESCRIBE_CLUSTER].handle = handle
+    connection.on_frame(frame(CLUSTER, 1))
+    working.run()
+    assert abandoned == [1]
+
+
 def test_work_without_end_is_cut_off_with_an_error(caplog: pytest.LogCaptureFixture) -> None:
     working = Working(steps=10**9, step_ms=1)
     connection, link = working.connect()
