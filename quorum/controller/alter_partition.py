@@ -1,5 +1,7 @@
-"""AlterPartition: a leader proposes its new ISR (KIP-497). The checks are a table in Kafka's order
-(kafka-rules 3.5); the answer of a success is the partition's full new state.
+"""AlterPartition: a leader proposes the new ISR of a partition (KIP-497).
+
+The checks are a table in the order of Kafka's validateAlterPartitionData. The response to a success
+holds the full new state of the partition.
 """
 
 from __future__ import annotations
@@ -34,27 +36,33 @@ Check = Callable[[Context, int, Partition, IsrChange], bool]
 
 
 def is_invalid_isr(partition: Partition, isr: tuple[int, ...]) -> bool:
-    """Empty, with a replica twice, or with one that is not assigned."""
+    """Return True if the ISR is empty, repeats a replica, or contains one that is not assigned."""
     return not isr or len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas)
 
 
 def isr_ids(change: IsrChange) -> tuple[int, ...]:
+    """Return the broker ids of the proposed ISR."""
     return tuple(broker_id for broker_id, _ in change.isr)
 
 
 def is_outdated(partition: Partition, change: IsrChange) -> bool:
-    """It was decided on an ISR that has changed since."""
+    """Return True if the leader made its decision before the latest change of the partition."""
     return change.partition_epoch < partition.partition_epoch
 
 
 def is_ineligible(context: Context, broker_id: int, broker_epoch: int) -> bool:
-    """A replica joins an ISR only as the incarnation that caught up; -1 skips the epoch."""
+    """Return True if the broker may not join an ISR.
+
+    It must be active, and its epoch must be the registered one, because only the incarnation that
+    caught up has the data. Epoch -1 skips this comparison.
+    """
     broker = context.image.brokers.get(broker_id)
     return broker is None or not broker.active or broker_epoch not in (-1, broker.epoch)
 
 
-# The first check that holds refuses. An epoch from the future means that this controller is the
-# stale one (KAFKA-14154): the leader must ask another, not believe this answer.
+# Each check gets (context, sender, partition, change). The first one that returns True refuses the
+# change with its error. An epoch from the future means that this controller is the stale one, so
+# the leader must ask another controller (KAFKA-14154).
 CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
     (ErrorCode.NOT_CONTROLLER, lambda _, __, p, c: c.leader_epoch > p.leader_epoch),
     (ErrorCode.NOT_CONTROLLER, lambda _, __, p, c: c.partition_epoch > p.partition_epoch),
@@ -81,6 +89,11 @@ CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
 
 
 def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
+    """Apply the proposed ISRs, each for itself.
+
+    A stale broker epoch fails the whole request with STALE_BROKER_EPOCH. A second change of the
+    same partition gets INVALID_UPDATE_VERSION.
+    """
     if not context.has_epoch(request.broker_id, request.broker_epoch):
         return Result(response=AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
     unclean = UncleanElections(context)
@@ -88,7 +101,7 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
     results = []
     for change in request.changes:
         key = (change.topic_id, change.partition_id)
-        if key in records:  # the first change has raised the partition's epoch
+        if key in records:  # the first change has raised the partition epoch
             error, record = ErrorCode.INVALID_UPDATE_VERSION, None
         else:
             error, record = alter_one(context, unclean, request.broker_id, change)
@@ -102,6 +115,8 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
 def alter_one(
     context: Context, unclean: UncleanElections, sender: int, change: IsrChange
 ) -> tuple[ErrorCode, PartitionChangeRecord | None]:
+    """Return the error code and the record of one change. The record is None if nothing changes or
+    the change is refused."""
     topic = context.image.topics.get(change.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID, None
@@ -121,15 +136,18 @@ def alter_one(
         context.image, key, partition, target, context.is_active, cause_of(partition, change)
     )
     if record is not None and record.leader not in (NO_LEADER_CHANGE, sender):
-        # The change completed a reassignment that takes the leadership away from the sender: both a
-        # record and an error, so that it fetches the new metadata before it goes on.
+        # The change completed a reassignment that moves leadership away from the sender. The record
+        # is written and the sender still gets an error, so that it waits for the new metadata.
         return ErrorCode.NEW_LEADER_ELECTED, record
     return ErrorCode.NONE, record
 
 
 def cause_of(partition: Partition, change: IsrChange) -> str:
-    """The leader's reason; it does not tell a replica that is being added from one that came
-    back."""
+    """Return the cause of the record: REASSIGNMENT_STEP if a replica that a reassignment adds has
+    joined, else the leader's reason.
+
+    The leader cannot distinguish a replica that is being added from one that returned.
+    """
     joined = set(isr_ids(change)) - set(partition.isr)
     return Cause.REASSIGNMENT_STEP if joined & set(partition.adding) else change.cause
 
@@ -137,6 +155,8 @@ def cause_of(partition: Partition, change: IsrChange) -> str:
 def result_of(
     context: Context, change: IsrChange, error: ErrorCode, record: PartitionChangeRecord | None
 ) -> IsrChangeResult:
+    """Return the response for one change. Without an error it holds the partition's state after
+    `record`."""
     if error is not ErrorCode.NONE:
         return IsrChangeResult(
             topic_id=change.topic_id, partition_id=change.partition_id, error=error

@@ -1,5 +1,6 @@
-"""Replicas of new partitions: what an administrator assigned by hand, checked (kafka-rules 3.3),
-and the first record of a partition.
+"""Manual replica assignments and the first record of a partition.
+
+The checks and their order are those of Kafka's ReplicationControlManager.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from quorate.quorum.rpc.kafka.schemas.topics import CreatableReplicaAssignment
 def check_assignment(
     context: Context, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """One partition's manual assignment; `replication_factor` is that of the partitions before."""
+    """Raise RequestRefused if one partition's assignment is empty, names an unknown broker, or
+    names one twice.
+
+    If `replication_factor` is not None, the assignment must have that many replicas.
+    """
     if not replicas:
         raise refused("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
@@ -43,6 +48,7 @@ def check_assignment(
 
 
 def check_active(context: Context, replicas: Sequence[int], partition_id: int) -> None:
+    """Raise RequestRefused unless one of the replicas is active."""
     if not any(map(context.is_active, replicas)):
         raise refused(
             "All brokers specified in the manual partition assignment for partition "
@@ -53,7 +59,8 @@ def check_active(context: Context, replicas: Sequence[int], partition_id: int) -
 def manual_topic(
     context: Context, assignments: Sequence[CreatableReplicaAssignment]
 ) -> list[tuple[int, ...]]:
-    """The replicas of each partition of a new topic, in order of partition id."""
+    """Return the replicas of each partition of a new topic, in order of partition id. Raise
+    RequestRefused if the assignments are not valid."""
     by_partition: dict[int, tuple[int, ...]] = {}
     replication_factor: int | None = None
     for assignment in assignments:
@@ -72,15 +79,20 @@ def manual_topic(
 
 
 def refused(message: str) -> RequestRefused:
+    """Return a RequestRefused with INVALID_REPLICA_ASSIGNMENT."""
     return RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
 def new_partition(
     context: Context, topic_id: Uuid, partition_id: int, replicas: tuple[int, ...], cause: Cause
 ) -> PartitionRecord:
-    """Its ISR are the active replicas, its leader the first of them."""
+    """Return the record of a new partition. Its ISR consists of the active replicas, and the first
+    of them leads.
+
+    Raise RequestRefused if no replica is active.
+    """
     isr = tuple(replica for replica in replicas if context.is_active(replica))
-    if not isr:  # placed on a broker that shuts down: answered as the placer would
+    if not isr:  # all replicas are shutting down: use the placer's error
         raise RequestRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {len(replicas)} time(s): All brokers are currently "

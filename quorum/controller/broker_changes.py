@@ -1,8 +1,9 @@
-"""What happens to leaders and ISRs when a broker comes, goes, or shuts down (Kafka's
-generateLeaderAndIsrUpdates and its callers, kafka-rules 3.9).
+"""Leader and ISR changes that follow when a broker is fenced, unfenced, unregistered, replaced or
+shut down.
 
-Work grows with the partitions of that one broker. Rules beyond Kafka: an unclean election that a
-hint would lead to waits until the session would have timed out (`Hints.holds`).
+This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the partitions of
+one broker. One rule departs from Kafka: an unclean election that follows from a hint waits until
+the session would have expired (`Hints.hold`).
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """`remove` leaves ISRs and leads nothing; `add` may lead although the image still shows it as
-    fenced."""
+    """A broker's change of state, as the partitions see it.
+
+    The broker `remove` leaves all ISRs and leads nothing. The broker `add` may lead although the
+    image still shows it as fenced. NOBODY means no such broker.
+    """
 
     cause: Cause
     remove: int = NOBODY
@@ -40,6 +44,8 @@ class Move:
 def leader_and_isr_changes(
     context: Context, move: Move, keys: Iterable[PartitionKey]
 ) -> list[MetadataRecord]:
+    """Return the change records of those of the partitions `keys` that the move affects."""
+
     def acceptable(replica: int) -> bool:
         return replica != move.remove and (replica == move.add or context.is_active(replica))
 
@@ -58,13 +64,16 @@ def leader_and_isr_changes(
 
 
 class UncleanElections:
-    """Whether a partition may elect uncleanly now; each topic's config is looked up once."""
+    """A check that reads each topic's config only once. Create one per decision, because it caches
+    configs."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._enabled: dict[str, bool] = {}
 
     def allowed(self, topic_name: str, partition: Partition) -> bool:
+        """Return True if the topic enables unclean elections and no member of the partition's ISR
+        has a hold."""
         enabled = self._enabled.get(topic_name)
         if enabled is None:
             enabled = self._context.unclean_election_enabled(topic_name)
@@ -73,7 +82,7 @@ class UncleanElections:
 
 
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
-    """First it leaves every ISR, then it is fenced, in one batch."""
+    """Return one list of records: first the broker leaves every ISR, then it is fenced."""
     move = Move(cause, remove=broker.id)
     return [
         *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
@@ -84,7 +93,8 @@ def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord
 
 
 def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
-    """Leaderless partitions may get this broker as their leader."""
+    """Return the records that unfence the broker and elect it where it can lead a leaderless
+    partition."""
     cause = Cause.BROKER_UNFENCED
     return [
         BrokerRegistrationChangeRecord(
@@ -97,6 +107,8 @@ def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
 
 
 def enter_controlled_shutdown(context: Context, broker: Broker) -> list[MetadataRecord]:
+    """Return the records that start the controlled shutdown and move the broker's leaderships
+    away."""
     move = Move(Cause.CONTROLLED_SHUTDOWN, remove=broker.id)
     return [
         BrokerRegistrationChangeRecord(
@@ -110,9 +122,12 @@ def enter_controlled_shutdown(context: Context, broker: Broker) -> list[Metadata
 
 
 def replace_incarnation(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
-    """The old incarnation leaves every ISR before the new one registers, whether it stopped cleanly
-    or not. As in Kafka with eligible.leader.replicas off, the last member of an ISR stays in it
-    even after an unclean shutdown: without an ELR nothing else would remember where the data is,
-    and the partition could never come back without an unclean election (KIP-966)."""
+    """Return the records by which the old incarnation leaves every ISR before the new one
+    registers.
+
+    The last member of an ISR stays in it, even after an unclean shutdown. This is Kafka's rule
+    without eligible leader replicas (KIP-966). Without an ELR no other field would record which
+    replica has the data, and the partition could only return through an unclean election.
+    """
     move = Move(cause, remove=broker.id)
     return leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id))

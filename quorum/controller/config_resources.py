@@ -1,7 +1,8 @@
-"""Which resources have configs, and what may be set on each kind: a table by Kafka's resource type.
+"""The kinds of resources that have configs, and the checks of each kind: a table by Kafka's
+resource type.
 
-Topic keys are all known: anything else is refused. A broker's unknown keys are kept, as in Kafka,
-where plugins read keys of their own; a known one must be one that brokers take over while they run.
+An unknown topic key is refused. A broker's unknown key is accepted, as in Kafka, because plugins
+read keys of their own. A known broker key must be one that brokers can change at run time.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 Values = dict[str, str | None]
-"""What is to be written by key; None deletes."""
+"""The new value of each key. None deletes the key."""
 
 
 def invalid_request(message: str) -> RequestRefused:
+    """Return a RequestRefused with INVALID_REQUEST."""
     return RequestRefused(ErrorCode.INVALID_REQUEST, message)
 
 
 def check_topic(context: Context, name: str) -> None:
+    """Raise RequestRefused unless `name` is an existing topic."""
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
     problem = what_is_wrong(name)
@@ -41,7 +44,8 @@ def check_topic(context: Context, name: str) -> None:
 
 
 def check_node(context: Context, name: str) -> None:
-    """The empty name is the default of all brokers; controllers have configs too."""
+    """Raise RequestRefused unless `name` is empty or the id of a registered broker or controller.
+    The empty name is the default of all brokers."""
     if not name:
         return
     if not is_number(name):
@@ -51,12 +55,15 @@ def check_node(context: Context, name: str) -> None:
 
 
 def check_topic_values(name: str, current: Mapping[str, str], values: Values) -> None:
-    """All that will be set is checked together: some keys limit each other."""
+    """Raise RequestRefused if the resulting configs of the topic are not valid. They are checked
+    together, because some keys limit others."""
     after = {**current, **values}
     check_topic_configs({key: value for key, value in after.items() if value is not None})
 
 
 def check_node_values(name: str, current: Mapping[str, str], values: Values) -> None:
+    """Raise RequestRefused if a known key is read-only, must be set per broker, or gets a value
+    that is not valid."""
     for key_name, value in values.items():
         key = NODE_KEYS.get(key_name)
         if key is None:
@@ -79,7 +86,11 @@ def check_node_values(name: str, current: Mapping[str, str], values: Values) -> 
 
 @dataclass(frozen=True, slots=True)
 class ConfigResourceKind:
-    """`always_written`: also when nothing changes; brokers reload on the record (KAFKA-14136)."""
+    """The checks of one resource type.
+
+    `always_written` is True if a record is written even when no value changes, because brokers
+    reload the value when they replay the record (KAFKA-14136).
+    """
 
     check_name: Callable[[Context, str], None]
     check_values: Callable[[str, Mapping[str, str], Values], None]
@@ -94,6 +105,8 @@ KINDS: dict[int, ConfigResourceKind] = {
 
 
 def kind_of(resource_type: int) -> ConfigResourceKind:
+    """Return the kind for Kafka's resource type. Raise RequestRefused if configs of that type do
+    not exist."""
     kind = KINDS.get(resource_type)
     if kind is None:
         raise invalid_request(f"Unknown resource type {resource_type}")

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs and the legacy AlterConfigs.
+"""IncrementalAlterConfigs (KIP-339) and the older AlterConfigs.
 
-Each resource stands or falls alone; the records of one request are one atomic batch.
+An error of one resource does not fail the others. The records of one request are one atomic batch.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def incremental_alter_configs(context: Context, request: IncrementalAlterConfigsRequest) -> Result:
+    """Set, delete, append to or subtract from configs of the named resources."""
     records, outcomes = alter_all(context, request.resources, incremental_values)
     responses = tuple(
         IncrementalAlterConfigsResourceResponse(
@@ -61,6 +62,7 @@ def incremental_alter_configs(context: Context, request: IncrementalAlterConfigs
 
 
 def alter_configs(context: Context, request: AlterConfigsRequest) -> Result:
+    """Replace all configs of the named resources."""
     records, outcomes = alter_all(context, request.resources, replacing_values)
     responses = tuple(
         AlterConfigsResourceResponse(
@@ -78,6 +80,8 @@ def alter_configs(context: Context, request: AlterConfigsRequest) -> Result:
 def alter_all(
     context: Context, resources: Sequence[Resource], values_of: ValuesOf[Resource]
 ) -> tuple[list[MetadataRecord], list[Outcome]]:
+    """Return the records and the outcome of each resource, in order. A resource that is named twice
+    fails. Too many records fail all resources."""
     records: list[MetadataRecord] = []
     outcomes: list[Outcome] = []
     if len(resources) > MAX_RECORDS_PER_USER_OP:
@@ -106,7 +110,8 @@ def alter_all(
 def alter_one(
     context: Context, resource: Resource, values_of: ValuesOf[Resource], before: int
 ) -> list[MetadataRecord]:
-    """`before`: the number of records that the same request writes before this resource's."""
+    """Return the records of one resource. `before` is the number of records that the same request
+    already writes. Raise RequestRefused or TooManyRecords."""
     resource_type, name = resource.resource_type, resource.resource_name
     check_keys(resource)
     kind = kind_of(resource_type)
@@ -124,8 +129,8 @@ def alter_one(
 
 
 def check_sizes(current: Mapping[str, str], values: Values) -> None:
-    """Raise RequestRefused if a value, perhaps one that was appended to, fits in no record, or if
-    the resource would have too many configs."""
+    """Raise RequestRefused if a new value does not fit into a record, or if the resource would have
+    too many configs."""
     for key, value in values.items():
         if value is not None and len(value.encode()) > CONFIG_VALUE.limit:
             raise RequestRefused(
@@ -143,6 +148,7 @@ def check_sizes(current: Mapping[str, str], values: Values) -> None:
 
 
 def check_keys(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> None:
+    """Raise RequestRefused if the request names a key of the resource twice."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise invalid_request("Error due to duplicate config keys")
@@ -151,7 +157,8 @@ def check_keys(resource: AlterConfigsResource | IncrementalAlterConfigsResource)
 def replacing_values(
     kind: ConfigResourceKind, current: Mapping[str, str], resource: AlterConfigsResource
 ) -> Values:
-    """What the request does not name is deleted."""
+    """Return the new values for AlterConfigs, which deletes each current config that the request
+    does not name."""
     values: Values = {}
     for config in resource.configs:
         if config.value is None:
@@ -164,6 +171,8 @@ def replacing_values(
 def incremental_values(
     kind: ConfigResourceKind, current: Mapping[str, str], resource: IncrementalAlterConfigsResource
 ) -> Values:
+    """Return the new values for IncrementalAlterConfigs. Raise RequestRefused for an unknown
+    operation, a null value, or a list operation on a key that is no list."""
     values: Values = {}
     for config in resource.configs:
         name, code = config.name, config.config_operation
@@ -180,6 +189,7 @@ Operation = Callable[[ConfigResourceKind, str, str | None, str], str | None]
 
 
 def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
+    """Return the list with the items of `value` that it did not contain."""
     parts = list_parts(kind, name, old, "APPEND")
     present = frozenset(parts)
     added = (part for part in dict.fromkeys(value.split(",")) if part not in present)
@@ -187,12 +197,14 @@ def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> 
 
 
 def subtract(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
+    """Return the list without the items of `value`."""
     gone = frozenset(value.split(","))
     return ",".join(part for part in list_parts(kind, name, old, "SUBTRACT") if part not in gone)
 
 
 def list_parts(kind: ConfigResourceKind, name: str, old: str | None, operation: str) -> list[str]:
-    """Of the current value, or of the key's default when none is set."""
+    """Return the items of the current value, or of the key's default if none is set. Raise
+    RequestRefused if the key is no list."""
     key = kind.keys.get(name)
     if key is None or key.kind is not Kind.LIST:
         raise RequestRefused(

@@ -1,7 +1,7 @@
-"""Directory ids of replicas (KIP-858): which of a broker's log directories holds each one.
+"""Directory ids of replicas: the log directory of its broker that holds a replica (KIP-858).
 
-Brokers choose; the controller only fills in what it cannot get wrong: the one directory of a broker
-that has one. The lowest hundred ids are reserved.
+Brokers choose the directory. The controller names it only if the broker has a single one. Ids below
+RESERVED_IDS are reserved and never belong to a real directory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ RESERVED_IDS = 100
 
 
 def is_reserved(directory: Uuid) -> bool:
+    """Return True if the id is one that no real directory may have."""
     return int.from_bytes(directory, "big") < RESERVED_IDS
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> Uuid:
+    """Return the directory of a new replica: the broker's only one, else UNASSIGNED, or MIGRATING
+    if the broker registered no directories."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         return UNASSIGNED
@@ -31,4 +34,5 @@ def default_directory(image: MetadataImage, broker_id: int) -> Uuid:
 
 
 def default_directories(image: MetadataImage, replicas: Iterable[int]) -> tuple[Uuid, ...]:
+    """Return the default directory of each replica, in the same order."""
     return tuple(default_directory(image, replica) for replica in replicas)

@@ -1,7 +1,7 @@
-"""ElectLeaders: leadership to the preferred replica, or to one outside the ISR (KIP-460).
+"""ElectLeaders: an administrator elects preferred replicas, or leaders outside the ISR (KIP-460).
 
-An unclean election that was asked for ignores the topic's config, and a hint that might hold it
-back: an administrator decides what may be lost (kafka-rules 3.9).
+A requested unclean election ignores the topic's config and any hold, as in Kafka, because the
+administrator has decided to accept data loss.
 """
 
 from __future__ import annotations
@@ -33,11 +33,16 @@ from quorate.quorum.rpc.kafka.schemas.elect_leaders import (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
+    """One election type of the request: the election, the cause of its records, and the error if no
+    replica qualifies."""
+
     election: Election
     cause: Cause
     unavailable: ErrorCode
 
     def needed(self, partition: Partition) -> bool:
+        """Return True if the partition has no leader (unclean), or not its preferred one
+        (preferred)."""
         if self.election is Election.PREFERRED:
             return partition.leader != partition.preferred_leader
         return partition.leader == NO_LEADER
@@ -51,6 +56,11 @@ UNNEEDED = ErrorCode.ELECTION_NOT_NEEDED
 
 
 def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
+    """Elect leaders for the named partitions, or for all that need it if the request names none.
+
+    An error of one partition does not fail the others. An unknown election type or too many records
+    fail the whole request.
+    """
     kind = KINDS.get(request.election_type)
     if kind is None:
         text = f"Unknown election type {request.election_type}"
@@ -74,8 +84,9 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
 def all_that_need(context: Context, kind: Kind) -> tuple[TopicPartitions, ...]:
     """Return every topic, each with the partitions that need an election of this kind.
 
-    The index knows them, so the work does not grow with the partitions of the cluster. The answer,
-    too, has only those, as in Kafka."""
+    The index holds these partitions, so the work does not grow with the partitions of the cluster.
+    As in Kafka, the response contains only partitions that need an election.
+    """
     image, index = context.image, context.index
     needing: dict[Uuid, list[int]] = {}
     keys = index.imbalanced if kind.election is Election.PREFERRED else index.leaderless
@@ -95,6 +106,7 @@ def results_of(
     topic: TopicPartitions,
     records: dict[PartitionKey, MetadataRecord],
 ) -> Iterator[PartitionResult]:
+    """Yield the result of each partition of one topic and add its change record to `records`."""
     for partition_id in topic.partitions:
         try:
             elect_one(context, kind, topic.topic, partition_id, records)
@@ -115,6 +127,11 @@ def elect_one(
     partition_id: int,
     records: dict[PartitionKey, MetadataRecord],
 ) -> None:
+    """Add the change record of one partition to `records`.
+
+    Raise RequestRefused if the partition is unknown, needs no election, or has no replica that
+    qualifies. Raise TooManyRecords if the batch is full.
+    """
     topic = context.image.topic(name)
     if topic is None:
         raise RequestRefused(
@@ -138,4 +155,5 @@ def elect_one(
 
 
 def failed(request: ElectLeadersRequest, error: ErrorCode, text: str) -> Result:
+    """Return a result that fails the whole request with `error`."""
     return Result(response=FAILURES[ApiKey.ELECT_LEADERS](request, error, text))

@@ -1,8 +1,8 @@
-"""Who leads a partition (kafka-rules 3.6).
+"""Leader election of one partition, as in Kafka's PartitionChangeBuilder.
 
-A valid leader is in the target ISR and acceptable: unfenced and not shutting down. Only an unclean
-election goes outside the ISR, and it says so. Without eligible.leader.replicas (its feature stays
-at 0, design.md) there is no ELR to choose from.
+A valid leader is in the target ISR and is acceptable, which means unfenced and not shutting down.
+Only an unclean election may choose a replica outside the ISR, and its result says so. Quorate does
+not implement eligible leader replicas (KIP-966), so there is no ELR to choose from.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ Acceptable = Callable[[int], bool]
 
 
 class Election(enum.Enum):
+    """The kinds of election.
+
+    ONLINE keeps a valid leader. PREFERRED moves leadership to the first replica of the assignment
+    if that is valid. UNCLEAN may also choose a replica outside the ISR.
+    """
+
     ONLINE = "online"
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
@@ -25,6 +31,9 @@ class Election(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Elected:
+    """The outcome of an election. `leader` is NO_LEADER if no replica qualifies. `unclean` is True
+    if the leader is outside the ISR."""
+
     leader: int
     unclean: bool = False
 
@@ -36,8 +45,16 @@ def elect(
     isr: Sequence[int],
     acceptable: Acceptable,
 ) -> Elected:
-    """The leader stays when it is valid, unless a valid preferred replica was asked for; else the
-    first valid one in the order of assignment; none keeps the ISR and waits for it."""
+    """Choose the leader of a partition among `replicas` with ISR `isr`.
+
+    The order of choice is:
+
+    - the preferred replica, if it is valid and the election is PREFERRED
+    - the current leader, if it is valid
+    - the first valid replica in assignment order
+    - the first acceptable replica, if the election is UNCLEAN
+    - NO_LEADER; the caller then keeps the ISR, whose members may return with all data
+    """
 
     def valid(replica: int) -> bool:
         return replica in isr and acceptable(replica)

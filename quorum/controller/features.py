@@ -1,4 +1,6 @@
-"""Finalized features, and the records that begin a metadata log."""
+"""The first records that a new active controller writes, including the bootstrap records of an
+empty log.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from quorate.quorum.metadata.records import (
 
 
 def activation_records(context: Context, *, in_transaction: bool) -> list[MetadataRecord]:
-    """What a new active controller writes first (kafka-rules 3.10): the end of a metadata
-    transaction that the old one left open, and, in an empty log, the bootstrap records in one of
-    their own."""
+    """Return the records of an activation, as Kafka's ActivationRecordsGenerator does.
+
+    They abort a metadata transaction that the previous controller left open (KIP-868). In an empty
+    log they add the bootstrap records in a transaction of their own.
+    """
     records: list[MetadataRecord] = []
     if in_transaction:
         records.append(AbortTransactionRecord(reason="Controller failover"))
@@ -31,7 +35,8 @@ def activation_records(context: Context, *, in_transaction: bool) -> list[Metada
 
 
 def bootstrap_order(context: Context) -> list[tuple[str, int]]:
-    """metadata.version first: it says how all others are read."""
+    """Return the features with their levels, metadata.version first, because it determines how the
+    following records are read."""
     return sorted(
         context.settings.features.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0])
     )

@@ -1,7 +1,8 @@
-"""BrokerHeartbeat: a broker's next state (kafka-rules 3.2), and the records that lead there.
+"""BrokerHeartbeat: the next state of a broker, and the records of the transition (Kafka's
+calculateNextBrokerState).
 
-The current state is the image's. Only changed bits go to the log, with the changes of partitions in
-the same result. Contact with the broker is soft state and is noted whatever the outcome.
+The image holds the current state. Only changed bits go to the log, together with the partition
+changes that follow from them. An accepted heartbeat also extends the session, which is soft state.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 
 class BrokerState(enum.Enum):
+    """The states of a broker, as in Kafka. SHUTDOWN_NOW exists only in a response: it permits the
+    broker to end its process."""
+
     FENCED = "fenced"
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
@@ -28,6 +32,7 @@ class BrokerState(enum.Enum):
 
 
 def current_state(broker: Broker) -> BrokerState:
+    """Return the state that the image holds for the broker."""
     if broker.fenced:
         return BrokerState.FENCED
     if broker.in_controlled_shutdown:
@@ -38,10 +43,12 @@ def current_state(broker: Broker) -> BrokerState:
 def after_fenced(
     context: Context, session: Session, request: BrokerHeartbeatRequest
 ) -> BrokerState:
+    """Return the next state of a fenced broker. It is unfenced once it has replayed the record that
+    fenced or registered it (KAFKA-13959)."""
     if request.want_shut_down:
         return BrokerState.SHUTDOWN_NOW
     if request.want_fence or session.shutting_down:
-        return BrokerState.FENCED  # no record takes a shutdown back: it would serve but never lead
+        return BrokerState.FENCED  # no record ends a shutdown, so it could never lead
     if request.metadata_offset < session.unfence_offset:
         return BrokerState.FENCED
     return BrokerState.UNFENCED
@@ -50,6 +57,8 @@ def after_fenced(
 def after_unfenced(
     context: Context, session: Session, request: BrokerHeartbeatRequest
 ) -> BrokerState:
+    """Return the next state of an unfenced broker. A broker that leads partitions must first give
+    up its leaderships."""
     if request.want_fence:
         return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
     if not request.want_shut_down:
@@ -62,7 +71,11 @@ def after_unfenced(
 def after_controlled_shutdown(
     context: Context, session: Session, request: BrokerHeartbeatRequest
 ) -> BrokerState:
-    """It may go once every active broker has replayed that its leaderships have moved."""
+    """Return the next state of a broker in controlled shutdown.
+
+    The broker may stop when it leads nothing and every active broker has replayed the records that
+    moved its leaderships.
+    """
     if context.index.has_leaderships(request.broker_id):
         return BrokerState.CONTROLLED_SHUTDOWN
     if session.controlled_shutdown_offset <= context.sessions.lowest_active_offset():
@@ -78,6 +91,11 @@ NEXT: dict[BrokerState, Callable[[Context, Session, BrokerHeartbeatRequest], Bro
 
 
 def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
+    """Apply a heartbeat: change the broker's state, extend its session and store its metadata
+    offset.
+
+    A refused request gets BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:
         return refusal(ErrorCode.BROKER_ID_NOT_REGISTERED)
@@ -101,18 +119,20 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
 
 
 def refusal(error: ErrorCode) -> Result:
+    """Return a result that answers `error` and changes nothing."""
     return Result(response=BrokerHeartbeatResponse(error=error))
 
 
 def transition(
     context: Context, broker: Broker, current: BrokerState, following: BrokerState
 ) -> list[MetadataRecord]:
+    """Return the records that move the broker from state `current` to `following`."""
     if following is BrokerState.UNFENCED:
         return broker_changes.unfence(context, broker)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         return broker_changes.enter_controlled_shutdown(context, broker)
     if current is BrokerState.FENCED:
-        return []  # granted its shutdown; it is fenced already
+        return []  # the broker may stop; it is fenced already
     shut_down = following is BrokerState.SHUTDOWN_NOW
     cause = Cause.SHUTDOWN_COMPLETE if shut_down else Cause.FENCE_REQUESTED
     return broker_changes.fence(context, broker, cause)

@@ -1,21 +1,24 @@
-"""Hints: a closed connection starts early what the session timeout would start late (design idea
-9).
+"""Hints: a closed connection starts early what the session timeout would start late.
 
-Kept of every registration, by active and standby controllers alike: where its process can be
-probed, whether a probe there has ever succeeded, and whether it is connected here. The rules that
-keep hints safe:
+The rule: if the connection of a broker closes, and its node port then refuses a probe, the process
+is dead and the broker is fenced immediately. docs/differences.md, "Failures are noticed sooner",
+describes the effect.
 
-- a refusal proves a death only where a probe succeeded earlier in the same session (a host that
-  refuses every connection proves nothing), and only while the broker is not connected;
-- the address is the host that the connection came from, and the registered one before there was
-  any;
-- a hint never leads to an unclean election: `holds` says until when such an election has to wait;
-- after a takeover every unfenced broker that has not connected in time is probed, so that a broker
-  that died together with the old controller is found. Standbys probe new registrations for that
-  reason: otherwise a new controller would have no earlier success to go by.
+Active and standby controllers keep the same facts about each registration: the address to probe,
+the addresses where a probe succeeded, and the open links. These rules make hints safe:
 
-Nothing here is replicated, and nothing here is needed for safety: every fence is decided on the
-image and written to the log like any other.
+- A refusal proves a death only if a probe of that address succeeded earlier in the same session. A
+  host that refuses every connection proves nothing. The broker must also have no open link.
+- The probed host is the one that the broker's link comes from. Before the first link it is the
+  registered host.
+- A hint never causes an unclean election. A hold delays such an election until the session would
+  have expired.
+- After a takeover the new active controller probes every unfenced broker that has not connected in
+  time. It thus finds a broker that died together with the old controller. Standbys probe each new
+  registration for the same reason: a new active controller needs an earlier success.
+
+Nothing here is replicated, and safety does not depend on it. Every fencing is a decision on the
+image and is written to the log.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ MAX_RETRY_MS = 500
 
 
 class Connection(enum.Enum):
-    """Of a broker to this controller. After a takeover whoever is not there yet is unseen."""
+    """The state of a broker's links to this controller. After a takeover a broker that has not
+    connected yet is UNSEEN."""
 
     UNSEEN = "unseen"
     UP = "up"
@@ -42,7 +46,13 @@ class Connection(enum.Enum):
 
 @dataclass(slots=True)
 class Watched:
-    """One registration. `number` tells the newest probe from older ones, whose outcome is late."""
+    """The facts about one registration.
+
+    `links` counts the open links. `seen` is True if there was a link since the registration or the
+    last takeover. `answered` holds the addresses where a probe succeeded. `number` is that of the
+    newest probe. A late outcome of an older probe counts only if it shows that the address
+    answered.
+    """
 
     broker_epoch: int
     address: Address | None
@@ -55,6 +65,7 @@ class Watched:
 
     @property
     def connection(self) -> Connection:
+        """Return UP with an open link, LOST if all links closed, else UNSEEN."""
         if self.links:
             return Connection.UP
         return Connection.LOST if self.seen else Connection.UNSEEN
@@ -64,6 +75,12 @@ Probes = tuple[ProbeBroker, ...]
 
 
 class Hints:
+    """The facts about all registrations, and the holds on unclean elections. `Controller` owns it.
+
+    Each method that returns `Probes` leaves it to the caller to send them. `enabled` False returns
+    no probes. `listener` is the name of the node-to-node listener.
+    """
+
     def __init__(self, *, enabled: bool, listener: str) -> None:
         self._enabled = enabled
         self._listener = listener
@@ -74,8 +91,12 @@ class Hints:
     # -------------------------------------------------------------------------- what the image says
 
     def follow(self, broker_id: int, broker: Broker | None) -> Probes:
-        """A registration is new, changed or gone. A new one is probed once, for evidence; and once
-        more when it unfences without any, because its port may not have been open before."""
+        """Adopt a registration that is new, has changed, or was removed (None). Return the probes
+        to send.
+
+        A new registration is probed once, as evidence for later. It is probed again when it is
+        unfenced without such evidence, because its port may have been closed before.
+        """
         if broker is None:
             self._watched.pop(broker_id, None)
             return ()
@@ -93,11 +114,17 @@ class Hints:
         return ()
 
     def keep_only(self, broker_ids: Container[int]) -> None:
+        """Drop the facts about brokers that are not in `broker_ids`."""
         for broker_id in [each for each in self._watched if each not in broker_ids]:
             del self._watched[broker_id]
 
     def activate(self, brokers: Iterable[Broker], *, delay_ms: int, hold_until_ms: int) -> Probes:
-        """`hold_until_ms`: brokers fenced under the old controller may have been so by a hint."""
+        """Begin to act on hints. Return the probes of all unfenced brokers without a link, delayed
+        by `delay_ms`.
+
+        The old controller may have fenced a broker on a hint. Fenced brokers therefore hold unclean
+        elections until `hold_until_ms`.
+        """
         self._active = True
         probes: list[ProbeBroker] = []
         for broker in brokers:
@@ -112,12 +139,15 @@ class Hints:
         return tuple(probes)
 
     def deactivate(self) -> None:
+        """Stop acting on hints and drop all holds. The facts about registrations stay."""
         self._active = False
         self._holds.clear()
 
     # -------------------------------------------------------------------- what the node's port says
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Probes:
+        """Count a new link from `host`. Probe the address if it has not answered yet. Ignore a
+        registration that is not current."""
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
@@ -130,10 +160,14 @@ class Hints:
         return self._probe(broker_id, watched)
 
     def connection(self, broker_id: int, broker_epoch: int) -> Connection:
+        """Return the state of the registration's links. It is UNSEEN if the registration is not
+        current."""
         watched = self._current(broker_id, broker_epoch)
         return Connection.UNSEEN if watched is None else watched.connection
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Probes:
+        """Remove one link. If it was the last one of an unfenced broker and this controller is
+        active, return a probe."""
         watched = self._current(broker_id, broker_epoch)
         if watched is None:
             return ()
@@ -144,8 +178,11 @@ class Hints:
         return self._probe(broker_id, watched)
 
     def succeeded(self, probe: ProbeBroker) -> Probes:
-        """Alive, or still dying: a process that is being killed may lose its connections before its
-        listening port."""
+        """Record that the address answered, and probe again if the broker is still without a link.
+
+        The process may be alive, or it may be exiting: a process that is being killed can lose its
+        connections before its listening port.
+        """
         watched = self._current(probe.broker_id, probe.broker_epoch)
         if watched is None:
             return ()
@@ -153,12 +190,16 @@ class Hints:
         return self._again(probe, watched)
 
     def failed(self, probe: ProbeBroker) -> Probes:
-        """No answer is no evidence."""
+        """Probe again if the broker is still without a link. No response proves nothing."""
         watched = self._current(probe.broker_id, probe.broker_epoch)
         return () if watched is None else self._again(probe, watched)
 
     def is_proof_of_death(self, probe: ProbeBroker) -> bool:
-        """Whether this refused probe is reason enough to fence the broker."""
+        """Return True if this refused probe is sufficient reason to fence the broker.
+
+        This requires that the controller is active and the probe is the newest one. The broker must
+        be unfenced, without a link, and must have answered an earlier probe of the same address.
+        """
         watched = self._current(probe.broker_id, probe.broker_epoch)
         return (
             watched is not None
@@ -172,16 +213,22 @@ class Hints:
     # ------------------------------------------------------------------ unclean elections that wait
 
     def hold(self, broker_id: int, until_ms: int) -> None:
+        """Delay unclean elections of partitions whose ISR contains the broker.
+
+        The controller releases the hold at `until_ms`, or earlier when the broker is unfenced.
+        """
         self._holds[broker_id] = until_ms
 
     def holds_any(self, broker_ids: Iterable[int]) -> bool:
+        """Return True if one of the brokers has a hold."""
         return any(broker_id in self._holds for broker_id in broker_ids)
 
     def next_hold(self) -> tuple[int, int] | None:
-        """(until_ms, broker_id) of the hold that ends first."""
+        """Return (until_ms, broker_id) of the hold that ends first, or None."""
         return min(((until, broker) for broker, until in self._holds.items()), default=None)
 
     def release(self, broker_id: int) -> None:
+        """End the broker's hold, if it has one."""
         self._holds.pop(broker_id, None)
 
     # --------------------------------------------------------------------------------------- inside
@@ -195,7 +242,8 @@ class Hints:
         return None if watched is None or watched.broker_epoch != broker_epoch else watched
 
     def _again(self, probe: ProbeBroker, watched: Watched) -> Probes:
-        """Goes on, ever slower, until the broker is connected or its session times out."""
+        """Return the next probe, with a delay that doubles up to MAX_RETRY_MS. Probing ends when
+        the broker has a link or is fenced."""
         if not self._active or watched.links or watched.fenced:
             return ()
         if probe.number != watched.number:

@@ -91,7 +91,7 @@ class BrokerHeartbeatResponse:
     """The state that the controller chose for the broker.
 
     `caught_up`: the broker has replayed the record that fenced or registered it. `fenced`: the
-    broker must not serve clients. `should_shut_down`: the broker may end its process.
+    broker is fenced. `should_shut_down`: the broker may end its process.
     """
 
     error: ErrorNumber

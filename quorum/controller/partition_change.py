@@ -1,10 +1,14 @@
-"""One partition's change record, from what should be true of it (Kafka's PartitionChangeBuilder;
-the order of the steps is kafka-rules 3.6).
+"""The change record of one partition, computed from its target state (Kafka's
+PartitionChangeBuilder).
 
-Invariants of what comes out: a leader is in the ISR; an ISR that would become empty is kept (its
-last member may come back with all the data; without ELR there is no other place to remember it);
-the leader epoch grows when the leader changes or a replica leaves, and not when the ISR merely
-shrinks (KAFKA-15021); nothing changed means no record.
+Invariants of the record:
+
+- A leader is in the ISR.
+- An ISR never becomes empty. Its last member stays because it may return with all the data, and
+  without an ELR no other field records which replica has them.
+- The leader epoch grows when the leader changes or a replica leaves the assignment. It does not
+  grow when the ISR shrinks (KAFKA-15021).
+- If nothing changes, there is no record.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ Ids = tuple[int, ...]
 
 @dataclass(slots=True, kw_only=True)
 class Target:
-    """What should be true of the partition; starts as what is (`Target.of`)."""
+    """The target state of a partition. `Target.of` starts it as the current state, and a rule
+    changes fields of it."""
 
     isr: Ids
     replicas: Ids
@@ -40,6 +45,7 @@ class Target:
 
     @classmethod
     def of(cls, partition: Partition) -> Target:
+        """Return the current state of the partition as a target."""
         return cls(
             isr=partition.isr,
             replicas=partition.replicas,
@@ -49,7 +55,8 @@ class Target:
         )
 
     def complete_reassignment(self) -> bool:
-        """When all that is to stay is in the ISR, what is to go goes now."""
+        """Complete the reassignment if all replicas that stay are in the ISR. Return True if it was
+        completed."""
         if not self.removing and not self.adding:
             return False
         isr = tuple(replica for replica in self.isr if replica not in self.removing)
@@ -68,8 +75,12 @@ def partition_change(
     acceptable: Acceptable,
     cause: str,
 ) -> PartitionChangeRecord | None:
-    """Completes a reassignment on the way. Where that or an unclean election happens, it is the
-    cause, whatever the occasion was."""
+    """Return the record that changes `partition` to `target`, or None if nothing changes.
+
+    The function completes a reassignment if it can, and elects a leader. `acceptable` tells whether
+    a replica may lead. A completed reassignment or an unclean election replaces `cause` as the
+    cause of the record.
+    """
     if target.complete_reassignment():
         cause = Cause.REASSIGNMENT_COMPLETE
     isr = target.isr or partition.isr
@@ -81,7 +92,7 @@ def partition_change(
         if elected.unclean:
             isr, recovery, cause = (leader,), RECOVERING, Cause.UNCLEAN_ELECTION
     elif any(replica not in target.replicas for replica in partition.replicas):
-        leader = partition.leader  # only to raise the leader epoch: a replica leaves
+        leader = partition.leader  # a replica leaves: naming the leader raises its epoch
     directories = directories_of(image, partition, target.replicas)
     changed: dict[str, Any] = {
         name: new
@@ -102,7 +113,8 @@ def partition_change(
 
 
 def directories_of(image: MetadataImage, partition: Partition, replicas: Ids) -> tuple[Uuid, ...]:
-    """Directories follow their replicas; a replica that is new gets its broker's default."""
+    """Return the directory of each of `replicas`. A replica keeps its directory; a new one gets the
+    default of its broker."""
     if replicas == partition.replicas and len(partition.directories) == len(replicas):
         return partition.directories
     known = dict(zip(partition.replicas, partition.directories, strict=False))

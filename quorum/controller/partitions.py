@@ -1,5 +1,7 @@
-"""CreatePartitions: a topic gets more partitions; keys then map to other ones, which is the user's
-affair. A running reassignment is no obstacle.
+"""CreatePartitions: more partitions for existing topics.
+
+A running reassignment does not prevent the request, as in Kafka. Keys may map to other partitions
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,6 +33,12 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
 
 
 def create_partitions(context: Context, request: CreatePartitionsRequest) -> Result:
+    """Add partitions to topics in one atomic batch.
+
+    An error of one topic does not fail the others. More records than one batch may have fail the
+    whole request with POLICY_VIOLATION. A request with `validate_only` gets its response but writes
+    nothing.
+    """
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
@@ -58,6 +66,8 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
 def grow(
     context: Context, asked: CreatePartitionsTopic, before: int, placer: Placer
 ) -> list[MetadataRecord]:
+    """Return the records of one topic's new partitions. `before` is the number of records that the
+    same request already writes. Raise RequestRefused or TooManyRecords."""
     topic = context.image.topic(asked.name)
     if topic is None:
         raise RequestRefused(
@@ -74,6 +84,7 @@ def grow(
 
 
 def check_count(asked: CreatePartitionsTopic, count: int) -> None:
+    """Raise RequestRefused unless the requested number of partitions is larger than `count`."""
     if asked.count == count:
         raise RequestRefused(
             ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s)."
@@ -89,8 +100,11 @@ def check_count(asked: CreatePartitionsTopic, count: int) -> None:
 def new_assignments(
     context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int, placer: Placer
 ) -> list[tuple[int, ...]]:
-    """By hand or placed; the replication factor is that of the topic's first partition, without
-    the replicas that leave it."""
+    """Return the replicas of each new partition, from the request's assignments or from the placer.
+
+    The replication factor is that of the topic's first partition, without replicas that a
+    reassignment removes.
+    """
     first = topic.partitions[0]
     additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
@@ -110,12 +124,14 @@ def new_assignments(
 def checked(
     context: Context, assignment: CreatePartitionsAssignment, factor: int, partition_id: int
 ) -> tuple[int, ...]:
+    """Return the replicas of one manual assignment. Raise RequestRefused if it is not valid."""
     check_assignment(context, assignment.broker_ids, factor)
     check_active(context, assignment.broker_ids, partition_id)
     return tuple(assignment.broker_ids)
 
 
 def failed(name: str, refused: ControllerError) -> CreatePartitionsTopicResult:
+    """Return the error response of one topic."""
     return CreatePartitionsTopicResult(
         name=name, error_code=refused.error, error_message=refused.message or None
     )

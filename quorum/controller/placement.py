@@ -1,8 +1,8 @@
-"""Which brokers hold a new partition's replicas: Kafka's StripedReplicaPlacer (kafka-rules 3.4).
+"""Replica placement of new partitions: Kafka's StripedReplicaPlacer.
 
-Goals in order: spread over racks, spread over brokers, prefer unfenced brokers. Hard limits: no two
-replicas on one broker, and the first replica, the leader, on an unfenced one. It looks at no load,
-no disk and no existing partition.
+The goals in order are: spread over racks, spread over brokers, prefer unfenced brokers. The hard
+limits are: no two replicas on one broker, and the first replica, which leads, on an unfenced
+broker. Load, disk space and existing partitions have no influence.
 """
 
 from __future__ import annotations
@@ -19,20 +19,25 @@ Replicas = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class UsableBroker:
+    """A broker that may get replicas."""
+
     id: int
     rack: str | None
     fenced: bool
 
 
 def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
-    """Registered and not shutting down, by id."""
+    """Return the registered brokers that are not in controlled shutdown, ordered by id."""
     brokers = [image.brokers[broker_id] for broker_id in image.broker_ids()]
     return [UsableBroker(b.id, b.rack, b.fenced) for b in brokers if not b.in_controlled_shutdown]
 
 
 class Placer:
-    """Places the partitions of many topics. It groups the brokers by rack once, so that the work
-    for a request does not grow with its topics times the brokers."""
+    """Places the partitions of many topics.
+
+    It groups the brokers by rack once, so that the work of a request does not grow with topics
+    times brokers.
+    """
 
     def __init__(self, brokers: list[UsableBroker]) -> None:
         self._brokers = brokers
@@ -44,6 +49,11 @@ class Placer:
         self._unfenced = sum(not broker.fenced for broker in brokers)
 
     def place(self, partitions: int, replication_factor: int, random: Random) -> list[Replicas]:
+        """Return the replicas of each of `partitions` new partitions.
+
+        Raise RequestRefused if the replication factor is not positive or exceeds the number of
+        brokers, or if all brokers are fenced.
+        """
         check_factor(self._brokers, self._unfenced, replication_factor)
         racks = RackCircle(self._racks, self._unfenced, random)
         return [racks.place(replication_factor) for _ in range(partitions)]
@@ -51,13 +61,14 @@ class Placer:
 
 @dataclass(frozen=True, slots=True)
 class RackBrokers:
-    """The ids of one rack's brokers, in order."""
+    """The sorted ids of one rack's brokers."""
 
     fenced: tuple[int, ...]
     unfenced: tuple[int, ...]
 
     @classmethod
     def of(cls, brokers: list[UsableBroker]) -> RackBrokers:
+        """Return the ids of `brokers`, which are all in one rack."""
         return cls(
             tuple(sorted(each.id for each in brokers if each.fenced)),
             tuple(sorted(each.id for each in brokers if not each.fenced)),
@@ -65,6 +76,8 @@ class RackBrokers:
 
 
 def check_factor(brokers: list[UsableBroker], unfenced: int, replication_factor: int) -> None:
+    """Raise RequestRefused if the replication factor cannot be reached. `unfenced` is the number of
+    unfenced brokers."""
     if replication_factor <= 0:
         raise factor_refused(
             f"Invalid replication factor {replication_factor}: the replication factor must be "
@@ -80,12 +93,16 @@ def check_factor(brokers: list[UsableBroker], unfenced: int, replication_factor:
 
 
 def factor_refused(message: str) -> RequestRefused:
+    """Return a RequestRefused with INVALID_REPLICATION_FACTOR."""
     return RequestRefused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
 class BrokerCircle:
-    """Brokers of one rack in a circle that starts one later for each partition; each is given at
-    most once per partition."""
+    """The brokers of one rack, fenced or unfenced, as a circle.
+
+    Each partition is one epoch. The start moves by one with each epoch that uses the circle, and a
+    broker is returned at most once per epoch.
+    """
 
     def __init__(self, brokers: tuple[int, ...], random: Random) -> None:
         self._brokers = list(brokers)
@@ -94,6 +111,7 @@ class BrokerCircle:
         self._epoch = 0
 
     def next(self, epoch: int) -> int | None:
+        """Return the next broker for the partition of this epoch, or None if all were used."""
         if not self._brokers:
             return None
         if epoch != self._epoch:
@@ -106,20 +124,26 @@ class BrokerCircle:
         return broker
 
     def shuffle(self, random: Random) -> None:
+        """Shuffle the order of the brokers."""
         random.shuffle(self._brokers)
 
 
 class Rack:
+    """One rack: the circle of its unfenced brokers and that of its fenced ones."""
+
     def __init__(self, brokers: RackBrokers, random: Random) -> None:
         self.fenced = BrokerCircle(brokers.fenced, random)
         self.unfenced = BrokerCircle(brokers.unfenced, random)
 
     def next(self, epoch: int) -> int | None:
+        """Return the next broker, unfenced ones first, or None if all were used in this epoch."""
         broker = self.unfenced.next(epoch)
         return self.fenced.next(epoch) if broker is None else broker
 
 
 class RackCircle:
+    """The racks as a circle whose start moves by one per partition."""
+
     def __init__(self, racks: list[RackBrokers], unfenced: int, random: Random) -> None:
         self._racks = [Rack(each, random) for each in racks]
         self._unfenced = unfenced
@@ -129,8 +153,9 @@ class RackCircle:
         self._since_shuffle = 0
 
     def place(self, replication_factor: int) -> Replicas:
+        """Return the replicas of the next partition, the leader first."""
         if self._since_shuffle == self._unfenced and self._unfenced > 1:
-            # As many partitions as unfenced brokers: from here on replica sets would repeat.
+            # From here on the replica sets would repeat, which correlates failures.
             self._shuffle()
         self._offset %= len(self._racks)
         leader, leader_rack = self._place_leader()
@@ -139,7 +164,7 @@ class RackCircle:
         skip: int | None = leader_rack
         while len(replicas) < replication_factor:
             if index == skip:
-                skip = None  # the leader's rack has had its turn in this round
+                skip = None  # the leader used this rack's turn in the first round
             else:
                 replica = self._racks[index].next(self._epoch)
                 if replica is not None:

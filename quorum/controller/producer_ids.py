@@ -1,4 +1,4 @@
-"""AllocateProducerIds: blocks of producer ids for brokers to hand out."""
+"""AllocateProducerIds: blocks of producer ids, from which brokers answer InitProducerId."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 def allocate_producer_ids(context: Context, request: AllocateProducerIdsRequest) -> Result:
+    """Reserve the next BLOCK_SIZE producer ids for the broker.
+
+    A stale epoch gets STALE_BROKER_EPOCH. If the ids are exhausted, the error is
+    UNKNOWN_SERVER_ERROR.
+    """
     if not context.has_epoch(request.broker_id, request.broker_epoch):
         return Result(response=AllocateProducerIdsResponse(error=ErrorCode.STALE_BROKER_EPOCH))
     first = context.image.next_producer_id

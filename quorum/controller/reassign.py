@@ -1,12 +1,14 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455, kafka-rules 3.8).
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 
-A reassignment starts here and is completed by whatever change first finds all that is to stay in
-the ISR (`Target.complete_reassignment`), perhaps this very one. Until then the partition has its
-original replicas and the new ones, so a cancellation gives back what was.
+A reassignment starts here. It completes with the first change of the partition that finds all
+remaining replicas in the ISR, which may be the change that starts it
+(`Target.complete_reassignment`). Until then the assignment contains the original and the new
+replicas, so that a cancellation can restore the original ones.
 
-Two rules beyond Kafka, which forgets the original when a running reassignment is overridden and
-sorts it when a reassignment starts: another target is computed from the original replicas, and
-those keep their order, so that a cancellation restores the preferred leader too.
+Two rules depart from Kafka. Kafka computes a new target for a running reassignment from the current
+replicas; Quorate computes it from the original ones. Kafka sorts the replicas that leave; Quorate
+keeps their order. A cancellation thus restores the preferred leader if the target contains none of
+the original replicas.
 """
 
 from __future__ import annotations
@@ -45,6 +47,11 @@ from quorate.quorum.rpc.kafka.schemas.reassignments import (
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
 ) -> Result:
+    """Start, replace or cancel reassignments in one atomic batch.
+
+    An error of one partition does not fail the others. More records than one batch may have fail
+    the whole request with POLICY_VIOLATION.
+    """
     records: dict[PartitionKey, MetadataRecord | None] = {}
     responses: list[ReassignableTopicResponse] = []
     resizable = request.allow_replication_factor_change
@@ -86,6 +93,11 @@ def reassign_one(
     *,
     resizable: bool,
 ) -> None:
+    """Add the change record of one partition to `records`; None if nothing changes.
+
+    `resizable` is True if the request allows another replication factor (KIP-860). Raise
+    RequestRefused or TooManyRecords.
+    """
     topic, partition = found(context, name, asked.partition_index)
     key = (topic.id, asked.partition_index)
     if key in records:
@@ -104,6 +116,7 @@ def reassign_one(
 
 
 def found(context: Context, name: str, partition_id: int) -> tuple[Topic, Partition]:
+    """Return the topic and the partition. Raise RequestRefused if one is unknown."""
     topic = context.image.topic(name)
     if topic is None:
         raise RequestRefused(
@@ -119,7 +132,8 @@ def found(context: Context, name: str, partition_id: int) -> tuple[Topic, Partit
 
 
 def check_same_size(partition: Partition, replicas: Ids) -> None:
-    """Of a running reassignment its target counts (KAFKA-8345's validation, since version 1)."""
+    """Raise RequestRefused if the new replicas change the replication factor (KIP-860). For a
+    running reassignment its target's factor counts."""
     before = len(set(partition.replicas) - set(partition.removing))
     if before != len(replicas):
         raise RequestRefused(
@@ -129,15 +143,18 @@ def check_same_size(partition: Partition, replicas: Ids) -> None:
 
 
 def original_replicas(partition: Partition) -> Ids:
+    """Return the replicas without those that a running reassignment adds."""
     adding = frozenset(partition.adding)
     return tuple(each for each in partition.replicas if each not in adding)
 
 
 def started(partition: Partition, replicas: Ids) -> Target:
-    """The target's replicas first, in its order, then those that leave at the end.
+    """Return the target state of a new reassignment: the new replicas in their order, then those
+    that leave when it completes.
 
-    What an overridden reassignment was adding leaves now, unless the ISR would become empty: then
-    it leaves at the end as well."""
+    A replica that a replaced reassignment was adding leaves immediately. If the ISR would become
+    empty, that replica also stays until the new reassignment completes.
+    """
     original, wanted = original_replicas(partition), frozenset(replicas)
     present = frozenset(original)
     dropped = {each for each in partition.adding if each not in wanted}
@@ -157,7 +174,11 @@ def started(partition: Partition, replicas: Ids) -> Target:
 def cancelled(
     context: Context, topic: Topic, asked: ReassignablePartition, partition: Partition
 ) -> Target:
-    """When all that is in sync is to go, only an unclean election can give the partition back."""
+    """Return the target state that a cancellation restores.
+
+    If the ISR contains only replicas that were being added, only an unclean election can restore
+    the partition. Raise RequestRefused if that is not allowed or no reassignment is running.
+    """
     if not partition.reassigning:
         raise RequestRefused(
             ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.message
@@ -185,7 +206,11 @@ def cancelled(
 def list_partition_reassignments(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> Result:
-    """What is not being reassigned, or not there, is left out."""
+    """Return the running reassignments of the named partitions, or all of them if the request names
+    no topics.
+
+    Unknown partitions, and partitions without a running reassignment, are left out.
+    """
     if request.topics is None:
         wanted = {
             (context.image.topics[topic_id].name, partition_id)

@@ -1,8 +1,9 @@
-"""BrokerRegistration: the checks of kafka-rules 3.2 in their order, then the records.
+"""BrokerRegistration: the checks in Kafka's order (ClusterControlManager.registerBroker), then the
+records.
 
-A broker's epoch is the offset of its RegisterBrokerRecord. Beyond Kafka: another incarnation
-replaces a session that is still valid when the old one's connection is dead (Kafka refuses it for
-up to broker.session.timeout.ms).
+A broker's epoch is the offset of its RegisterBrokerRecord. One rule departs from Kafka: a new
+incarnation replaces a session that is still valid if the connection of the old incarnation is dead.
+Kafka refuses it until the session expires (docs/differences.md, "Failures are noticed sooner").
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ REQUEST_SHAPE = shape_of(BrokerRegistrationRequest)
 
 
 def register_broker(context: Context, request: BrokerRegistrationRequest) -> Result:
+    """Register the broker, or renew the registration of the same incarnation.
+
+    A refused request gets INVALID_REQUEST, INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION,
+    INVALID_REGISTRATION or UNSUPPORTED_VERSION. If another incarnation was registered, it first
+    leaves every ISR in the same batch.
+    """
     try:
         check_bounds(request)
         check_cluster(context, request)
@@ -53,10 +60,12 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
 
 
 def check_bounds(request: BrokerRegistrationRequest) -> None:
-    """Refuse what no RegisterBrokerRecord may hold, because every node replays it.
+    """Raise RequestRefused if a field exceeds its bound, because every node replays the record.
 
-    The decoding of node messages has checked the fields' bounds. A request that was made in this
-    process was not decoded."""
+    Decoding has checked the bounds of a request that came from another node. A broker in the
+    controller's own process sends its request without encoding it, so this function checks them
+    again.
+    """
     reason = violation(REQUEST_SHAPE, request)
     if reason:
         raise RequestRefused(ErrorCode.INVALID_REQUEST, reason)
@@ -72,6 +81,7 @@ def check_bounds(request: BrokerRegistrationRequest) -> None:
 
 
 def check_cluster(context: Context, request: BrokerRegistrationRequest) -> None:
+    """Raise RequestRefused if the broker belongs to another cluster."""
     expected = context.settings.cluster_id
     if request.cluster_id != expected:
         raise RequestRefused(
@@ -83,6 +93,8 @@ def check_cluster(context: Context, request: BrokerRegistrationRequest) -> None:
 def check_not_duplicate(
     context: Context, request: BrokerRegistrationRequest, existing: Broker | None
 ) -> None:
+    """Raise RequestRefused if another incarnation has a valid session and its connection is not
+    dead."""
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return
     if not context.sessions.is_valid(existing.id, context.now_ms):
@@ -97,7 +109,11 @@ def check_not_duplicate(
 
 
 def is_dead(context: Context, broker: Broker) -> bool:
-    """Its connection is gone, or after a takeover it had its time to connect and did not."""
+    """Return True if the broker lost its connection to this controller, or did not connect in time.
+
+    The time to connect is `takeover_probe_delay_ms` from the start of the session. It gives a
+    broker time to find a new active controller.
+    """
     opened_ms = context.sessions.of(broker.id).opened_ms
     connection = context.hints.connection(broker.id, broker.epoch)
     if connection is Connection.UNSEEN:
@@ -106,6 +122,8 @@ def is_dead(context: Context, broker: Broker) -> bool:
 
 
 def check_log_dirs(context: Context, request: BrokerRegistrationRequest) -> None:
+    """Raise RequestRefused if the directory ids are missing, reserved, repeated, or those of
+    another broker (KIP-858)."""
     log_dirs = request.log_dirs
     if not log_dirs:
         raise RequestRefused(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
@@ -124,7 +142,8 @@ def check_log_dirs(context: Context, request: BrokerRegistrationRequest) -> None
 
 
 def check_features(context: Context, request: BrokerRegistrationRequest) -> None:
-    """Every finalized level must be in the broker's range; what it does not name, it has at 0."""
+    """Raise RequestRefused if a finalized level is outside the broker's range. The range of a
+    feature that the broker does not name is 0 to 0."""
     ranges = {each.name: each for each in request.features}
     if METADATA_VERSION not in ranges:
         raise RequestRefused(
@@ -147,13 +166,20 @@ def check_features(context: Context, request: BrokerRegistrationRequest) -> None
 
 
 def hold_unclean_elections(context: Context, old: Broker) -> None:
-    """A session that ends early, on a hint, must not make unclean elections any earlier."""
+    """Make unclean elections wait until the replaced session would have expired.
+
+    A hint may end a session early, but it must not cause data loss earlier than the session timeout
+    would.
+    """
     if context.sessions.is_valid(old.id, context.now_ms) and not old.fenced:
         context.hints.hold(old.id, context.sessions.of(old.id).deadline_ms)
 
 
 def why_replaced(request: BrokerRegistrationRequest, old: Broker) -> Cause:
-    """The clean shutdown file holds the epoch that the broker had when it stopped."""
+    """Return SESSION_REPLACED if the old incarnation stopped cleanly, else UNCLEAN_RESTART.
+
+    The clean shutdown file of a broker holds the epoch that the broker had when it stopped.
+    """
     clean = request.previous_broker_epoch == old.epoch
     return Cause.SESSION_REPLACED if clean else Cause.UNCLEAN_RESTART
 
@@ -164,7 +190,8 @@ def register_record(
     broker_epoch: int,
     amended: Broker | None,
 ) -> RegisterBrokerRecord:
-    """The same incarnation keeps its epoch and state; a new one starts fenced."""
+    """Return the record. `amended` is the registration of the same incarnation, whose epoch and
+    state are kept. A new incarnation starts fenced."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -180,8 +207,10 @@ def register_record(
 
 
 def endpoints(context: Context, request: BrokerRegistrationRequest) -> tuple[Endpoint, ...]:
-    """With the node-to-node address among them: other brokers fetch there, and a later controller
-    probes there (idea 9)."""
+    """Return the broker's endpoints, including the node-to-node endpoint.
+
+    Other brokers fetch from that address, and a later active controller sends its probes there.
+    """
     name = context.settings.inter_broker_listener
     if any(each.name == name for each in request.endpoints):
         return request.endpoints

@@ -1,4 +1,4 @@
-"""Topic configs as the controller sees them: validation, records, and what is in force."""
+"""Topic configs of new topics: validation, records, and the effective values for the response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopicConfigs
 
-# Kafka's codes of where a value comes from (DescribeConfigs).
+# DescribeConfigs' codes for the source of a value.
 TOPIC_CONFIG = 1
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
 STATIC_BROKER_CONFIG = 4
@@ -22,6 +22,7 @@ DEFAULT_CONFIG = 5
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:
+    """Raise RequestRefused if a key is unknown or a value is not valid."""
     try:
         validate_topic_configs(configs)
     except ConfigError as error:
@@ -29,6 +30,7 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigRecord:
+    """Return the record that sets a config of a topic. A value of None deletes it."""
     return ConfigRecord(
         resource_type=TOPIC_RESOURCE, resource_name=topic_name, name=key, value=value
     )
@@ -37,7 +39,8 @@ def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigR
 def described_configs(
     context: Context, overrides: Mapping[str, str]
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """Every config of a topic that is made with these overrides, by name."""
+    """Return every public config of a topic with these overrides, with its value and the value's
+    source."""
     cluster = context.image.configs.get(CLUSTER_DEFAULT, NO_CONFIGS)
     static = context.settings.topic_defaults
     described = []
@@ -59,10 +62,12 @@ def described_configs(
 
 @lru_cache(maxsize=1024)
 def formatted(name: str, value: Value) -> str | None:
+    """Return the typed value as text, in Kafka's format."""
     return TOPIC_KEYS[name].format(value)
 
 
 @lru_cache(maxsize=1024)
 def described_config(name: str, value: str | None, source: int) -> CreatableTopicConfigs:
-    """Nearly every topic has nearly the same."""
+    """Return the description of one config. It is cached because most topics have the same
+    values."""
     return CreatableTopicConfigs(name=name, value=value, config_source=source)

@@ -1,4 +1,4 @@
-"""Which topic names Kafka allows."""
+"""Kafka's rules for topic names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 MAX_NAME_LENGTH = 249
 MAX_QUOTED_LENGTH = 500
-"""Characters of a name that an error quotes; Kafka quotes them all."""
+"""The number of characters of a name that an error quotes. Kafka quotes the whole name."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_new_name(index: PartitionIndex, name: str) -> None:
+    """Raise RequestRefused if the name of a new topic is not legal or collides with an existing
+    topic's metric names."""
     problem = what_is_wrong(name)
     if problem is None:
         existing = index.colliding_name(name)
@@ -26,6 +28,7 @@ def check_new_name(index: PartitionIndex, name: str) -> None:
 
 
 def what_is_wrong(name: str) -> str | None:
+    """Return the reason why a topic name is not legal, or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

@@ -1,5 +1,6 @@
-"""CreateTopics and DeleteTopics (kafka-rules 3.3). One request is one atomic batch; an error of one
-topic does not fail the others.
+"""CreateTopics and DeleteTopics, with the checks in Kafka's order (ReplicationControlManager).
+
+The records of one request are one atomic batch. An error of one topic does not fail the others.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ USE_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
+    """The records of one topic to create, and the facts that the response repeats."""
+
     topic_id: Uuid
     configs: dict[str, str]
     records: list[MetadataRecord]
@@ -56,6 +59,12 @@ class NewTopic:
 
 
 def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
+    """Create the topics of one request.
+
+    A topic that is named twice fails with INVALID_REQUEST. More records than one batch may have
+    fail the whole request with POLICY_VIOLATION. A request with `validate_only` gets its response
+    but writes nothing.
+    """
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
@@ -85,6 +94,8 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
 
 
 def check_creatable(context: Context, name: str) -> None:
+    """Raise RequestRefused if the name is the metadata topic's, exists, is not valid, or collides
+    with another name."""
     if name == METADATA_TOPIC:
         raise RequestRefused(
             ErrorCode.INVALID_REQUEST,
@@ -96,7 +107,8 @@ def check_creatable(context: Context, name: str) -> None:
 
 
 def create_topic(context: Context, topic: CreatableTopic, before: int, placer: Placer) -> NewTopic:
-    """`before`: how many records the same request writes before this topic's."""
+    """Return the records of one topic. `before` is the number of records that the same request
+    already writes. Raise RequestRefused or TooManyRecords."""
     configs = topic_configs(topic)
     before += 1 + len(configs)
     if topic.assignments:
@@ -116,6 +128,8 @@ def create_topic(context: Context, topic: CreatableTopic, before: int, placer: P
 
 
 def topic_configs(topic: CreatableTopic) -> dict[str, str]:
+    """Return the topic's config overrides. Raise RequestRefused if one is null, unknown or not
+    valid."""
     missing = [config.name for config in topic.configs if config.value is None]
     if missing:
         raise RequestRefused(
@@ -128,6 +142,8 @@ def topic_configs(topic: CreatableTopic) -> dict[str, str]:
 
 
 def check_defaults_asked(topic: CreatableTopic) -> None:
+    """Raise RequestRefused unless the partition count and replication factor are -1, which a manual
+    assignment requires."""
     for name, value in (
         ("replication factor", topic.replication_factor),
         ("numPartitions", topic.num_partitions),
@@ -142,6 +158,8 @@ def check_defaults_asked(topic: CreatableTopic) -> None:
 def placed(
     context: Context, topic: CreatableTopic, before: int, placer: Placer
 ) -> list[tuple[int, ...]]:
+    """Return the replicas of each partition, chosen by the placer. A count or factor of -1 means
+    the default. Raise RequestRefused or TooManyRecords."""
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
         raise RequestRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -171,6 +189,7 @@ def placed(
 def created(
     name: str, made: NewTopic, configs: tuple[CreatableTopicConfigs, ...]
 ) -> CreatableTopicResult:
+    """Return the response for a topic that is created."""
     return CreatableTopicResult(
         name=name,
         topic_id=made.topic_id,
@@ -182,14 +201,17 @@ def created(
 
 
 def failed(name: str, refused: ControllerError) -> CreatableTopicResult:
+    """Return the error response of one topic."""
     return CreatableTopicResult(
         name=name, error_code=refused.error, error_message=refused.message or None
     )
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
-    """By name or by id; the older versions have names only. What is named twice is not deleted, and
-    answered once."""
+    """Delete topics by name or by id; old versions of the request have only names.
+
+    A topic that the request names twice is not deleted, and its error is returned once.
+    """
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
     whole = why_none_is_deleted(context, len(asked))
     if whole is not None:
@@ -210,7 +232,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
             responses.append(not_deleted(state, refused))
             continue
         if DeleteTopicState(name=topic.name) in times and state.name is None:
-            continue  # answered under its name
+            continue  # the request also names it; the error is answered there
         removed.append(topic.id)
         responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
     records = tuple(RemoveTopicRecord(topic_id=topic_id) for topic_id in removed)
@@ -218,6 +240,8 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
 
 
 def why_none_is_deleted(context: Context, count: int) -> RequestRefused | None:
+    """Return the error that fails the whole request, or None. `count` is the number of topics in
+    it."""
     if not context.settings.topic_deletion:
         return RequestRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     if count > MAX_RECORDS_PER_USER_OP:
@@ -229,6 +253,7 @@ def why_none_is_deleted(context: Context, count: int) -> RequestRefused | None:
 
 
 def not_deleted(state: DeleteTopicState, refused: RequestRefused) -> DeletableTopicResult:
+    """Return the error response of one topic."""
     return DeletableTopicResult(
         name=state.name,
         topic_id=state.topic_id,
@@ -238,6 +263,8 @@ def not_deleted(state: DeleteTopicState, refused: RequestRefused) -> DeletableTo
 
 
 def topic_to_delete(context: Context, state: DeleteTopicState, times: int) -> Topic:
+    """Return the topic that `state` names. `times` is the number of its occurrences in the request.
+    Raise RequestRefused if it is ambiguous, repeated or unknown."""
     image, by_id = context.image, state.topic_id != ZERO_UUID
     if by_id and state.name is not None:
         raise RequestRefused(

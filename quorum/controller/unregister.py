@@ -1,6 +1,7 @@
-"""UnregisterBroker: a registration is taken away, for a broker that will not come back.
+"""UnregisterBroker: an administrator removes the registration of a broker that will not return.
 
-One that does come back registers anew. As with a fenced broker, the last member of an ISR stays.
+A broker that does return registers again. The last member of an ISR stays in it, as when a broker
+is fenced.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
 
 
 def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
+    """Remove the broker from every ISR and delete its registration. An unknown broker gets
+    BROKER_ID_NOT_REGISTERED."""
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:
         return Result(

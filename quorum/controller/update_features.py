@@ -1,9 +1,9 @@
-"""UpdateFeatures: the cluster's feature levels, raised or lowered by an administrator (KIP-584,
-KIP-778).
+"""UpdateFeatures: an administrator changes the cluster's feature levels (KIP-584, KIP-778).
 
-All or nothing. A level must be one that every broker and this controller support. It is lowered
-only when that is asked for, and metadata.version only past levels that did not change what the
-metadata log holds: nothing here rewrites the log, so an unsafe downgrade is refused as in Kafka.
+A request changes all of its features or none. Every broker and this controller must support a new
+level. A level is lowered only if the request permits a downgrade. metadata.version may only pass
+levels that did not change the contents of the metadata log. No code rewrites the log, so an unsafe
+downgrade is refused, as in Kafka.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ from quorate.quorum.rpc.kafka.schemas.update_features import (
 )
 
 CHANGED_THE_LOG = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
-"""Levels of metadata.version that came with new records or fields (3.3-IV3 to 4.0-IV1)."""
+"""The levels of metadata.version that introduced new records or fields (3.3-IV3 to 4.0-IV1)."""
 FAILED = "The update failed for all features since the following feature had an error: "
 
 
 class UpgradeType(enum.IntEnum):
+    """Kafka's codes for the direction of a change that a request permits."""
+
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
 
 
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
+    """Change feature levels. The first update that is not valid fails all of them. A request with
+    `validate_only` writes nothing."""
     records = []
     for update in request.feature_updates:
         try:
@@ -57,11 +61,12 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
 
 
 def check(context: Context, update: FeatureUpdateKey) -> None:
+    """Raise RequestRefused if the update is not valid."""
     name, level = update.feature, update.max_version_level
     allowed = {each.value for each in UpgradeType}
     if update.upgrade_type not in allowed:
         raise refused(name, level, "The controller does not support the given upgrade type.")
-    # Version 0 has a flag only; its upgrade type is the default.
+    # Version 0 of the request has only the flag; its upgrade type is the default.
     kind = (
         UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType(update.upgrade_type)
     )
@@ -92,6 +97,7 @@ def check(context: Context, update: FeatureUpdateKey) -> None:
 
 
 def check_supported(context: Context, name: str, level: int) -> None:
+    """Raise RequestRefused if this controller or a broker does not support the level."""
     supported = context.settings.supported_features.get(name)
     if supported is None:
         raise refused(name, level, f"Feature {name} not found.")
@@ -110,11 +116,13 @@ def check_supported(context: Context, name: str, level: int) -> None:
 
 
 def check_range(name: str, level: int, who: str, low: int, high: int) -> None:
+    """Raise RequestRefused if the level is outside the range of the node `who`."""
     if not low <= level <= high:
         text = f"only supports versions {low}-{high}" if high else "does not support this feature."
         raise refused(name, level, f"{who} {text}")
 
 
 def refused(name: str, level: int, why: str) -> RequestRefused:
+    """Return a RequestRefused with INVALID_UPDATE_VERSION."""
     text = f"Invalid update version {level} for feature {name}. {why}"
     return RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, text)
