@@ -6,7 +6,7 @@
 | StateInDoubt (and so InvariantViolation), CorruptLog, OSError of the own disk (`is_nodes`) | The
   node stops. |
 | any other | The requester gets an error if its message has one, else its link closes. One line is
-  logged in LOG_INTERVAL_MS for each kind of message, and a metric counts. |
+  logged for each kind of message (`log_limit.py`), and a metric counts. |
 
 Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
 exception of a change into StateInDoubt.
@@ -35,6 +35,7 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -50,7 +51,6 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.messages import packed
 from quorate.quorum.seams import Clock, ProtocolError
 
-LOG_INTERVAL_MS = 1000
 HASH_CHARS = 16
 
 logger = logging.getLogger("quorate.node")
@@ -106,9 +106,8 @@ class NodeRequests:
     def __init__(self, clock: Clock, fail: Callable[[BaseException], None]) -> None:
         self.failures: Counter[str] = Counter()
         """By kind of message: the names of the classes in the table of messages."""
-        self._clock = clock
         self._fail = fail
-        self._logged_ms: dict[str, int] = {}
+        self._lines = LogLimit(clock)
 
     def guarded(self, handler: Handler) -> Handler:
         """Return `handler` behind the boundary that this module describes."""
@@ -134,19 +133,18 @@ class NodeRequests:
     def _note(self, peer: Peer, message: Any, error: Exception) -> None:
         name = type(message).__name__
         self.failures[name] += 1
-        now_ms = self._clock.now_ms()
-        if now_ms - self._logged_ms.get(name, -LOG_INTERVAL_MS) < LOG_INTERVAL_MS:
+        left_out = self._lines.passes(name)
+        if left_out is None:
             return
-        self._logged_ms[name] = now_ms
         digest = hashlib.sha256(packed(message, 0)).hexdigest()[:HASH_CHARS]
         place = traceback.extract_tb(error.__traceback__)[-1]
         logger.error(
-            "%s of %s failed (message %s, %d such so far) at %s:%d: %s",
+            "%s of %s failed (message %s) at %s:%d: %s%s",
             name,
             peer,
             digest,
-            self.failures[name],
             place.filename.rpartition("quorate/")[2],
             place.lineno or 0,
             clipped(repr(error), 500),
+            left_out,
         )

@@ -5,9 +5,8 @@ Each exception in between is the request's fault: the client receives an error, 
 closed if the response of that API and version has no place for one. Only exceptions about the
 node's own state pass the boundary, and they stop the node (`is_nodes`).
 
-The log of a boundary is bounded: the first exception of a kind (API, type, line of code) is written
-with its traceback, further ones as one line, at most one in LINE_INTERVAL_MS. A line counts those
-that were left out.
+The log of a boundary is bounded (`log_limit.py`): one line of a kind (API, type, line of code)
+passes in each interval. The first one of a kind has its traceback.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import logging
 import traceback
 
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log_limit import MAX_KINDS, LogLimit
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kept_errors import without_frames
 from quorate.quorum.seams import Address, Buffer, Clock
@@ -26,8 +26,6 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 logger = logging.getLogger("quorate.kafka")
 
 ANONYMOUS = "User:ANONYMOUS"
-LINE_INTERVAL_MS = 1000
-MAX_KINDS = 256
 MAX_FRAMES = 20
 HASH_DIGITS = 12
 DISK_ERRORS = frozenset(
@@ -59,32 +57,26 @@ class Boundary:
     """Writes the bounded log of failed requests. One per port."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._kinds: set[Kind] = set()
-        self._next_line_ms = 0
-        self._left_out = 0
+        self._lines = LogLimit(clock)
+        self._seen: set[Kind] = set()
 
     def report(
         self, error: Exception, name: str, version: int, peer: Address, frame: Buffer
     ) -> None:
         """Log that a request failed with `error`, and remove the frames from `error`."""
         kind = _kind(name, error)
-        now_ms = self._clock.now_ms()
-        first = kind not in self._kinds and len(self._kinds) < MAX_KINDS
-        if first:
-            self._kinds.add(kind)
-        elif now_ms < self._next_line_ms:
-            self._left_out += 1
+        left_out = self._lines.passes(kind)
+        if left_out is None:
             without_frames(error)
             return
-        self._next_line_ms = now_ms + LINE_INTERVAL_MS
-        left_out, self._left_out = self._left_out, 0
+        first = kind not in self._seen and len(self._seen) < MAX_KINDS
+        if first:
+            self._seen.add(kind)
         digest = hashlib.sha256(frame).hexdigest()[:HASH_DIGITS]
         detail = "".join(traceback.format_tb(error.__traceback__, -MAX_FRAMES)) if first else ""
         logger.log(
             logging.ERROR if first else logging.WARNING,
-            "%s v%d of %s at %s failed: %s (frame of %d bytes, sha256 %s; "
-            "%d earlier failures were not logged)%s",
+            "%s v%d of %s at %s failed: %s (frame of %d bytes, sha256 %s)%s%s",
             name,
             version,
             ANONYMOUS,
