@@ -1,10 +1,9 @@
-"""Unpacking an archive that another person sent: a .tar.gz or .zip of a node's directory.
+"""Safe extraction of an archive from an untrusted source: a .tar.gz or .zip of a node's directory.
 
-Only plain files and directories are unpacked, and only below the given directory. Links, devices
-and names that lead elsewhere are passed over. The size of each member is checked before a byte of
-it is written, and a compressed stream is expanded in steps: an archive can exceed neither the
-memory of a step nor the limits below. An archive beyond a limit is refused.
-"""
+Only plain files and directories are extracted, and only below the given directory. Links, devices
+and names that lead elsewhere are skipped. The size of each member is checked before the first byte
+of it is written. A compressed stream is expanded in steps. Thus no archive exceeds the memory of
+one step or the limits below. An archive beyond a limit is refused."""
 
 from __future__ import annotations
 
@@ -27,18 +26,19 @@ from quorate.quorum.log.disk import DIRECTORY_MODE
 
 MAX_MEMBERS = 65_000
 MAX_MEMBER_BYTES = 4 << 30
-"""Of one member, unpacked. Segments of logs are smaller."""
+"""The largest member, unpacked. Log segments are smaller."""
 MAX_UNPACKED_BYTES = 16 << 30
 MAX_RATIO = 200
-"""Unpacked bytes for each byte of the archive, beyond the first FREE_BYTES."""
+"""The most unpacked bytes per byte of the archive, beyond the first FREE_BYTES."""
 FREE_BYTES = 256 << 20
-"""Small archives may expand without regard to MAX_RATIO: indexes hold megabytes of zeros."""
+"""Unpacked bytes below which MAX_RATIO does not apply, because indexes hold megabytes of zeros."""
 MAX_NAME_BYTES = 1024
 MAX_NAME_PARTS = 32
 MAX_ZIP_DIRECTORY_BYTES = 64 << 20
 COPY_BYTES = 1 << 20
 
-_ZIP_END = struct.Struct("<4s4xHH2L2x")  # signature, members here and in all, their size and place
+# signature, members on this disk and in total, size and place of the directory
+_ZIP_END = struct.Struct("<4s4xHH2L2x")
 _ZIP64_LOCATOR = b"PK\x06\x07"
 _ZIP64_LOCATOR_BYTES = 20
 _ZIP_METHODS = (ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2)
@@ -52,7 +52,7 @@ _DAMAGED = (
     NotImplementedError,
     ValueError,
     OverflowError,
-    IndexError,  # zipfile: a member without a name
+    IndexError,  # raised by zipfile for a member without a name
     struct.error,
 )
 
@@ -63,7 +63,7 @@ class ArchiveTooLarge(shutil.ReadError):
 
 @dataclass(slots=True)
 class Allowance:
-    """The rest of what one archive may unpack."""
+    """The members and bytes that one archive has used, and the limits on them."""
 
     archive: Path
     size_bytes: int
@@ -71,7 +71,7 @@ class Allowance:
     unpacked_bytes: int = 0
 
     def take(self, name: str, size_bytes: int) -> None:
-        """Count one member before it is written. Raise ArchiveTooLarge."""
+        """Count one member before it is written. Raise ArchiveTooLarge if it exceeds a limit."""
         self.members += 1
         self.unpacked_bytes += max(0, size_bytes)
         allowed = max(FREE_BYTES, MAX_RATIO * self.size_bytes)
@@ -95,8 +95,10 @@ class Allowance:
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Unpack `archive` below `directory`. Raise shutil.ReadError or an OSError if it cannot be read
-    or exceeds a limit."""
+    """Extract `archive` below `directory`.
+
+    Raise ArchiveTooLarge if it exceeds a limit, shutil.ReadError if it is damaged, and OSError if a
+    file cannot be read or written. The files extracted before an error remain."""
     allowance = Allowance(archive, archive.stat().st_size)
     root = directory.resolve()
     try:
@@ -115,7 +117,7 @@ def _unpack_tar(file: IO[bytes], root: Path, allowance: Allowance) -> None:
     stream = Expanding(file, MAX_UNPACKED_BYTES + COPY_BYTES)
     with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as tar:
         for member in tar:
-            tar.members.clear()  # type: ignore[attr-defined]  # else it keeps them all
+            tar.members.clear()  # type: ignore[attr-defined]  # tarfile would keep them all
             allowance.take(member.name, member.size if member.isfile() else 0)
             target = _target(root, member.name)
             if target is None:
@@ -145,7 +147,9 @@ def _unpack_zip(file: IO[bytes], root: Path, allowance: Allowance) -> None:
 
 
 def _require_small_directory(file: IO[bytes], allowance: Allowance) -> None:
-    """The zip module reads the whole directory of an archive into memory."""
+    """Raise ArchiveTooLarge if the archive's directory is large.
+
+    The check is needed because the zip module reads the whole directory into memory."""
     size = file.seek(0, os.SEEK_END)
     tail_bytes = min(size, 0xFFFF + _ZIP_END.size + _ZIP64_LOCATOR_BYTES)
     file.seek(size - tail_bytes)
@@ -169,7 +173,7 @@ def _is_plain(member: ZipInfo) -> bool:
 
 
 def _target(root: Path, name: str) -> Path | None:
-    """Return the place of a member, or None if it is passed over."""
+    """Return the path of a member, or None if the member must be skipped."""
     parts = name.split("/")
     if (
         len(os.fsencode(name)) > MAX_NAME_BYTES
@@ -190,7 +194,9 @@ def _make_dirs(path: Path) -> None:
 
 
 def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
-    """Write at most `size_bytes`, which were counted. Raise ValueError if there are more."""
+    """Write the content, which must not exceed the `size_bytes` counted before.
+
+    Raise ValueError."""
     _make_dirs(target.parent)
     written = 0
     with open(target, "wb", opener=private) as file:

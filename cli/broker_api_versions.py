@@ -1,4 +1,4 @@
-"""`quorate broker-api-versions`: kafka-broker-api-versions' lines."""
+"""`quorate broker-api-versions`, with the output of kafka-broker-api-versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quorate.quorum.rpc.kafka.schemas.api_versions import (
 )
 from quorate.quorum.rpc.kafka.schemas.metadata import MetadataResponseBroker
 
-# What clients never ask, as in Kafka 4.1: told only when a broker offers it.
+# APIs that clients never call. As in Kafka 4.1, they are listed only if a broker offers them.
 BETWEEN_NODES = frozenset(
     {
         *range(ApiKey.LEADER_AND_ISR, ApiKey.OFFSET_COMMIT),
@@ -43,7 +43,7 @@ BETWEEN_NODES = frozenset(
 def broker_api_versions(
     bootstrap_server: str | None, command_config: str | None, timeout_s: float | None, output: str
 ) -> None:
-    """What each broker's port serves, and the newest version that we speak."""
+    """Print the APIs of each broker, and the newest version of each that this tool supports."""
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
@@ -52,6 +52,7 @@ def broker_api_versions(
 
 
 def tell(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
+    """Print the APIs of one broker, or the error if it cannot be reached."""
     name = (
         f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} "
         "isFenced: false)"
@@ -75,6 +76,8 @@ def tell(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
 
 
 def line(offer: ApiVersion) -> str:
+    """Return the line of one API: the broker's versions, and the version that this tool would
+    use."""
     low, high = offer.min_version, offer.max_version
     versions = str(low) if low == high else f"{low} to {high}"
     known = offer.api_key in ApiKey.__members__.values()
@@ -90,4 +93,5 @@ def line(offer: ApiVersion) -> str:
 
 
 def api_name(key: int) -> str:
+    """Return the API's name in camel case, as Kafka's tool prints it."""
     return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))

@@ -1,4 +1,4 @@
-"""`quorate cluster`: kafka-cluster's cluster-id and unregister."""
+"""`quorate cluster`: the cluster-id and unregister operations of kafka-cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def unregister(
     timeout_s: float | None,
     broker_id: int,
 ) -> None:
-    """Take away the registration of a broker that will not come back."""
+    """Remove the registration of a broker that will not come back."""
     with connected(
         bootstrap_server=bootstrap_server,
         bootstrap_controller=bootstrap_controller,
@@ -71,7 +71,10 @@ def unregister(
 
 
 def describe_cluster(admin: Admin, *, fenced: bool = False) -> DescribeClusterResponse:
-    """Asked of brokers or controllers, whichever `admin` talks to; `fenced` brokers if it can."""
+    """Return the cluster's description from a broker or a controller, as `admin` is connected.
+
+    With `fenced` the response includes fenced brokers if the node supports that. Raise Refused on
+    an error."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False,
         endpoint_type=admin.endpoint_type,

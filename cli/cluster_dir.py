@@ -1,8 +1,8 @@
 """The directory of a local cluster: D/cluster.json, D/cluster.id and one D/nodes/ID per node.
 
-A node's directory holds its server.properties, its data and its log; the node keeps its own entry
-in cluster.json true (`quorate.cluster.file` names it), so a node that was killed and started again
-is found by its new pid. cluster.json is replaced as a whole, under a lock."""
+A node's directory holds its server.properties, its data and its log. Each node updates its own
+entry in cluster.json, which `quorate.cluster.file` names. Thus the entry has the new pid after a
+restart. cluster.json is always replaced as a whole, under a file lock."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ HOST = "127.0.0.1"
 MAX_CLUSTER_BYTES = 1 << 20
 MAX_PID = 1 << 22
 FAULTS_SOCKET = "faults.sock"
-"""In the directory of a node that runs with `--faults`."""
+"""The name of the fault socket in the directory of a node that runs with `--faults`."""
 
 
 class NodeEntry(TypedDict):
+    """The entry of a node in cluster.json. `pid` is None if the node does not run."""
+
     id: int
     pid: int | None
     host: str
@@ -37,6 +39,8 @@ class NodeEntry(TypedDict):
 
 
 class ClusterEntry(TypedDict):
+    """The content of cluster.json. `bootstrap` and `bootstrap_controllers` list HOST:PORT pairs."""
+
     cluster_id: str
     bootstrap: str
     bootstrap_controllers: str
@@ -46,7 +50,9 @@ class ClusterEntry(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a new cluster looks like; `port` 0 takes free ports."""
+    """The size, the first port and the config overrides of a new cluster.
+
+    Port 0 means free ports."""
 
     controllers: int = 3
     brokers: int = 3
@@ -55,13 +61,17 @@ class Shape:
 
 
 def read_cluster(file: Path) -> ClusterEntry:
-    """Read a cluster.json. Raise Refused if it is not one; FileNotFoundError if there is none."""
+    """Read a cluster.json.
+
+    Raise Refused if it is not valid, FileNotFoundError if it does not exist."""
     with open(file, "rb") as opened:
         return decode_cluster(opened.read(MAX_CLUSTER_BYTES + 1), str(file))
 
 
 def decode_cluster(content: bytes, where: str) -> ClusterEntry:
-    """Return what a cluster.json says. Raise Refused, which names `where`, for any other bytes."""
+    """Return the content of a cluster.json.
+
+    Raise Refused, which names `where`, for any other bytes."""
     if len(content) > MAX_CLUSTER_BYTES:
         raise Refused(f"{where} has more than {MAX_CLUSTER_BYTES} bytes: it is no cluster.json")
     try:
@@ -90,31 +100,38 @@ def _require_node(node: Any) -> None:
 
 
 class ClusterDir:
+    """The paths and files of one local cluster below `root`."""
+
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.file = self.root / "cluster.json"
         self.supervisor_file = self.root / "up.pid"
 
     def node_file(self, node_id: int) -> Path:
+        """Return the path of the node's server.properties."""
         return self.root / "nodes" / str(node_id) / "server.properties"
 
     def node_log(self, node_id: int) -> Path:
+        """Return the path of the node's log file."""
         return self.root / "nodes" / str(node_id) / "node.log"
 
     def faults_socket(self, node_id: int) -> Path:
+        """Return the path of the node's fault socket."""
         return self.root / "nodes" / str(node_id) / FAULTS_SOCKET
 
     def node_ids(self) -> list[int]:
+        """Return the ids of all nodes that have a directory, in ascending order."""
         nodes = self.root / "nodes"
         if not nodes.is_dir():
             return []
         return sorted(int(each.name) for each in nodes.iterdir() if each.name.isdigit())
 
     def create(self, shape: Shape) -> None:
-        """The .properties files of every node; nothing is formatted yet."""
+        """Write the server.properties file of every node. No data directory is formatted yet."""
         count = shape.controllers + shape.brokers
         ports = free_ports(count) if shape.port == 0 else range(shape.port, shape.port + count)
-        # Ports count the brokers first, as clients look there; ids count the controllers first.
+        # The brokers get the first ports, because clients expect a broker on the first port. The
+        # controllers get the first ids.
         controller_ports = ports[shape.brokers :]
         voters = ",".join(f"{i}@{HOST}:{port}" for i, port in enumerate(controller_ports, 1))
         for node_id, port in enumerate(controller_ports, 1):
@@ -145,17 +162,20 @@ class ClusterDir:
         replace_file(file, render(values))
 
     def override(self, node_id: int, values: dict[str, str]) -> None:
-        """Set keys in a node's file; comments in it are kept, the values go to its end."""
+        """Set keys in a node's file.
+
+        Comments in the file remain, and the new values are at its end."""
         file = self.node_file(node_id)
         names = set(values)
         kept = [line for line in file.read_text().splitlines(True) if name_of(line) not in names]
         replace_file(file, "".join(kept) + render(values))
 
     def read(self) -> ClusterEntry:
+        """Read cluster.json. Raise Refused or FileNotFoundError."""
         return read_cluster(self.file)
 
     def write(self, cluster_id: str, configs: Sequence[NodeConfig]) -> None:
-        """A new cluster.json in which no node runs yet."""
+        """Write a new cluster.json in which no node runs yet."""
         controllers = [entry_of(config) for config in configs if config.is_controller]
         brokers = [entry_of(config) for config in configs if config.is_broker]
         with locked(self.file):
@@ -170,11 +190,14 @@ class ClusterDir:
 
 
 def name_of(line: str) -> str:
+    """Return the key that a line of a .properties file sets, or an empty string."""
     entries = parse(line)
     return entries[0].name if entries else ""
 
 
 def entry_of(config: NodeConfig) -> NodeEntry:
+    """Return the cluster.json entry of a node that does not run, with its first advertised
+    listener."""
     listeners = config.listeners.client or config.listeners.controller
     told = config.listeners.advertisement(listeners[0].name) or listeners[0]
     return NodeEntry(
@@ -183,11 +206,12 @@ def entry_of(config: NodeConfig) -> NodeEntry:
 
 
 def addresses(entries: Sequence[NodeEntry]) -> str:
+    """Return the HOST:PORT list of the nodes."""
     return ",".join(f"{entry['host']}:{entry['port']}" for entry in entries)
 
 
 def set_pids(file: Path, pids: dict[int, int | None]) -> None:
-    """Keep cluster.json true about the nodes in `pids`."""
+    """Set the pids of the given nodes in cluster.json. None means that the node does not run."""
 
     def changed(entry: Any) -> Any:
         for node in (*entry["controllers"], *entry["brokers"]):
@@ -200,8 +224,11 @@ def set_pids(file: Path, pids: dict[int, int | None]) -> None:
 
 @contextlib.contextmanager
 def listed(file: Path, node_id: int) -> Iterator[None]:
-    """cluster.json names this process while it runs. If the node runs already, this process will
-    be refused its directory: then the other one is named again."""
+    """Record this process as the node's pid in cluster.json for the duration of the block.
+
+    At the end of the block the pid is removed. If another process already runs the node, the lock
+    of the data directory will refuse this process. In that case the other process's pid is
+    restored."""
     entry = read_cluster(file)
     nodes = (*entry["controllers"], *entry["brokers"])
     before = next((node["pid"] for node in nodes if node["id"] == node_id), None)
@@ -215,6 +242,9 @@ def listed(file: Path, node_id: int) -> Iterator[None]:
 
 
 def update(file: Path, change: Callable[[Any], Any]) -> None:
+    """Replace cluster.json by `change(content)` under its lock.
+
+    Do nothing if the file does not exist."""
     with locked(file):
         if file.exists():
             changed = change(read_cluster(file))
@@ -223,40 +253,47 @@ def update(file: Path, change: Callable[[Any], Any]) -> None:
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
+    """Hold the exclusive lock of a file, which is another file with the suffix .lock. Blocks."""
     with open(file.with_suffix(".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Readers see the old content or the new, never a part."""
+    """Replace a file atomically. A reader sees either the old content or the new one."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     write_private(temporary, text)
     temporary.replace(file)
 
 
 def private(path: str | Path, flags: int) -> int:
-    """Open a file that group and others cannot read, whatever the umask permits; also one that an
-    older version created. An opener for `open`."""
+    """Open a file that group and others cannot read, whatever the umask is. An opener for `open`.
+
+    The mode of an existing file is changed, because older versions created files with other
+    modes."""
     fd = os.open(path, flags, FILE_MODE)
     os.fchmod(fd, FILE_MODE)
     return fd
 
 
 def write_private(file: Path, text: str) -> None:
+    """Write a file that group and others cannot read."""
     with open(file, "w", opener=private) as opened:
         opened.write(text)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports that were free a moment ago, outside of the ephemeral range."""
+    """Return distinct ports, outside of the ephemeral range, that were free at the time of the
+    call."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(free_socket(HOST)) for _ in range(count)]
         return sorted(each.getsockname()[1] for each in sockets)
 
 
 def alive(pid: int | None) -> bool:
-    """A zombie is not: it ended, and only its parent is late."""
+    """Return True if the process runs.
+
+    A zombie does not: only its parent has not yet waited for it."""
     if pid is None:
         return False
     try:

@@ -38,6 +38,9 @@ OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
+    """The wire codes of an entity type: its resource type and the sources of its dynamic
+    configs."""
+
     resource_type: int
     dynamic_source: int
     default_source: int | None = None
@@ -48,17 +51,19 @@ ENTITY_TYPES = {"topics": EntityType(2, 1), "brokers": EntityType(4, 2, 3)}
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """`name` "" is the default of all brokers."""
+    """A topic or a broker. The name "" means the default of all brokers."""
 
     kind: str
     name: str
 
     @property
     def type(self) -> EntityType:
+        """Return the wire codes of the entity's type."""
         return ENTITY_TYPES[self.kind]
 
     @property
     def one(self) -> str:
+        """Return the singular of the entity's type, for messages."""
         return self.kind[:-1]
 
 
@@ -126,7 +131,9 @@ def entity_of(
     broker: str | None,
     broker_defaults: bool,
 ) -> Entity | str:
-    """One entity, or the name of a type whose entities are all meant."""
+    """Return the entity of the options, or the name of a type if all its entities are meant.
+
+    Raise UsageError if the options contradict each other or name no type."""
     if topic is not None:
         return Entity("topics", topic)
     if broker is not None or broker_defaults:
@@ -147,6 +154,7 @@ def entity_of(
 
 
 def all_entities(admin: Admin, kind: str) -> list[Entity]:
+    """Return all topics, or all brokers and the default of all brokers."""
     if kind == "topics":
         return [Entity(kind, name) for name in sorted(topic_names(admin))]
     ids = sorted(node.node_id for node in admin.metadata(()).brokers)
@@ -154,6 +162,7 @@ def all_entities(admin: Admin, kind: str) -> list[Entity]:
 
 
 def describe(admin: Admin, entities: Sequence[Entity], everything: bool, output: str) -> None:
+    """Print the dynamic configs of the entities, or all of their configs with `everything`."""
     found = {}
     for entity in entities:
         entries = entries_of(admin, entity, everything)
@@ -173,6 +182,7 @@ def describe(admin: Admin, entities: Sequence[Entity], everything: bool, output:
 
 
 def entry_line(entry: schemas.DescribeConfigsResourceResult) -> str:
+    """Return the line of one config, as kafka-configs prints it."""
     synonyms = ", ".join(
         f"{SOURCES.get(each.source, 'UNKNOWN')}:{each.name}={null_text(each.value)}"
         for each in entry.synonyms
@@ -182,12 +192,16 @@ def entry_line(entry: schemas.DescribeConfigsResourceResult) -> str:
 
 
 def null_text(value: str | None) -> str:
+    """Return the value, or Java's "null" for None."""
     return "null" if value is None else value
 
 
 def entries_of(
     admin: Admin, entity: Entity, everything: bool
 ) -> list[schemas.DescribeConfigsResourceResult]:
+    """Return the configs of an entity by name: the dynamic ones, or all with `everything`.
+
+    Raise Refused on an error of the entity."""
     resource = schemas.DescribeConfigsResource(
         resource_type=entity.type.resource_type,
         resource_name=entity.name,
@@ -207,7 +221,11 @@ def entries_of(
 def ask(
     admin: Admin, entity: Entity, request: schemas.DescribeConfigsRequest
 ) -> schemas.DescribeConfigsResponse:
-    """Only a broker itself knows what its file says."""
+    """Send a DescribeConfigs request to the broker itself, because no other node has its static
+    configs.
+
+    Requests about topics and about the default of all brokers go to any node, and so do requests to
+    controllers. Raise NotReachable if the broker cannot be reached."""
     if entity.kind != "brokers" or not entity.name or admin.endpoint_type != 1:
         return admin.ask(request, schemas.DescribeConfigsResponse)
     try:
@@ -217,6 +235,7 @@ def ask(
 
 
 def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence[str]) -> None:
+    """Set and delete configs of an entity. Raise Refused if a config to delete is not set."""
     if not added and not deleted:
         raise click.UsageError(
             "At least one of --add-config, --add-config-file, --delete-config must be specified "
@@ -249,6 +268,9 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
 
 
 def parse_added(text: str | None, file: str | None) -> dict[str, str]:
+    """Return the configs of --add-config-file and --add-config; the latter takes precedence.
+
+    Raise UsageError or Refused if either is invalid."""
     added: dict[str, str] = {}
     if file is not None:
         try:

@@ -1,7 +1,7 @@
-"""`quorate console-consumer`: the records of a topic, one per line.
+"""`quorate console-consumer`: print the records of a topic, one per line.
 
-With --group it is a member: it gets its share of the partitions, goes on from what the group
-committed and commits what it printed."""
+With --group the command joins the group as a member. It reads the partitions assigned to it from
+the committed offsets on, and commits the offsets of the records that it has printed."""
 
 from __future__ import annotations
 
@@ -85,9 +85,13 @@ def console_consumer(
 
 
 class Progress:
-    """What the group has got: from the last commit to the last record printed."""
+    """The group membership of the command, and the records printed since the last commit.
+
+    It commits every AUTO_COMMIT_INTERVAL_S, before a rebalance and on leaving. Standard output is
+    flushed before each commit, so that a committed record is never lost."""
 
     def __init__(self, membership: Membership, consumer: Consumer, start: int) -> None:
+        """Join the group. Partitions without a committed offset are read from `start` on."""
         self._membership = membership
         self._consumer = consumer
         self._start = start
@@ -96,17 +100,19 @@ class Progress:
         self._join()
 
     def between_polls(self) -> None:
-        """The group is told that this member lives; when it rebalances, it is joined again."""
+        """Send a heartbeat if one is due. If the group rebalances, commit and join again."""
         if not self._membership.alive():
             self.commit()
             self._join()
 
     def printed(self, consumed: Consumed) -> None:
+        """Record that a record was printed, and commit if a commit is due."""
         self._next[consumed.partition] = consumed.record.offset + 1
         if time.monotonic() - self._committed_at > AUTO_COMMIT_INTERVAL_S:
             self.commit()
 
     def commit(self) -> None:
+        """Flush standard output and commit the offsets of all records printed."""
         if self._next:
             sys.stdout.flush()
             self._membership.commit(self._next)
@@ -114,6 +120,7 @@ class Progress:
         self._committed_at = time.monotonic()
 
     def leave(self) -> None:
+        """Commit and leave the group."""
         self.commit()
         self._membership.leave()
 
@@ -125,6 +132,7 @@ class Progress:
 
 
 def start_of(from_beginning: bool, offset: str | None) -> int:
+    """Return the start offset of the options: EARLIEST, LATEST or a number. Raise UsageError."""
     from quorate.cli.client.consumer import EARLIEST, LATEST
 
     if offset is None:
@@ -141,6 +149,9 @@ def start_of(from_beginning: bool, offset: str | None) -> int:
 def taken(
     consumer: Consumer, max_messages: int, timeout_ms: int, between_polls: Callable[[], None]
 ) -> Iterator[Consumed]:
+    """Yield records until `max_messages` are yielded or none has arrived for `timeout_ms`.
+
+    Negative values mean no limit. `between_polls` is called before each poll."""
     count, last = 0, time.monotonic()
     while count != max_messages:
         between_polls()
@@ -159,7 +170,9 @@ def taken(
 
 
 class Formatter:
-    """Kafka's DefaultMessageFormatter: print.X for X in SHOWN, and the separators."""
+    """Kafka's DefaultMessageFormatter: one line of bytes per record.
+
+    The property print.X shows the field X, for X in SHOWN. Other properties set the separators."""
 
     def __init__(self, properties: dict[str, str]) -> None:
         self._shown = [

@@ -1,4 +1,4 @@
-"""`quorate console-producer`: every line of standard input becomes a record."""
+"""`quorate console-producer`: send each line of standard input as a record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def console_producer(
 
 
 def chunks(descriptor: int) -> Iterator[list[bytes]]:
-    """Whole lines as they come: a batch per read, so that typing is sent at once."""
+    """Yield the complete lines of each read as a list, so that typed lines are sent immediately.
+
+    The last list holds a line that does not end with a newline, if there is one."""
     rest = b""
     while data := os.read(descriptor, READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
@@ -65,6 +67,9 @@ def chunks(descriptor: int) -> Iterator[list[bytes]]:
 
 
 def parse_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
+    """Return the key and the value of a line. Without a `separator` the key is None.
+
+    Raise Refused if the line does not contain the separator."""
     if separator is None:
         return None, line
     key, found, value = line.partition(separator)

@@ -1,5 +1,6 @@
-"""`quorate consumer-groups`: list, describe and delete consumer groups, reset and delete their
-offsets (group_resets.py)."""
+"""`quorate consumer-groups`: list, describe and delete consumer groups.
+
+Resetting offsets is in group_resets.py, and the output lines are in group_view.py."""
 
 from __future__ import annotations
 
@@ -85,6 +86,7 @@ def consumer_groups(
 
 
 def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
+    """Print the groups, with their states if --state is given."""
     found = groups.names()
     if options["output"] == "json":
         shown = [{"group": each.group_id, "state": each.group_state} for each in found]
@@ -97,6 +99,9 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
 
 
 def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
+    """Print the offsets, members or state of the groups.
+
+    Raise Refused if a group does not exist."""
     ends = LogEnds(admin)
     as_json = []
     missing = []
@@ -126,6 +131,7 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
 
 
 def warn(described: DescribedGroup) -> None:
+    """Print a warning to standard error if the group has no members or rebalances."""
     name = described.group_id
     if described.group_state == EMPTY:
         click.echo(f"\nConsumer group '{name}' has no active members.", err=True)
@@ -134,6 +140,7 @@ def warn(described: DescribedGroup) -> None:
 
 
 def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
+    """Delete the groups. Raise Refused, with the error of each group, if any deletion fails."""
     results = {name: groups.delete(name) for name in names}
     failed = {name: error for name, error in results.items() if error}
     if not failed:
@@ -148,6 +155,7 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
 
 
 def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
+    """Delete the committed offsets of topics. Raise Refused if any deletion fails."""
     if not options["topics"] or len(names) != 1:
         raise click.UsageError("--delete-offsets takes one --group and at least one --topic")
     (name,) = names
@@ -165,6 +173,7 @@ def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict
 
 
 def echo(lines: Iterable[str]) -> None:
+    """Print each line."""
     for line in lines:
         click.echo(line)
 

@@ -1,4 +1,5 @@
-"""`quorate delete-records`: kafka-delete-records' options, file and lines."""
+"""`quorate delete-records`, with the options, the file format and the output of
+kafka-delete-records."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def delete_records(
 
 
 def delete(admin: Admin, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Answer]:
-    """(error, low watermark) of each; twice is the same as once."""
+    """Return the error and the new low watermark of each partition.
+
+    Each leader gets one request. It may be sent again, because a repetition is harmless."""
 
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.DeleteRecordsRequest(

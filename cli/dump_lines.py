@@ -1,4 +1,5 @@
-"""What is in a segment, a snapshot or an index, as values and as kafka-dump-log's lines."""
+"""The content of a segment, a snapshot or an index, as values and as the lines of
+kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ TIME_ENTRY = struct.Struct(">qi")
 SNAPSHOT_NAME = re.compile(r"^(\d{20})-(\d{10})\.checkpoint")
 MARKERS = {0: "ABORT", 1: "COMMIT"}
 
-# How Kafka's tool names a control record, and what it is declared as.
+# The name of each control record in the output of Kafka's tool, and its message type.
 CONTROL_MESSAGES: dict[int, tuple[str, type]] = {
     control.ControlType.LEADER_CHANGE: ("LeaderChange:", control.LeaderChangeMessage),
     control.ControlType.SNAPSHOT_HEADER: ("SnapshotHeader", control.SnapshotHeaderRecord),
@@ -45,8 +46,10 @@ CONTROL_MESSAGES: dict[int, tuple[str, type]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
-    """`data`: payloads too; `deep`: a line per record; `metadata`: payloads are metadata
-    records."""
+    """The options of one dump.
+
+    `data` prints keys and payloads, `deep` prints a line per record, and `metadata` decodes
+    payloads as metadata records. At most `max_bytes` of each log are read."""
 
     data: bool = False
     deep: bool = False
@@ -56,6 +59,7 @@ class DumpOptions:
 
 
 def head_line(name: str) -> str:
+    """Return the first line of a dump, which Kafka's tool derives from the name of the file."""
     if name.endswith(".log"):
         return f"Log starting offset: {int(name.split('.')[0])}"
     match = SNAPSHOT_NAME.match(name)
@@ -65,6 +69,9 @@ def head_line(name: str) -> str:
 
 
 def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[str]:
+    """Yield the lines of a segment or snapshot.
+
+    The last line counts the bytes after the last batch."""
     yield head_line(name)
     content = content[: options.max_bytes]
     end = 0
@@ -79,6 +86,7 @@ def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[
 
 
 def batch_line(position: int, header: BatchHeader, valid: bool) -> str:
+    """Return the line of a batch. `valid` is True if its checksum is right."""
     last_sequence = sequence(header, header.last_offset_delta)
     horizon = (
         f"OptionalLong[{header.base_timestamp_ms}]"
@@ -109,23 +117,30 @@ def batch_line(position: int, header: BatchHeader, valid: bool) -> str:
 
 
 def codec_name(codec: int) -> str:
+    """Return the name of a compression codec, also for a code that is not defined."""
     return Codec(codec).name.lower() if codec in set(Codec) else f"unknown({codec})"
 
 
 def flag(value: bool) -> str:
+    """Return Java's text of a boolean."""
     return "true" if value else "false"
 
 
 def time_type(header: BatchHeader) -> str:
+    """Return the type of the batch's timestamps: LogAppendTime or CreateTime."""
     return "LogAppendTime" if header.is_log_append_time else "CreateTime"
 
 
 def sequence(header: BatchHeader, delta: int) -> int:
-    """Sequences wrap from 2^31 - 1 to 0."""
+    """Return the sequence number at `delta` records in the batch, or -1 without an idempotent
+    producer.
+
+    Sequence numbers wrap from 2^31 - 1 to 0."""
     return -1 if header.base_sequence < 0 else (header.base_sequence + delta) % MAX_INT
 
 
 def record_line(header: BatchHeader, record: Record, options: DumpOptions) -> str:
+    """Return the line of a record with the parts that the options select."""
     parts = ["|"]
     if not options.skip_record_metadata:
         names = ",".join(name for name, _ in record.headers)
@@ -147,15 +162,17 @@ def record_line(header: BatchHeader, record: Record, options: DumpOptions) -> st
 
 
 def size(value: object) -> int:
+    """Return the length in bytes, or -1 for None."""
     return -1 if value is None else len(value)  # type: ignore[arg-type]
 
 
 def text(value: object) -> str:
+    """Return bytes as text. Invalid UTF-8 is replaced."""
     return bytes(value).decode("utf-8", "replace")  # type: ignore[call-overload, no-any-return]
 
 
 def control_text(record: Record) -> str:
-    """Return what the control record says; one that is not in Kafka's form says nothing."""
+    """Return the text of a control record, or the error if it is not in Kafka's format."""
     try:
         return control_content(record)
     except (struct.error, DecodeError) as error:
@@ -163,6 +180,7 @@ def control_text(record: Record) -> str:
 
 
 def control_content(record: Record) -> str:
+    """Return the text of a control record. Raise struct.error or DecodeError."""
     _, kind = CONTROL_KEY.unpack_from(record.key or b"")
     if kind in MARKERS and record.value is not None:
         (coordinator_epoch,) = struct.unpack_from(">xxi", record.value)
@@ -176,10 +194,12 @@ def control_content(record: Record) -> str:
 
 
 def metadata_json(record: Record) -> str:
+    """Return a metadata record as one line of JSON, or the text of its error."""
     return compact(metadata_value(record))
 
 
 def metadata_value(record: Record) -> object:
+    """Return a metadata record as JSON values, or the error if it cannot be decoded."""
     if record.value is None:
         return None
     try:
@@ -194,13 +214,14 @@ def metadata_value(record: Record) -> object:
 
 
 def compact(value: object) -> str:
+    """Return a value as JSON without spaces; a string is returned as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, object]]:
-    """One JSON object per record, with its batch's epoch."""
+    """Yield one JSON object per record, with the leader epoch of its batch."""
     for position, header in whole_batches(content[: options.max_bytes]):
         for record in records_of(content, position, header):
             row: dict[str, object] = {
@@ -222,7 +243,7 @@ def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, ob
 
 
 def offset_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
-    """(offset, position); preallocated zeros end the index."""
+    """Yield (offset, position in bytes) of each entry. The preallocated zeros end the index."""
     for number, (delta, position) in enumerate(OFFSET_ENTRY.iter_unpack(whole(content, 8))):
         if number and delta == 0:
             return
@@ -230,7 +251,7 @@ def offset_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
 
 
 def time_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
-    """(timestamp, offset)."""
+    """Yield (timestamp in ms, offset) of each entry. The preallocated zeros end the index."""
     for number, (timestamp, delta) in enumerate(TIME_ENTRY.iter_unpack(whole(content, 12))):
         if number and delta == 0:
             return
@@ -238,13 +259,16 @@ def time_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
 
 
 def whole(content: bytes, entry_bytes: int) -> bytes:
+    """Return the bytes without an incomplete last entry."""
     return content[: len(content) // entry_bytes * entry_bytes]
 
 
 def index_mismatches(
     entries: list[tuple[int, int]], log: memoryview
 ) -> Iterator[tuple[int, int | None]]:
-    """(offset of the index, last offset of the batch there) where the two differ."""
+    """Yield (offset in the index, last offset of the batch there) of each entry that is wrong.
+
+    The second value is None if there is no batch at the entry's position."""
     for offset, position in entries:
         try:
             header = read_header(log, position)

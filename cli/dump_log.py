@@ -1,5 +1,6 @@
-"""`quorate dump-log`: kafka-dump-log's options and lines; `--format json` gives one object per
-record."""
+"""`quorate dump-log`, with the options and output of kafka-dump-log.
+
+With `--format json` it prints one object per record."""
 
 from __future__ import annotations
 
@@ -62,6 +63,7 @@ def dump_log(
 
 
 def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> None:
+    """Print the content of a segment or snapshot."""
     content = memoryview(path.read_bytes())
     if output == "json":
         for row in dump_lines.log_rows(content, options):
@@ -73,7 +75,9 @@ def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> No
 
 
 def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
-    """Number of entries that contradict the log (offset index only)."""
+    """Print an index, and return the number of entries that contradict the log.
+
+    Only an offset index is compared with its log. Raise Refused if the sanity check fails."""
     click.echo(f"Dumping {path}")
     content = path.read_bytes()
     base_offset = int(path.name.split(".")[0])

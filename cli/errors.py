@@ -1,5 +1,10 @@
-"""How a command ends: 0 done, 1 the cluster said no, 2 wrong usage (click's own), 3 not
-reachable, 4 the cluster works but some of its nodes do not run (`up`)."""
+"""The exit codes of the commands.
+
+- 0: the command succeeded.
+- 1: the cluster, a directory or a rule refused it.
+- 2: the usage is wrong (click's own code).
+- 3: no node answered in time.
+- 4: the cluster works, but some of its nodes do not run (`up`)."""
 
 from __future__ import annotations
 
@@ -9,12 +14,12 @@ PARTLY = 4
 
 
 class Refused(click.ClickException):
-    """The cluster, a directory or a rule said no."""
+    """The cluster, a directory or a rule refused the command."""
 
     exit_code = 1
 
 
 class NotReachable(click.ClickException):
-    """Nobody answered in time."""
+    """No node answered in time."""
 
     exit_code = 3

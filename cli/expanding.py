@@ -1,9 +1,8 @@
-"""A compressed file as a stream of its expanded bytes, of which few are in memory at a time.
+"""A compressed file as a stream of its expanded bytes, with a bounded part of it in memory.
 
-The stream goes forward. It goes back only within the last WINDOW_BYTES, which is all that the
-reader of tar archives needs. A read of more than MAX_READ_BYTES is refused: that reader takes the
-length of an extended header from the archive, and would hold the whole header in memory.
-"""
+The stream only moves forward, except within the last WINDOW_BYTES, which is enough for the reader
+of tar archives. A read of more than MAX_READ_BYTES is refused, because that reader takes the length
+of an extended header from the archive and would hold the whole header in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ MAX_READ_BYTES = 4 << 20
 WINDOW_BYTES = 64 << 10
 STEP_BYTES = 256 << 10
 MAX_LZMA_BYTES = 256 << 20
-"""Memory for the dictionary of an .xz archive; `xz -9` needs 65 MiB."""
+"""The most memory for the dictionary of an .xz archive; `xz -9` needs 65 MiB."""
 
 _GZIP = 31  # zlib's window bits for a gzip stream
 
@@ -27,17 +26,25 @@ class TooLongRead(Exception):
 
 
 class Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
+    """An incremental decompressor, whose output per step is bounded."""
 
     @property
-    def unused_data(self) -> bytes: ...
+    def eof(self) -> bool:
+        """Return True if the compressed stream has ended."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return the bytes after the end of the compressed stream."""
+        ...
 
     def expand(self, data: bytes) -> bytes:
-        """Return at most STEP_BYTES; with b"", more of what was given before."""
+        """Return at most STEP_BYTES; with b"", more of the bytes given before."""
 
     @property
-    def needs_input(self) -> bool: ...
+    def needs_input(self) -> bool:
+        """Return True if `expand` needs more compressed bytes to return anything."""
+        ...
 
 
 class _Plain:
@@ -70,7 +77,7 @@ class _Zlib:
 
 
 class _Other:
-    """bzip2 or xz."""
+    """The decompressor of bzip2 or xz."""
 
     def __init__(self, made: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
         self._object = made
@@ -102,10 +109,10 @@ def _decompressor(head: bytes) -> Decompressor:
 
 
 class Expanding:
-    """A file as `tarfile` needs it: read, seek, tell."""
+    """The expanded bytes of a file with the methods that `tarfile` needs: read, seek, tell."""
 
     def __init__(self, file: IO[bytes], max_bytes: int) -> None:
-        """`max_bytes` bounds all expanded bytes. The kind of compression is in the first bytes."""
+        """Detect the compression from the first bytes. `max_bytes` bounds all expanded bytes."""
         self._file = file
         head = file.read(6)
         file.seek(0)
@@ -119,9 +126,13 @@ class Expanding:
         self._ended = False
 
     def tell(self) -> int:
+        """Return the position in the expanded bytes."""
         return self._position
 
     def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        """Move to `position`, or to the end if that is before it, and return the new position.
+
+        Raise ValueError if the position is before the window, or `whence` is not the start."""
         if whence != os.SEEK_SET or position < self._start:
             raise ValueError(f"the archive cannot be read again from byte {position}")
         while self._start + len(self._buffer) < position and self._fill():
@@ -130,6 +141,9 @@ class Expanding:
         return self._position
 
     def read(self, size: int) -> bytes:
+        """Return the next `size` bytes, or fewer at the end.
+
+        Raise TooLongRead, or EOFError if cut off."""
         if not 0 <= size <= MAX_READ_BYTES:
             raise TooLongRead(
                 f"one of its headers has {size} bytes, {MAX_READ_BYTES} are allowed. Unpack it "
@@ -145,7 +159,7 @@ class Expanding:
         return data
 
     def close(self) -> None:
-        """The file belongs to the caller."""
+        """Do nothing, because the caller closes the file."""
 
     def _trim(self) -> None:
         end = min(self._position, self._start + len(self._buffer))
@@ -157,7 +171,7 @@ class Expanding:
             self._start += surplus
 
     def _fill(self) -> bool:
-        """Expand some more into the buffer. Return False at the end."""
+        """Expand some more bytes into the buffer. Return False at the end. Raise TooLongRead."""
         more = b""
         while not more and not self._ended:
             more = self._step()

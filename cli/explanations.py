@@ -1,10 +1,9 @@
-"""Why brokers are fenced and partitions are as they are: the newest change of each, with its cause.
+"""The causes of fenced brokers and of the states of partitions: the newest change of each.
 
-Causes stand in the metadata log, which every Quorate node serves on GET /v1/changes. What is asked
-about is looked for backwards from the log's end, in pages that grow, until all is explained, the
-log begins, or the time is over; afterwards only what is new is read. Nodes of Apache Kafka do not
-answer: there every cause is unknown, and nobody asks twice.
-"""
+The causes are in the metadata log, which every Quorate node serves at GET /v1/changes. The log is
+searched backwards from its end in growing pages, until all questions are answered, the log begins,
+or the time is over. Later calls read only what is new. Nodes of Apache Kafka do not serve that
+path. Then every cause is unknown, and no further request is sent."""
 
 from __future__ import annotations
 
@@ -25,12 +24,16 @@ LIMIT = 10_000
 NEXT_OFFSET = "Quorate-Next-Offset"
 
 Key = tuple[str, str, int]
-"""("broker", "", id) or ("partition", topic id, partition)."""
+"""("broker", "", broker id) or ("partition", topic id, partition)."""
 Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
+    """The newest change of a broker or partition: its cause, time and offset in the metadata log.
+
+    An empty cause means that the record names none."""
+
     cause: str
     timestamp_ms: int
     offset: int
@@ -42,11 +45,13 @@ class Explanation:
 
 
 class NotServed(Exception):
-    """The node does not answer GET /v1/changes."""
+    """No node answers GET /v1/changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """One response of GET /v1/changes: its lines, and the offset that follows them."""
+
     lines: list[dict[str, Any]]
     next_offset: int
 
@@ -55,7 +60,9 @@ Get = Callable[[str], Page]
 
 
 def get_from(addresses: Sequence[Address], target: str) -> Page:
-    """Of the first that answers."""
+    """Return the page of the first node that answers.
+
+    Raise LookupError if the log begins after the wanted offset, NotServed if no node answers."""
     for host, port in addresses:
         connection = http.client.HTTPConnection(host, port, timeout=REQUEST_TIMEOUT_S)
         try:
@@ -75,13 +82,20 @@ def get_from(addresses: Sequence[Address], target: str) -> Page:
 
 
 class Explanations:
+    """The newest changes found so far, and the range of the metadata log that has been read."""
+
     def __init__(self) -> None:
         self._latest: dict[Key, Explanation] = {}
-        self._from = self._to = -1  # what has been read of the log
+        self._from = self._to = -1  # the range of the log that has been read
         self._served = True
 
     def of(self, wanted: Iterable[Key], end: int, get: Get) -> dict[Key, Explanation]:
-        """What is known about `wanted`; `end` is the high watermark."""
+        """Return the known explanations of `wanted`.
+
+        `end` is the high watermark of the metadata log.
+
+        The call blocks for the requests of `get`, in which looking back takes LOOKING_BACK_S at
+        most plus one page."""
         if not self._served:
             return {}
         if self._to < 0:
@@ -90,10 +104,11 @@ class Explanations:
         try:
             self._read_on(end, get)
             self._look_back(missing - self._latest.keys(), get)
-        except LookupError:  # the log was cleaned beyond what was read of it
+        except LookupError:  # the log now begins after the range that was read
             self._to = end
         except NotServed:
-            self._served = self._from < self._to  # it was once
+            # a node that served the path before may serve it again
+            self._served = self._from < self._to
         return {key: self._latest[key] for key in missing if key in self._latest}
 
     def _read_on(self, end: int, get: Get) -> None:
@@ -111,7 +126,7 @@ class Explanations:
             try:
                 for line in lines_between(start, self._from, get):
                     found.update(explained(line))
-            except LookupError:  # the log begins later
+            except LookupError:  # the log begins after `start`
                 start = 0
                 for line in lines_between(None, self._from, get):
                     found.update(explained(line))
@@ -123,6 +138,9 @@ class Explanations:
 
 
 def lines_between(start: int | None, end: int, get: Get) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the log from `start` (None: its start) to before `end`.
+
+    Raise as `get` does."""
     types = ",".join(EXPLAINING)
     while start is None or start < end:
         place = "" if start is None else f"from={start}&"
@@ -134,6 +152,8 @@ def lines_between(start: int | None, end: int, get: Get) -> Iterator[dict[str, A
 
 
 def explained(line: dict[str, Any]) -> dict[Key, Explanation]:
+    """Return the explanation in a line, or nothing if the line changes no leader, ISR or
+    fencing."""
     key = EXPLAINING[line["type"]](line["record"])
     if key is None:
         return {}
@@ -145,19 +165,22 @@ def explained(line: dict[str, Any]) -> dict[Key, Explanation]:
 
 
 def of_broker(record: dict[str, Any]) -> Key:
+    """Return the key of the broker that a record registers."""
     return ("broker", "", record["brokerId"])
 
 
 def of_broker_change(record: dict[str, Any]) -> Key | None:
+    """Return the key of the broker if the record changes its fencing, else None."""
     return of_broker(record) if "fenced" in record else None
 
 
 def of_partition(record: dict[str, Any]) -> Key:
+    """Return the key of the partition that a record creates."""
     return ("partition", record["topicId"], record["partitionId"])
 
 
 def of_partition_change(record: dict[str, Any]) -> Key | None:
-    """Of those that say who leads or who is in sync."""
+    """Return the key of the partition if the record changes its leader or ISR, else None."""
     return of_partition(record) if "isr" in record or "leader" in record else None
 
 

@@ -1,4 +1,5 @@
-"""`quorate features upgrade | downgrade | disable`: kafka-features' changes, with its lines."""
+"""`quorate features upgrade | downgrade | disable`: the changes of kafka-features, with its
+output."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from quorate.quorum.rpc.kafka.schemas.update_features import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOWEST_RELEASE = 7
-# What a release of metadata.version has besides: feature, the release it came with, level.
+# The levels of other features that a release sets: feature, the release that introduced the level,
+# level.
 WITH_RELEASES = (
     ("kraft.version", "3.9-IV0", 1),
     ("group.version", "4.0-IV0", 1),
@@ -32,6 +34,7 @@ Updates = dict[str, int]
 
 
 def change_options(command: F) -> F:
+    """Add --feature and --dry-run to a command."""
     command = click.option("--dry-run", is_flag=True, help="Say what would happen, and stop.")(
         command
     )
@@ -39,6 +42,7 @@ def change_options(command: F) -> F:
 
 
 def level_options(command: F) -> F:
+    """Add --release-version and --metadata to a command."""
     command = click.option("--metadata", metavar="LEVEL", help="Deprecated: --release-version.")(
         command
     )
@@ -98,12 +102,17 @@ def disable(named: tuple[str, ...], dry_run: bool, unsafe: bool, **cluster: Any)
 
 
 def downgrade_type(unsafe: bool) -> UpgradeType:
+    """Return the type of a downgrade; an unsafe one may lose metadata (KIP-778)."""
     return UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
 
 
 def levels(
     admin: Admin, named: tuple[str, ...], release_version: str | None, metadata: str | None
 ) -> Updates:
+    """Return the wanted level of each feature. Raise UsageError or Refused for invalid options.
+
+    A release version sets metadata.version and the features in WITH_RELEASES that the cluster
+    supports."""
     if release_version is None:
         wanted = [] if metadata is None else [(METADATA_VERSION, release_level(metadata))]
         return once(wanted + [parsed(each) for each in named])
@@ -120,6 +129,7 @@ def levels(
 
 
 def release_level(version: str) -> int:
+    """Return the level of a metadata.version. Raise Refused if it is unknown."""
     known = LEVELS[LOWEST_RELEASE - 1 :]
     if version not in known:
         raise Refused(
@@ -130,6 +140,7 @@ def release_level(version: str) -> int:
 
 
 def parsed(text: str) -> tuple[str, int]:
+    """Return the feature and the level of FEATURE=LEVEL. Raise UsageError."""
     name, equals, level = text.partition("=")
     if not equals:
         raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")
@@ -142,6 +153,7 @@ def parsed(text: str) -> tuple[str, int]:
 
 
 def once(wanted: list[tuple[str, int]]) -> Updates:
+    """Return the levels by feature. Raise UsageError if a feature occurs more than once."""
     updates = dict(wanted)
     for name in updates:
         if [each for each, _ in wanted].count(name) > 1:
@@ -152,7 +164,9 @@ def once(wanted: list[tuple[str, int]]) -> Updates:
 def update(
     admin: Admin, operation: str, updates: Updates, kind: UpgradeType, *, dry_run: bool
 ) -> None:
-    """One request for all: they succeed or fail together."""
+    """Send all updates in one request, which succeed or fail together, and print each result.
+
+    Raise UsageError if there are none, Refused if the update fails."""
     if not updates:
         raise click.UsageError(f"You must specify at least one feature to {operation}")
     request = UpdateFeaturesRequest(
@@ -172,6 +186,7 @@ def update(
 def line(
     operation: str, name: str, level: int, answer: UpdateFeaturesResponse, *, dry_run: bool
 ) -> str:
+    """Return the line of one feature's result."""
     disabling = operation == "disable"
     if not answer.error_code:
         what = "disabled." if disabling else f"{operation}d to {level}."

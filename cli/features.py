@@ -1,4 +1,6 @@
-"""`quorate features`: kafka-features' describe; its changes are in `feature_updates.py`."""
+"""`quorate features`: the describe operation of kafka-features.
+
+The operations that change features are in feature_updates.py."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 METADATA_VERSION = "metadata.version"
-# From level 1 on.
+# The names of the levels of metadata.version, from level 1 on.
 LEVELS = (
     "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0",
     "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1",
@@ -25,14 +27,14 @@ LEVELS = (
 @cluster_options(controllers=True)
 @click.pass_context
 def features(context: click.Context, /, **cluster: Any) -> None:
-    """Which features the cluster has, in which versions.
+    """List and change the features of the cluster.
 
-    Where the cluster is may be said before the operation, as in Kafka, or after it."""
+    The options that name the cluster may precede the operation, as in Kafka, or follow it."""
     context.obj = cluster
 
 
 def given(cluster: dict[str, Any]) -> dict[str, Any]:
-    """The options of an operation, over those of the group."""
+    """Return the options of an operation; those that are missing come from the group."""
     outer = click.get_current_context().obj
     return {name: outer[name] if value is None else value for name, value in cluster.items()}
 
@@ -41,7 +43,7 @@ def given(cluster: dict[str, Any]) -> dict[str, Any]:
 @cluster_options(controllers=True)
 @format_option
 def describe(output: str, **cluster: Any) -> None:
-    """Supported and finalized versions."""
+    """Print the supported and the finalized versions of features."""
     with connected(**given(cluster)) as admin:
         epoch, supported, finalized = feature_levels(admin)
     if output == "json":
@@ -67,7 +69,8 @@ def describe(output: str, **cluster: Any) -> None:
 
 
 def feature_levels(admin: Admin) -> tuple[int, dict[str, tuple[int, int]], dict[str, int]]:
-    """The epoch, the supported lowest and highest levels, and the finalized ones, by name."""
+    """Return the epoch of the finalized features, the supported range of each feature, and the
+    finalized level of each."""
     request = ApiVersionsRequest(client_software_name="quorate-cli", client_software_version="1")
     answer = admin.ask(request, ApiVersionsResponse)
     supported = sorted(answer.supported_features, key=lambda each: each.name)
@@ -79,7 +82,7 @@ def feature_levels(admin: Admin) -> tuple[int, dict[str, tuple[int, int]], dict[
 
 
 def level_text(feature: str, level: int) -> str:
-    """metadata.version has names; a level that has none yet is its number."""
+    """Return the name of a level of metadata.version. Other levels are numbers."""
     if feature == METADATA_VERSION and 0 < level <= len(LEVELS):
         return LEVELS[level - 1]
     return str(level)

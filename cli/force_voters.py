@@ -1,4 +1,4 @@
-"""`quorate metadata-quorum force-voters`: a lost quorum rebuilt offline from what is left of it."""
+"""`quorate metadata-quorum force-voters`: an offline rebuild of a quorum that lost its majority."""
 
 from __future__ import annotations
 
@@ -70,9 +70,10 @@ def force_voters(
     """Rebuild a quorum that has lost its majority for good.
 
     Works offline: stop every node first. Every broker holds the committed metadata log, so the
-    quorum comes back even when no controller's directory is left. The log that goes furthest is
-    copied into the directory of each --controller (which is formatted, if it is new; what it had is
-    kept beside it), and these become the voters. The old quorum's nodes are refused from then on.
+    quorum can be rebuilt even if no controller's directory remains. The longest log is copied into
+    the directory of each --controller, and these controllers become the voters. A new directory is
+    formatted; the previous log of an existing one is kept next to the new log. Nodes of the old
+    quorum are refused from then on.
 
     \b
     quorate metadata-quorum force-voters --dir /data/b4 --dir /data/b5 --controller c10.properties
@@ -103,6 +104,8 @@ def force_voters(
 
 
 def plan_lines(planned: Plan, backup: str) -> list[str]:
+    """Return the lines that describe a plan: the chosen log, what the others lack, the new
+    voters."""
     chosen = planned.chosen
     lines = [
         f"Cluster {chosen.meta.cluster_id}: of {1 + len(planned.others)} directories",
@@ -125,6 +128,7 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
 
 
 def lack_lines(lack: Lack) -> list[str]:
+    """Return the lines that compare another survivor's log with the chosen one."""
     survivor = lack.survivor
     lines = [f"  {survivor.directory} (node {survivor.meta.node_id}): {end_text(survivor)}"]
     if lack.lacks:
@@ -144,6 +148,7 @@ def lack_lines(lack: Lack) -> list[str]:
 
 
 def end_text(survivor: Survivor) -> str:
+    """Return the end of a survivor's log as text."""
     generation = f", generation {len(survivor.rebuilds)}" if survivor.rebuilds else ""
     image = survivor.image
     last = f", last record {time_text(image.last_timestamp_ms)}" if image.last.offset >= 0 else ""
@@ -151,14 +156,17 @@ def end_text(survivor: Survivor) -> str:
 
 
 def range_text(offsets: range) -> str:
+    """Return the first and the last offset of a range that is not empty."""
     return f"{offsets[0]} to {offsets[-1]}"
 
 
 def time_text(timestamp_ms: int) -> str:
+    """Return a time in ms as ISO 8601 in UTC."""
     return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def next_lines(planned: Plan) -> list[str]:
+    """Return the instructions that follow a rebuild."""
     servers = servers_text(planned)
     return [
         "Rebuilt. Now",
@@ -170,11 +178,13 @@ def next_lines(planned: Plan) -> list[str]:
 
 
 def servers_text(planned: Plan) -> str:
+    """Return the addresses of the new controllers as a bootstrap list."""
     endpoints: Sequence[Any] = [each.voter.endpoints[0] for each in planned.controllers]
     return ",".join(f"{each.host}:{each.port}" for each in endpoints)
 
 
 def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
+    """Return a plan as JSON values. `done` is False for a dry run."""
     return {
         "clusterId": planned.chosen.meta.cluster_id,
         "done": done,
@@ -205,6 +215,7 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
 
 
 def survivor_value(survivor: Survivor) -> dict[str, Any]:
+    """Return a survivor as JSON values."""
     return {
         "directory": survivor.directory,
         "nodeId": survivor.meta.node_id,
@@ -215,4 +226,5 @@ def survivor_value(survivor: Survivor) -> dict[str, Any]:
 
 
 def offsets_value(offsets: range) -> dict[str, int] | None:
+    """Return a range of offsets as JSON values, or None if it is empty."""
     return {"from": offsets[0], "to": offsets[-1]} if offsets else None

@@ -1,4 +1,4 @@
-"""`quorate get-offsets`: kafka-get-offsets' options and lines."""
+"""`quorate get-offsets`, with the options and output of kafka-get-offsets."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def get_offsets(
     exclude_internal_topics: bool,
     output: str,
 ) -> None:
-    """Where partitions begin, end, or were at a time."""
+    """Print the offsets of partitions at their start, their end or a time."""
     if topic_partitions and (topic or partitions):
         raise Refused("--topic-partitions cannot be used with --topic or --partitions")
     timestamp = parse_time(time)
@@ -91,6 +91,8 @@ def get_offsets(
 def offsets_at(
     admin: Admin, keys: list[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, Answer]:
+    """Return the error and the offset of each partition at a timestamp in ms or one of TIMES."""
+
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.ListOffsetsRequest(
             replica_id=CONSUMER,
@@ -116,6 +118,7 @@ def offsets_at(
 
 
 def parse_time(text: str) -> int:
+    """Return the timestamp of --time. Raise Refused."""
     if text in TIMES:
         return TIMES[text]
     try:
@@ -129,6 +132,9 @@ def parse_time(text: str) -> int:
 
 
 def by_names(topic: str | None, partitions: str | None) -> Wanted:
+    """Return the filter of --topic and --partitions.
+
+    Raise Refused for a partition that is no number."""
     try:
         numbers = {int(each) for each in partitions.split(",")} if partitions else set()
     except ValueError:
@@ -145,12 +151,15 @@ def by_names(topic: str | None, partitions: str | None) -> Wanted:
 
 
 def by_rules(text: str) -> Wanted:
+    """Return the filter of --topic-partitions: a partition passes if any rule selects it."""
     rules = [rule(each) for each in text.split(",")]
     return lambda key: any(each(key) for each in rules)
 
 
 def rule(text: str) -> Wanted:
-    """`TOPIC:PARTITIONS`, both of which may be left out."""
+    """Return the filter of one rule `TOPIC:PARTITIONS`, both parts of which are optional.
+
+    Raise Refused if it is invalid."""
     found = PATTERN.fullmatch(text)
     if found is None:
         raise Refused(f"Invalid rule specification: {text}")

@@ -1,4 +1,6 @@
-"""`consumer-groups --reset-offsets`: where a group without members goes on, by one scenario."""
+"""`consumer-groups --reset-offsets`: new committed offsets for a group without members.
+
+Exactly one scenario option, such as --to-earliest, determines the offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from quorate.cli.log_ends import LogEnds, places_of
 
 DEAD, EMPTY = "Dead", "Empty"
 Target = Callable[[Place, int | None, LogEnds], int]
-"""From a partition and what is committed of it to the new offset."""
+"""A function from a partition and its committed offset to the new offset."""
 Planned = dict[Place, int]
 DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?"
@@ -29,6 +31,9 @@ UNIT_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds":
 
 
 def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str, Any]) -> None:
+    """Compute and print the new offsets of each group, and commit them with --execute.
+
+    Raise Refused if a group has members."""
     plan = plan_of(options)
     if not (options["execute"] or options["dry_run"]):
         click.echo(
@@ -50,7 +55,7 @@ def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str,
 
 
 def exported(group: str, planned: Planned, groups: Sequence[str]) -> list[str]:
-    """Kafka's two forms of CSV: the group is named where there are several."""
+    """Return the lines of Kafka's CSV, which name the group if there are several."""
     prefix = f"{group}," if len(groups) > 1 else ""
     return [
         f"{prefix}{topic},{number},{offset}" for (topic, number), offset in sorted(planned.items())
@@ -58,6 +63,7 @@ def exported(group: str, planned: Planned, groups: Sequence[str]) -> list[str]:
 
 
 def plan_of(options: dict[str, Any]) -> Callable[[str, Mapping[Place, int], LogEnds], Planned]:
+    """Return the function that computes the new offsets of a group. Raise UsageError."""
     wanted = target_of(options)
     if wanted is None:
         given = offsets_in(options["from_file"])
@@ -82,8 +88,10 @@ def plan_of(options: dict[str, Any]) -> Callable[[str, Mapping[Place, int], LogE
 
 
 def target_of(options: dict[str, Any]) -> Target | None:
-    """The one scenario that was chosen; what lies beyond an end of the log becomes that end. None:
-    the file says it."""
+    """Return the function of the one scenario that the options choose, or None for --from-file.
+
+    An offset outside of the log becomes the nearer end of the log. Raise UsageError unless exactly
+    one scenario is given."""
 
     def current(place: Place, committed: int | None, ends: LogEnds) -> int:
         return ends(place) if committed is None else committed
@@ -116,6 +124,7 @@ def target_of(options: dict[str, Any]) -> Target | None:
 
 
 def within(place: Place, offset: int, ends: LogEnds) -> int:
+    """Return the offset, limited to the partition's log. A change is reported on standard error."""
     low, high = ends.earliest(place), ends(place)
     allowed = min(max(offset, low), high)
     if allowed != offset:
@@ -126,6 +135,7 @@ def within(place: Place, offset: int, ends: LogEnds) -> int:
 
 
 def at_time(place: Place, time_ms: int, ends: LogEnds) -> int:
+    """Return the first offset at or after a time in ms, or the log end offset with a warning."""
     found = ends.at(place, time_ms)
     if found >= 0:
         return found
@@ -138,11 +148,12 @@ def at_time(place: Place, time_ms: int, ends: LogEnds) -> int:
 
 
 def now_ms() -> int:
+    """Return the wall clock in ms since 1970."""
     return int(time.time() * 1000)
 
 
 def time_of(text: str) -> int:
-    """Of a day and a time; UTC where no zone is given."""
+    """Return a date and time in ms since 1970. Without a zone it is UTC. Raise UsageError."""
     try:
         if "T" not in text:
             raise ValueError
@@ -157,6 +168,7 @@ def time_of(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
+    """Return an ISO 8601 duration in ms. Raise UsageError."""
     found = DURATION.fullmatch(text)
     if found is None or text == "P":
         raise click.UsageError(
@@ -166,7 +178,9 @@ def duration_ms(text: str) -> int:
 
 
 def offsets_in(path: str) -> list[tuple[str | None, Place, int]]:
-    """Lines of [GROUP,]TOPIC,PARTITION,OFFSET; mistakes are told with the line."""
+    """Return the (group or None, partition, offset) of each line of [GROUP,]TOPIC,PARTITION,OFFSET.
+
+    Raise Refused, which names the line, if one is invalid."""
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -182,4 +196,5 @@ def offsets_in(path: str) -> list[tuple[str | None, Place, int]]:
 
 
 def shown(place: Place) -> str:
+    """Return Kafka's name of a partition."""
     return f"{place[0]}-{place[1]}"

@@ -1,4 +1,4 @@
-"""Consumer groups in the lines of kafka-consumer-groups."""
+"""Consumer groups as the lines of kafka-consumer-groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedG
 
 MISSING = "-"
 WHOLE_TOPIC = -1
-"""In place of a partition that could not be looked up."""
+"""The number in place of a partition of a topic that could not be looked up."""
 MIN_WIDTH = 15
 OFFSET_HEAD = (
     "GROUP",
@@ -26,12 +26,12 @@ OFFSET_HEAD = (
     "CLIENT-ID",
 )
 VERBOSE_HEAD = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
-"""Groups of the classic protocol have neither epochs nor targets."""
+"""The columns of --verbose. Groups of the classic protocol have neither epochs nor targets."""
 RESET_HEAD = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
 
 
 class Who(NamedTuple):
-    """A member, or nobody."""
+    """The identity of a member. All fields are None for a partition without an owner."""
 
     consumer_id: str | None = None
     host: str | None = None
@@ -40,7 +40,7 @@ class Who(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One partition, or one member without any. `current` is what was committed."""
+    """One partition, or one member without partitions. `current` is the committed offset."""
 
     group: str
     topic: str | None = None
@@ -51,13 +51,17 @@ class Row:
 
     @property
     def lag(self) -> int | None:
+        """Return the number of records after the committed offset, or None if an offset is
+        unknown."""
         return None if self.current is None or self.end is None else self.end - self.current
 
     def columns(self) -> tuple[str, ...]:
+        """Return the columns of the row as texts."""
         values = (self.group, self.topic, self.partition, self.current, self.end, self.lag)
         return tuple(MISSING if each is None else str(each) for each in (*values, *self.who))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
         return {
             "group": self.group,
             "topic": self.topic,
@@ -72,7 +76,10 @@ class Row:
 def offset_rows(
     described: DescribedGroup, committed: dict[Place, int], end_of: Callable[[Place], int]
 ) -> list[Row]:
-    """Members with most partitions first; then what is committed and nobody's."""
+    """Return the rows of the members, those with the most partitions first.
+
+    Partitions with a committed offset but without an owner follow. `end_of` returns the log end
+    offset."""
     members = [(each, assigned(bytes(each.member_assignment))) for each in described.members]
     rows = []
     taken: set[Place] = set()
@@ -93,12 +100,14 @@ def row(
     end_of: Callable[[Place], int],
     who: Who,
 ) -> Row:
+    """Return the row of one partition."""
     topic, partition = place
     current, end = committed.get(place), end_of(place)
     return Row(group=group, topic=topic, partition=partition, current=current, end=end, who=who)
 
 
 def offset_lines(rows: Sequence[Row]) -> list[str]:
+    """Return the table of the rows with its head."""
     shown = [OFFSET_HEAD, *(each.columns() for each in rows)]
     fixed = {2: 10, 3: 15, 4: 15, 5: 15}
     widths = [
@@ -109,6 +118,7 @@ def offset_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def member_lines(described: DescribedGroup, *, verbose: bool) -> list[str]:
+    """Return the table of the members with its head; with `verbose`, also their partitions."""
     instances = any(each.group_instance_id for each in described.members)
     head = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
     table: list[list[str]] = []
@@ -133,11 +143,13 @@ def member_lines(described: DescribedGroup, *, verbose: bool) -> list[str]:
             values += [MISSING, shown_places(places[index]), MISSING, MISSING]
         longest = max((len(each[-3]) for each in table), default=0)
         widths += [MIN_WIDTH, max(20, longest), MIN_WIDTH, 20]
-    tail = [] if verbose else [""]  # Kafka pads the last column, and adds a space before none
+    # Kafka pads the last column and adds a space before an empty one
+    tail = [] if verbose else [""]
     return ["", *(aligned([*each, *tail], widths) for each in (head, *table))]
 
 
 def shown_places(places: Iterable[Place]) -> str:
+    """Return partitions as `topic:0,1;other:2`."""
     topics: dict[str, list[str]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(str(partition))
@@ -145,6 +157,7 @@ def shown_places(places: Iterable[Place]) -> str:
 
 
 def state_lines(described: DescribedGroup, coordinator: tuple[int, str, int]) -> list[str]:
+    """Return the table of the group's state. `coordinator` is (id, host, port)."""
     node_id, host, port = coordinator
     where = f"{host}:{port}  ({node_id})"
     widths = [max(MIN_WIDTH, len(described.group_id)), max(25, len(where)), 20, 20]
@@ -160,18 +173,21 @@ def state_lines(described: DescribedGroup, coordinator: tuple[int, str, int]) ->
 
 
 def listing_lines(groups: Sequence[ListedGroup]) -> list[str]:
+    """Return the table of groups with their states."""
     width = max([25, *(len(each.group_id) for each in groups)])
     rows = [("GROUP", "STATE"), *((each.group_id, each.group_state) for each in groups)]
     return [f"{group:<{width}} {state:<20}" for group, state in rows]
 
 
 def reset_lines(group: str, planned: dict[Place, int]) -> list[str]:
+    """Return the table of the new offsets of a group."""
     widths = [30, 30, 10, 15]
     rows = [(group, topic, str(p), str(offset)) for (topic, p), offset in sorted(planned.items())]
     return ["", *(aligned([*each, ""], widths).removesuffix(" ") for each in (RESET_HEAD, *rows))]
 
 
 def deletion_lines(group: str, results: Mapping[Place, ErrorCode]) -> list[str]:
+    """Return the table of the results of deleting offsets."""
     failed = any(results.values())
     head = (
         f"Request succeeded for deleting offsets with topic-level errors from group {group}."
@@ -191,6 +207,6 @@ def deletion_lines(group: str, results: Mapping[Place, ErrorCode]) -> list[str]:
 
 
 def aligned(values: Sequence[str], widths: Sequence[int]) -> str:
-    """The last one as it is."""
+    """Return the values padded to their widths. Values beyond the last width are not padded."""
     padded = (value.ljust(width) for value, width in zip(values, widths, strict=False))
     return " ".join([*padded, *values[len(widths) :]])

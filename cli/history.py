@@ -1,4 +1,4 @@
-"""`quorate history`: what happened, from the metadata log. `at` and `explain` need no Spark."""
+"""`quorate history`: questions to a metadata log. `at` and `explain` need no Spark."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ EXPORTS = ("parquet", "json", "csv")
 
 @click.group()
 def history() -> None:
-    """What happened: leaderships, ISR changes, sessions, unavailability, and why.
+    """Show leaderships, ISR changes, sessions, unavailability and their causes.
 
     DIR is a node's data directory (Quorate's or Apache Kafka's), the directory of a cluster of
-    `quorate up`, a metadata log by itself, or a .tar.gz or .zip of one of these. The logs of
-    running nodes may be read.
-    """
+    `quorate up`, a metadata log, or a .tar.gz or .zip of one of these. The logs of running nodes
+    may be read."""
 
 
 @history.command()
@@ -44,7 +43,7 @@ def history() -> None:
 )
 @format_option
 def report(directory: Path, out: Path, parquet: Path | None, output: str) -> None:
-    """Write one self-contained page of what the metadata log in DIR says."""
+    """Write one self-contained page about the history in the metadata log in DIR."""
     from quorate.quorum.analytics.report import report as write_report
 
     with history_in(directory) as source:
@@ -61,11 +60,10 @@ def report(directory: Path, out: Path, parquet: Path | None, output: str) -> Non
 @directory_argument
 @format_option
 def sql(query: str, directory: Path, output: str) -> None:
-    """Ask the tables of DIR in Spark SQL: records, topics, partitions, leadership, isr, elr,
+    """Query the tables of DIR in Spark SQL: records, topics, partitions, leadership, isr, elr,
     sessions, availability, reassignments, configs, quorum, causes.
 
-    `DESCRIBE TABLE leadership` shows a table's columns.
-    """
+    `DESCRIBE TABLE leadership` shows a table's columns."""
     from pyspark.errors import AnalysisException
 
     from quorate.quorum.analytics.errors import damage_said_plainly
@@ -119,16 +117,19 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> No
 
 
 def write(table: DataFrame, path: Path, kind: str) -> None:
+    """Write a table as one file of the given format in a directory, which is replaced."""
     from quorate.quorum.analytics.tables import flat
 
     whole = (flat(table) if kind == "csv" else table).coalesce(1).write.mode("overwrite")
-    # Absolute: Spark's Java may have been started elsewhere.
+    # The path is absolute because Spark's Java process may have another working directory.
     target = str(path.absolute())
     whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)
 
 
 def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """ISO 8601 (UTC where it names no zone), or ms since 1970."""
+    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or ms.
+
+    Raise BadParameter."""
     if value is None or value.isdigit():
         return None if value is None else int(value)
     try:
@@ -146,7 +147,7 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
 @click.option("--time", "time_ms", callback=moment_ms, help="ISO 8601 (UTC), or ms since 1970.")
 @format_option
 def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
-    """The whole cluster as it was at an offset or time of its metadata log."""
+    """Print the state of the cluster at an offset or time of its metadata log."""
     from quorate.quorum.analytics.moment import as_json, moment
 
     if offset is not None and time_ms is not None:
@@ -166,7 +167,7 @@ def at(directory: Path, offset: int | None, time_ms: int | None, output: str) ->
 @click.option("--partition", type=click.IntRange(min=0), help="All of the topic's without it.")
 @format_option
 def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
-    """Tell the story of a partition: what happened to it, when and why."""
+    """Print the history of a partition: its changes with their times and causes."""
     from quorate.quorum.analytics.story import explain as tell
 
     with history_in(directory) as source:

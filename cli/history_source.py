@@ -1,4 +1,4 @@
-"""Where a history is: a node's directory, a local cluster's, Kafka's, or an archive of one."""
+"""The source of a history: a node's directory, a local cluster's, Kafka's, or an archive of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_u
 
 @contextmanager
 def history_in(given: Path) -> Iterator[Path]:
-    """The directory with the metadata log that DIR stands for; mistakes are told in one line."""
+    """Yield the directory with the metadata log that DIR names. Raise Refused for any error.
+
+    An archive is extracted into a temporary directory, which is removed at the end of the block."""
     try:
         if given.is_dir():
             yield longest_log(given)
@@ -46,7 +48,9 @@ def history_in(given: Path) -> Iterator[Path]:
 
 
 def _root(unpacked: Path) -> Path:
-    """An archive may hold the directory or what is in it."""
+    """Return the root of the extracted files.
+
+    An archive may hold the directory or only its content."""
     for found in sorted(unpacked.rglob("cluster.json")):
         return found.parent
     for found in sorted(unpacked.rglob("*.log")):
@@ -56,8 +60,10 @@ def _root(unpacked: Path) -> Path:
 
 
 def longest_log(directory: Path, *, within: Path | None = None) -> Path:
-    """Of a local cluster, the node directory that holds the most of what is committed; else
-    `directory` itself. With `within`, an unpacked archive, nothing outside of it is read."""
+    """Return the node directory of a local cluster that holds the most committed records.
+
+    If `directory` is no local cluster, return it. With `within`, the directory of an extracted
+    archive, nothing outside of it is read. Raise Refused if no node has a metadata log."""
     file = directory / "cluster.json"
     if not file.exists():
         return directory
@@ -73,7 +79,8 @@ def longest_log(directory: Path, *, within: Path | None = None) -> Path:
     voters = _longest_first(controllers)
     majority = len(entry["controllers"]) // 2 + 1
     if len(voters) >= majority:
-        # What so many have is committed, and nothing that is committed is beyond it.
+        # A majority holds this log, so all of it is committed. Every committed record is in it,
+        # because the longer logs alone are no majority.
         return voters[majority - 1]
     others = _longest_first([*voters, *brokers])
     if not others:
@@ -82,8 +89,9 @@ def longest_log(directory: Path, *, within: Path | None = None) -> Path:
 
 
 def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:
-    """Return where the log was written, or the same place below a directory that was moved; of an
-    archive only the latter, or None if that leads out of it."""
+    """Return the directory where the log was written, or the same place below a moved directory.
+
+    For an archive return only the latter, or None if it is outside of the archive."""
     written = Path(log_dir)
     if within is None and written.is_dir():
         return written
@@ -101,7 +109,9 @@ def _longest_first(nodes: list[Path]) -> list[Path]:
 
 
 def log_end(node: Path) -> tuple[int, int]:
-    """(epoch, offset) of a log's last batch: the epoch comes first (Raft 5.4.1)."""
+    """Return the epoch and the offset of the log's last batch, in the order of Raft's comparison.
+
+    The log with the later epoch is more up to date, whatever its length (Raft, section 5.4.1)."""
     end = (-1, -1)
     for piece in log_slices(metadata_dir(str(node)))[-1:]:
         for header, _, _ in read_batches(piece):

@@ -1,4 +1,4 @@
-"""How `quorate history` prints moments, stories and rows."""
+"""The output lines of `quorate history`: states, stories of partitions, and rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def table_lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Columns as wide as what they hold, numbers to the right."""
+    """Yield the lines of a table.
+
+    Columns are as wide as their cells, and numbers are right-aligned."""
     cells = [[_cell(row[name]) for name in names] for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     numeric = [
@@ -38,10 +40,11 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-# ------------------------------------------------------------------------------------- at a moment
+# The state at a moment.
 
 
 def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the cluster's state at a moment."""
     quorum = state["quorum"]
     leader = "unknown" if quorum["leader"] is None else quorum["leader"]
     yield f"offset {state['offset']}, {state['time']} UTC"
@@ -86,10 +89,11 @@ def _ids(ids: Sequence[int]) -> str:
     return ",".join(map(str, ids)) or "none"
 
 
-# ----------------------------------------------------------------------------------------- stories
+# Stories of partitions.
 
 
 def story_lines(stories: Stories) -> Iterator[str]:
+    """Yield the lines of the stories, with an empty line between them."""
     for number, story in enumerate(stories.told):
         if number:
             yield ""
@@ -118,6 +122,7 @@ def _end(story: Story, stories: Stories) -> str:
 
 
 def story_json(stories: Stories) -> dict[str, Any]:
+    """Return the stories as JSON values. Times are in ms."""
     return {
         "end_offset": stories.end_offset,
         "end_ms": stories.end_ms,

@@ -1,4 +1,4 @@
-"""`quorate leader-election`: kafka-leader-election's options and lines."""
+"""`quorate leader-election`, with the options and output of kafka-leader-election."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def leader_election(
     admin_config: str | None,
     output: str,
 ) -> None:
-    """Elect leaders: the preferred ones, or unclean ones where nobody leads."""
+    """Elect preferred leaders, or unclean ones for partitions without a leader."""
     given = [topic is not None, all_topic_partitions, path_to_json_file is not None]
     if sum(given) != 1:
         raise click.UsageError(
@@ -72,7 +72,11 @@ def leader_election(
 
 
 def elect(admin: Admin, kind: int, wanted: list[TopicPartition] | None) -> Results:
-    """Twice is the same as once: a leader that is already as wanted is told as such."""
+    """Run the elections and return the error and message of each partition.
+
+    None means all partitions. The request may be sent again because a repetition is harmless: a
+    partition with the wanted leader has the error ELECTION_NOT_NEEDED. Raise Refused if the request
+    fails as a whole."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(wanted or []):
         topics.setdefault(topic, []).append(partition)
@@ -102,6 +106,7 @@ def elect(admin: Admin, kind: int, wanted: list[TopicPartition] | None) -> Resul
 
 
 def tell(results: Results, kind: str, output: str) -> None:
+    """Print the results. Raise Refused if any election failed."""
     unneeded = [key for key, (code, _) in results.items() if code == ErrorCode.ELECTION_NOT_NEEDED]
     elected = [key for key, (code, _) in results.items() if not code]
     failed = [key for key in results if key not in unneeded and key not in elected]
@@ -126,7 +131,7 @@ def tell(results: Results, kind: str, output: str) -> None:
 
 
 def java_text(code: int, message: str | None) -> str:
-    """As the Java client shows an error: scripts look for these names."""
+    """Return an error as the Java client prints it, because scripts search for these names."""
     error = ErrorCode.of(code)
     name = "".join(word.capitalize() for word in error.name.split("_"))
     name = name.removesuffix("Exception")

@@ -1,9 +1,9 @@
-"""A bound on log lines of one kind, so that no peer can fill a disk by provoking them.
+"""A bound on similar log lines, so that no peer can fill a disk by provoking them.
 
-Most lines about a peer are written once per connection, and a peer can open many. The lines of one
-call of a logger (its name and its text before the arguments) are one kind. In a second, MAX_LINES
-of a kind pass. The first line that passes after others were left out says how many.
-"""
+Most lines about a peer are written once per connection, and a peer can open many connections. Lines
+with the same logger and the same text before the arguments are one kind. At most MAX_LINES of a
+kind are written in one second. The next line that is written reports the number of suppressed
+lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 MAX_LINES = 20
-"""Of one kind in one second."""
+"""The most lines of one kind in one second."""
 
 
 class _Kind:
@@ -25,7 +25,9 @@ class _Kind:
 
 
 class LineLimit(logging.Filter):
-    """The number of kinds is that of the calls in the code, which is finite."""
+    """A logging filter that limits the lines of each kind.
+
+    The number of kinds is bounded by the number of logging calls in the code."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -33,7 +35,9 @@ class LineLimit(logging.Filter):
         self._kinds: dict[tuple[str, object], _Kind] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return True if the record may be written. It may be changed."""
+        """Return True if the line may be written.
+
+        Its text may be extended by the suppressed count."""
         second = int(self._clock_s())
         key = (record.name, record.msg)
         kind = self._kinds.get(key)

@@ -1,4 +1,4 @@
-"""`quorate log-dirs`: kafka-log-dirs' options and lines."""
+"""`quorate log-dirs`, with the options and output of kafka-log-dirs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def log_dirs(
     topic_list: str,
     broker_list: str,
 ) -> None:
-    """The log directories of brokers and what is in them."""
+    """Print the log directories of brokers and their replicas."""
     topics = {each for each in topic_list.split(",") if each}
     try:
         asked = sorted({int(each) for each in broker_list.split(",") if each})
@@ -50,6 +50,9 @@ def log_dirs(
 
 
 def directories(admin: Admin, broker_id: int, topics: set[str]) -> dict[str, object]:
+    """Return the log directories of one broker as JSON values; `topics` empty means all.
+
+    Raise NotReachable or Refused."""
     request = schemas.DescribeLogDirsRequest(topics=None)
     try:
         answer = admin.ask_node(broker_id, request, schemas.DescribeLogDirsResponse)
@@ -80,4 +83,5 @@ def directories(admin: Admin, broker_id: int, topics: set[str]) -> dict[str, obj
 
 
 def commas(numbers: list[int]) -> str:
+    """Return the numbers separated by commas."""
     return ",".join(map(str, numbers))

@@ -1,4 +1,4 @@
-"""Where partitions start, end, or were at a time; topics are looked up once."""
+"""The start and end offsets of partitions, and their offsets at a time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 
 class LogEnds:
+    """Offset lookups through one Admin. Each topic's partitions are looked up once.
+
+    An instance is a function from a partition to its log end offset, as consumers see it."""
+
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._known: dict[str, Consumer] = {}
@@ -22,16 +26,20 @@ class LogEnds:
         return self.at(place, LATEST)
 
     def earliest(self, place: Place) -> int:
+        """Return the log start offset of the partition."""
         return self.at(place, EARLIEST)
 
     def at(self, place: Place, time_ms: int) -> int:
-        """The first offset of that time or later; -1 when there is none."""
+        """Return the first offset with a timestamp of `time_ms` or later, or -1 if there is
+        none."""
         return self._topic(place[0]).offset_of(place[1], time_ms)
 
     def topics(self) -> frozenset[str]:
+        """Return the names of all topics."""
         return frozenset(each.name or "" for each in self._admin.metadata(None).topics)
 
     def partitions(self, topic: str) -> list[int]:
+        """Return the partitions of a topic. Raise Refused if it does not exist."""
         return self._topic(topic).numbers
 
     def _topic(self, name: str) -> Consumer:
@@ -41,6 +49,7 @@ class LogEnds:
 
 
 def places_of(topics: Iterable[str], ends: LogEnds) -> list[Place]:
+    """Return the partitions that TOPIC or TOPIC:0,1 name. Raise Refused if one does not exist."""
     places = []
     for name, listed in map(parts_of, topics):
         known = ends.partitions(name)
@@ -52,7 +61,7 @@ def places_of(topics: Iterable[str], ends: LogEnds) -> list[Place]:
 
 
 def parts_of(text: str) -> tuple[str, list[int] | None]:
-    """TOPIC, or TOPIC:0,1."""
+    """Return the topic and the partitions (None: all) of TOPIC or TOPIC:0,1. Raise UsageError."""
     name, colon, listed = text.partition(":")
     try:
         return name, [int(each) for each in listed.split(",")] if colon else None

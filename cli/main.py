@@ -1,7 +1,7 @@
-"""`quorate`: one command, one module per noun, each imported only when it is called.
+"""The `quorate` command with its table of sub-commands.
 
-`quorate --help` imports click and nothing else: the names and their help stand in COMMANDS.
-"""
+A module is imported only when its command is called. `quorate --help` imports click and nothing
+else, because COMMANDS holds the names and their help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import click
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """A command `name` (with `_` for `-`) of module `quorate.cli.<module>`."""
+    """The module of a command in `quorate.cli`, and its help.
+
+    The module defines a click command with the name of the command, with `_` for `-`."""
 
     module: str
     help: str
@@ -52,10 +54,14 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
+    """A click group whose commands are imported on demand."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands in alphabetical order."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command, or return None if there is no such command."""
         lazy = COMMANDS.get(cmd_name)
         if lazy is None:
             return None
@@ -64,7 +70,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """From the table alone, so that no command is imported."""
+        """Write the help from COMMANDS, so that no command is imported."""
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, lazy.help) for name, lazy in sorted(COMMANDS.items()) if not lazy.hidden]

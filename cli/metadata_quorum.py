@@ -1,4 +1,6 @@
-"""`quorate metadata-quorum`: kafka-metadata-quorum; changing the voters is in quorum_voters.py."""
+"""`quorate metadata-quorum`: kafka-metadata-quorum.
+
+Changes of the voters are in quorum_voters.py."""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
+    """The response of DescribeQuorum: the state of the metadata partition, and the nodes'
+    endpoints."""
+
     state: QuorumPartitionState
     nodes: tuple[QuorumNode, ...]
 
     @property
     def leader(self) -> QuorumReplicaState:
+        """Return the leader's state. Raise Refused if no voter leads."""
         for voter in self.state.current_voters:
             if voter.replica_id == self.state.leader_id:
                 return voter
@@ -51,11 +57,13 @@ class Quorum:
 
     @property
     def followers(self) -> list[QuorumReplicaState]:
+        """Return the states of all voters except the leader."""
         voters = self.state.current_voters
         return [voter for voter in voters if voter.replica_id != self.state.leader_id]
 
     def max_lag(self) -> tuple[int, int]:
-        """(records, ms) that the last voter is behind the leader; ms -1 when it is not known."""
+        """Return the lag of the slowest voter behind the leader in records and in ms (-1:
+        unknown)."""
         leader = self.leader
         last = min(self.state.current_voters, key=lambda voter: voter.log_end_offset)
         lag = leader.log_end_offset - last.log_end_offset
@@ -65,6 +73,7 @@ class Quorum:
         return lag, ours - theirs if ours >= 0 and theirs >= 0 else -1
 
     def endpoints(self, node_id: int) -> list[str]:
+        """Return the endpoints of a node as NAME://HOST:PORT."""
         listeners = next((node.listeners for node in self.nodes if node.node_id == node_id), ())
         return [f"{each.name}://{each.host}:{each.port}" for each in listeners]
 
@@ -79,7 +88,7 @@ def metadata_quorum(
     command_config: str | None,
     timeout_s: float | None,
 ) -> None:
-    """The state of the metadata quorum."""
+    """Describe and change the metadata quorum."""
     context.obj = {
         "bootstrap_server": bootstrap_server,
         "bootstrap_controller": bootstrap_controller,
@@ -102,7 +111,7 @@ metadata_quorum.add_command(force_voters)
 def describe(
     context: click.Context, status: bool, replication: bool, human_readable: bool, output: str
 ) -> None:
-    """Leader, epoch, high watermark, and the lag of every replica."""
+    """Print the leader, the epoch, the high watermark and the lag of every replica."""
     if status == replication:
         raise click.UsageError("exactly one of --status and --replication must be specified")
     if human_readable and not replication:
@@ -122,6 +131,7 @@ def describe(
 
 
 def describe_quorum(admin: Admin) -> Quorum:
+    """Return the quorum's state from the cluster. Raise Refused on an error."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
     answer = admin.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse, error_codes)
     check(answer.error_code, answer.error_message)
@@ -131,11 +141,13 @@ def describe_quorum(admin: Admin) -> Quorum:
 
 
 def error_codes(answer: DescribeQuorumResponse) -> list[int]:
+    """Return the error codes of the response and of its partitions."""
     inner = [each.error_code for topic in answer.topics for each in topic.partitions]
     return [answer.error_code, *inner]
 
 
 def status_fields(quorum: Quorum, cluster_id: str) -> dict[str, str]:
+    """Return the fields of describe --status in their order."""
     lag, lag_ms = quorum.max_lag()
     state = quorum.state
     return {
@@ -151,6 +163,7 @@ def status_fields(quorum: Quorum, cluster_id: str) -> dict[str, str]:
 
 
 def replicas_text(quorum: Quorum, replicas: Sequence[QuorumReplicaState]) -> str:
+    """Return replicas as a JSON list, as kafka-metadata-quorum prints them."""
     shown = []
     for replica in replicas:
         value: dict[str, object] = {"id": replica.replica_id}
@@ -164,13 +177,16 @@ def replicas_text(quorum: Quorum, replicas: Sequence[QuorumReplicaState]) -> str
 
 
 def as_value(field: str) -> object:
+    """Return a field of describe --status as a JSON value."""
     if field.startswith("["):
         return json.loads(field)
     return int(field) if field.lstrip("-").isdigit() else field
 
 
 def replication_rows(quorum: Quorum, now_ms: int | None) -> list[list[str]]:
-    """`now_ms` turns timestamps into ages."""
+    """Return the rows of describe --replication: the leader, the followers, the observers.
+
+    With `now_ms` timestamps are shown as ages."""
     leader = quorum.leader
     groups = (
         ([leader], "Leader"),
@@ -193,13 +209,14 @@ def replication_rows(quorum: Quorum, now_ms: int | None) -> list[list[str]]:
 
 
 def time_text(timestamp_ms: int, now_ms: int | None) -> str:
+    """Return a timestamp in ms, or its age if `now_ms` is given."""
     if timestamp_ms < 0 or now_ms is None:
         return str(timestamp_ms)
     return f"{max(0, now_ms - timestamp_ms)} ms ago"
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Kafka's table: every column as wide as its widest cell, a tab after it."""
+    """Return Kafka's table: each column as wide as its widest cell, followed by a tab."""
     widths = [max(len(row[n]) for row in (columns, *rows)) for n in range(len(columns))]
     return [
         "".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True))

@@ -1,8 +1,8 @@
-"""One node as this process: seams, loop, signals, log lines; the node itself is `run` of its
-module.
+"""One node as this process: its injected interfaces, event loop, signals and log lines.
 
-SIGTERM and SIGINT ask for an orderly stop (controlled shutdown of a broker, resignation of a
-controller); the second one ends the process at once."""
+The node itself is the `run` function of its module. SIGTERM and SIGINT request a clean stop: a
+controlled shutdown of a broker, or the resignation of a controller. A second SIGINT ends the
+process immediately."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ Run = Callable[[NodeConfig, Seams, asyncio.Event], Awaitable[None]]
 
 
 class NodeModule(Protocol):
+    """A module that runs a node until its event is set."""
+
     run: Run
 
 
@@ -43,7 +45,7 @@ NODE_MODULES = {
     "controller": "quorate.quorum.controller_node",
 }
 
-# What a node imports when it first needs it, but always does.
+# Modules that every node imports, but only on first use.
 PRELOADED = (
     "quorate.quorum.clock",
     "quorate.quorum.log.disk",
@@ -60,11 +62,12 @@ PRELOADED = (
 
 
 def node_module(role: str) -> NodeModule:
+    """Import and return the module of a role, "broker" or "controller"."""
     return cast(NodeModule, importlib.import_module(NODE_MODULES[role]))
 
 
 def preload() -> None:
-    """Import all that nodes need, once, before they are forked."""
+    """Import all modules that nodes need once, before the nodes are forked."""
     for role in NODE_MODULES:
         node_module(role)
     for name in PRELOADED:
@@ -73,7 +76,7 @@ def preload() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed."""
+    """Return the factory of event loops: uvloop's if it is installed, otherwise asyncio's."""
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:
@@ -82,8 +85,10 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def run_node(config: NodeConfig, faults: Path | None = None) -> int:
-    """Run until told to stop; the process's exit code. `faults`: its seams are wrapped, and ruled
-    through a socket there."""
+    """Run the node until a signal stops it, and return the exit code of the process.
+
+    If the config names a cluster.json, the node's pid is recorded there. With `faults`, faults can
+    be injected into network, disk and clock through a socket at that path."""
     raise_open_files()
     keep_collections_short()
     merge_freed_at_once()
@@ -95,6 +100,9 @@ def run_node(config: NodeConfig, faults: Path | None = None) -> int:
 
 
 def run_to_end(config: NodeConfig, faults: Path | None) -> int:
+    """Run the node in a new event loop.
+
+    Return 0 after a clean stop, 1 after an error, which is logged."""
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve(config, faults))
@@ -112,6 +120,7 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
 
 
 async def serve(config: NodeConfig, faults: Path | None) -> None:
+    """Run the node on this event loop until a signal stops it."""
     from quorate.quorum.clock import AsyncioClock
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.rpc.transport import AioTransport
@@ -135,13 +144,17 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
 
 
 def on_signal(stop: asyncio.Event) -> None:
-    """Again and again is the same as once: a supervisor and a service manager may both ask."""
+    """Request a stop.
+
+    Repeated signals have no effect, because a supervisor and a service manager may both send
+    one."""
     if not stop.is_set():
         logger.info("told to stop")
         stop.set()
 
 
 def on_interrupt(stop: asyncio.Event) -> None:
+    """Request a stop on the first SIGINT, and end the process on the second."""
     if stop.is_set():
         logger.warning("interrupted twice: ends now")
         os._exit(1)
@@ -149,7 +162,7 @@ def on_interrupt(stop: asyncio.Event) -> None:
 
 
 def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
-    """Readable lines on stderr."""
+    """Log readable lines to standard error, with the bound of `LineLimit`."""
     node = f"{config.roles[0]} {config.node_id}"
     logging.basicConfig(
         stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True
@@ -159,7 +172,9 @@ def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
 
 
 def raise_open_files() -> None:
-    """A broker holds many segments open; the soft limit is often 1,024."""
+    """Raise the soft limit of open files.
+
+    It is often 1,024, and a broker holds many segments open."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -169,5 +184,7 @@ def raise_open_files() -> None:
 
 
 def assert_forkable() -> None:
-    """A fork copies one thread only: nodes are forked before any other exists."""
+    """Assert that this process has one thread.
+
+    A fork copies only the calling thread, so nodes are forked before any other thread exists."""
     assert threading.active_count() == 1, f"threads before fork: {threading.enumerate()}"

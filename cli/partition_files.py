@@ -1,5 +1,6 @@
-"""The JSON files of Kafka's tools: which partitions, and what of each. Mistakes are told with the
-file and the line, or the entry."""
+"""The JSON files of Kafka's tools that list partitions with their offsets or replicas.
+
+Errors name the file, and the line or the entry."""
 
 from __future__ import annotations
 
@@ -19,22 +20,24 @@ KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
 
 def text_of(partition: TopicPartition) -> str:
+    """Return Kafka's name of a partition."""
     return f"{partition[0]}-{partition[1]}"
 
 
 class Located(dict[str, Any]):
-    """An object of a JSON file, and where it begins."""
+    """An object of a JSON file that knows its position in the text."""
 
     text = ""
     start = 0
 
     @property
     def line(self) -> int:
+        """Return the number of the line on which the object begins."""
         return self.text.count("\n", 0, self.start) + 1
 
 
 class LocatingDecoder(json.JSONDecoder):
-    """Its objects know their lines, for messages about what is in them."""
+    """A JSON decoder whose objects know their lines, so that errors can name them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,6 +53,7 @@ class LocatingDecoder(json.JSONDecoder):
 
 
 def read_json(path: str) -> Located:
+    """Return the object in a file. Raise Refused if it cannot be read or has another version."""
     try:
         value = json.loads(Path(path).read_text(), cls=LocatingDecoder)
     except json.JSONDecodeError as error:
@@ -65,7 +69,9 @@ def read_json(path: str) -> Located:
 
 
 def entries(path: str, name: str, fields: dict[str, type]) -> list[Located]:
-    """The objects of the list `name`, each with `fields` of those types at least."""
+    """Return the objects of the list `name`.
+
+    Raise Refused unless each has all `fields` of their types."""
     found = read_json(path).get(name)
     if not isinstance(found, list):
         raise Refused(f"{path}: {name!r} must be a list")
@@ -82,16 +88,19 @@ def entries(path: str, name: str, fields: dict[str, type]) -> list[Located]:
 
 
 def read_partitions(path: str) -> list[tuple[TopicPartition, Located]]:
+    """Return each partition of a file with its entry. Raise Refused."""
     found = entries(path, "partitions", {"topic": str, "partition": int})
     return [((entry["topic"], entry["partition"]), entry) for entry in found]
 
 
 def duplicates(partitions: Sequence[TopicPartition]) -> list[str]:
+    """Return the names of partitions that occur more than once."""
     times = Counter(partitions)
     return [text_of(each) for each in sorted(times) if times[each] > 1]
 
 
 def read_topics(path: str) -> list[str]:
+    """Return the topics of a file. Raise Refused if one occurs more than once."""
     topics = [entry["topic"] for entry in entries(path, "topics", {"topic": str})]
     times = Counter(topics)
     twice = sorted(each for each in times if times[each] > 1)
@@ -101,6 +110,9 @@ def read_topics(path: str) -> list[str]:
 
 
 def read_assignment(path: str) -> Assignment:
+    """Return the replicas of each partition in a reassignment file.
+
+    Raise Refused if it is invalid."""
     found = entries(path, "partitions", {"topic": str, "partition": int, "replicas": list})
     keys = [(entry["topic"], entry["partition"]) for entry in found]
     if not keys:
@@ -116,6 +128,7 @@ def read_assignment(path: str) -> Assignment:
 
 
 def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
+    """Raise Refused unless the replicas are distinct integers and no log directory is chosen."""
     replicas = entry["replicas"]
     if not all(isinstance(each, int) for each in replicas):
         raise Refused(f"{path}:{entry.line}: replicas of {text_of(key)} must be integers")
@@ -138,6 +151,7 @@ def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
 
 
 def assignment_json(assignment: Assignment) -> str:
+    """Return an assignment as the JSON of a reassignment file."""
     partitions = [
         {
             "topic": topic,

@@ -1,4 +1,5 @@
-"""`quorate metadata-quorum add-controller` and `remove-controller`: who votes in the quorum."""
+"""`quorate metadata-quorum add-controller` and `remove-controller`: changes of the voters
+(KIP-853)."""
 
 from __future__ import annotations
 
@@ -28,11 +29,10 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be
 @dry_run_option
 @click.pass_context
 def add_controller(context: click.Context, dry_run: bool) -> None:
-    """Make a controller that runs and has caught up a voter.
+    """Make a voter of a controller that runs and has caught up.
 
-    The --command-config before the command is that controller's own .properties file: it says its
-    id, where its directory is and where it is reached.
-    """
+    The --command-config before the command is that controller's own .properties file, from which
+    its id, directory and address are taken."""
     file = context.obj["command_config"]
     if file is None:
         raise click.UsageError(
@@ -84,7 +84,7 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
 def remove_controller(
     context: click.Context, controller_id: int, directory_text: str, dry_run: bool
 ) -> None:
-    """Take a voter out of the quorum; also the leader, also one that is gone for good."""
+    """Remove a voter from the quorum, even the leader or one that is lost."""
     if controller_id < 0:
         raise Refused(f"Invalid negative --controller-id: {controller_id}")
     try:
@@ -101,6 +101,7 @@ def remove_controller(
 
 
 def directory_id_in(log_dir: str) -> Uuid:
+    """Return the directory id in meta.properties. Raise Refused if it cannot be read."""
     try:
         meta = read_meta(OsDisk(), log_dir)
     except StorageError as error:
@@ -111,5 +112,6 @@ def directory_id_in(log_dir: str) -> Uuid:
 
 
 def endpoint_text(each: RaftVoterListener) -> str:
+    """Return a listener as NAME://HOST:PORT."""
     host = f"[{each.host}]" if ":" in each.host else each.host
     return f"{each.name}://{host}:{each.port}"

@@ -1,5 +1,6 @@
-"""When is a cluster ready: every broker knows every broker as unfenced (Metadata lists no
-others)."""
+"""The check that a cluster is ready: the Metadata of every broker lists all brokers.
+
+Metadata lists only unfenced brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ Address = tuple[str, int]
 
 
 class Readiness:
-    """Asked again and again; a broker that was ready once is not asked again."""
+    """A check that is repeated until all brokers are ready.
+
+    A broker that was ready is not asked again.
+
+    One thread at a time calls `poll`. Each call keeps the connections to the brokers that are not
+    ready."""
 
     def __init__(self, brokers: dict[int, Address]) -> None:
         self._expected = frozenset(brokers)
@@ -22,7 +28,9 @@ class Readiness:
         self._connections: dict[int, Connection] = {}
 
     def poll(self) -> bool:
-        """Blocks for one question per broker at most."""
+        """Return True if all brokers are ready.
+
+        Block for one request to each remaining broker at most."""
         for node_id, address in list(self._open.items()):
             try:
                 if self._unfenced(node_id, address) >= self._expected:
@@ -33,6 +41,7 @@ class Readiness:
         return not self._open
 
     def waits_for(self) -> Sequence[int]:
+        """Return the ids of the brokers that were not ready yet, in ascending order."""
         return sorted(self._open)
 
     def _unfenced(self, node_id: int, address: Address) -> frozenset[int]:

@@ -1,9 +1,12 @@
-"""`quorate reassign-partitions`: kafka-reassign-partitions' options, files and lines, and plans of
-its own: `--replication-factor N --topic T` (KAFKA-1543), shown, and carried out with --execute.
+"""`quorate reassign-partitions`, with the options, files and output of kafka-reassign-partitions.
 
-Beyond Kafka: --generate moves no replica that may stay, and --cancel also takes back what only adds
-replicas. Throttles of running reassignments are cleared, not set: Quorate does not throttle.
-"""
+Departures from Kafka's tool:
+
+- `--replication-factor N --topic T` plans a change of the replication factor (KAFKA-1543). It shows
+  the plan, and carries it out with --execute.
+- --generate moves no replica that may stay.
+- --cancel also cancels reassignments that only add replicas.
+- Throttles are cleared after a reassignment but never set, because Quorate does not throttle."""
 
 from __future__ import annotations
 
@@ -31,6 +34,8 @@ EXISTING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
+    """The options of one call."""
+
     reassignment_json_file: str | None
     topics_to_move_json_file: str | None
     broker_list: str | None
@@ -45,13 +50,15 @@ class Arguments:
 
     @property
     def plans(self) -> bool:
+        """Return True if the options ask for a new replication factor."""
         return self.replication_factor is not None
 
 
 class Failed(Refused):
-    """Kafka's tool says so on standard output."""
+    """A failure that Kafka's tool prints to standard output."""
 
     def show(self, file: Any = None) -> None:
+        """Print the message to standard output, without click's prefix."""
         click.echo(self.message)
 
 
@@ -115,6 +122,7 @@ def reassign_partitions(
 
 
 def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
+    """Raise UsageError if the options do not fit the action."""
     if arguments.throttle is not None or arguments.replica_alter_log_dirs_throttle is not None:
         raise click.UsageError(
             "--throttle and --replica-alter-log-dirs-throttle: replication is not throttled here; "
@@ -137,6 +145,7 @@ def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> 
 
 
 def generate(admin: Admin, arguments: Arguments) -> None:
+    """Print the current assignment and the plan."""
     before, plan = planned(admin, arguments)
     if arguments.output == "json":
         click.echo(assignment_json(plan))
@@ -146,7 +155,7 @@ def generate(admin: Admin, arguments: Arguments) -> None:
 
 
 def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]:
-    """(what is, what shall be)."""
+    """Return the current assignment and the planned one. Raise Refused or Impossible."""
     racks = reassignments.brokers(admin)
     if arguments.broker_list:
         chosen = parse_brokers(arguments.broker_list)
@@ -164,6 +173,7 @@ def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]
 
 
 def parse_brokers(text: str) -> list[int]:
+    """Return the broker ids of --broker-list. Raise UsageError or Refused."""
     try:
         found = [int(each) for each in text.split(",")]
     except ValueError:
@@ -175,6 +185,10 @@ def parse_brokers(text: str) -> list[int]:
 
 
 def execute(admin: Admin, arguments: Arguments) -> None:
+    """Start the reassignment of the plan and print the previous assignment for a rollback.
+
+    Raise Failed if another one is in progress and --additional is missing, or if any partition is
+    refused."""
     if arguments.plans:
         _, plan = planned(admin, arguments)
     else:
@@ -202,6 +216,9 @@ def execute(admin: Admin, arguments: Arguments) -> None:
 
 
 def verify(admin: Admin, arguments: Arguments) -> None:
+    """Print the progress of the reassignments in the file.
+
+    If none is in progress, clear throttles."""
     assert arguments.reassignment_json_file is not None
     plan = partition_files.read_assignment(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)
@@ -231,6 +248,7 @@ def verify(admin: Admin, arguments: Arguments) -> None:
 
 
 def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, ...]) -> str:
+    """Return the line of a partition that is not being reassigned."""
     if present == target:
         return f"Reassignment of partition {text_of(key)} is completed."
     return (
@@ -240,6 +258,7 @@ def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, 
 
 
 def clear_throttles(admin: Admin, plan: Assignment) -> None:
+    """Remove the throttle configs of all brokers and of the plan's topics."""
     known = set(reassignments.brokers(admin)).union(*plan.values())
     ids, topics = sorted(known), sorted({topic for topic, _ in plan})
     click.echo(f"Clearing broker-level throttles on broker{plural(ids)} {','.join(map(str, ids))}")
@@ -248,6 +267,7 @@ def clear_throttles(admin: Admin, plan: Assignment) -> None:
 
 
 def cancel(admin: Admin, arguments: Arguments) -> None:
+    """Cancel the reassignments in the file that are in progress, and clear throttles."""
     assert arguments.reassignment_json_file is not None
     plan = partition_files.read_assignment(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)
@@ -271,6 +291,7 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
 
 
 def list_reassignments(admin: Admin, arguments: Arguments) -> None:
+    """Print all reassignments that are in progress."""
     ongoing = reassignments.ongoing_reassignments(admin)
     if arguments.output == "json":
         found = [
@@ -309,8 +330,10 @@ RUN = {
 
 
 def error_lines(errors: dict[TopicPartition, str]) -> list[str]:
+    """Return one line for each partition with an error."""
     return [f"{text_of(key)}: {text}" for key, text in sorted(errors.items())]
 
 
 def plural(things: Any) -> str:
+    """Return the plural suffix for a number of things."""
     return "" if len(things) == 1 else "s"

@@ -1,8 +1,8 @@
-"""Which brokers shall hold which replicas: plans for `quorate reassign-partitions`.
+"""Plans for `quorate reassign-partitions`: an assignment of replicas to brokers.
 
-Pure and deterministic: the same cluster gives the same plan. Replicas that may stay do, since each
-one that moves is data copied; racks differ as far as there are racks (KAFKA-1543, KIP-36).
-"""
+The functions are pure and deterministic: the same cluster gives the same plan. A replica stays on
+its broker where possible, because a moved replica costs a copy of its data. The replicas of a
+partition are on different racks as far as there are racks (KAFKA-1543, KIP-36)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from collections.abc import Iterable, Mapping
 
 Assignment = dict[tuple[str, int], tuple[int, ...]]
 Racks = Mapping[int, str | None]
-"""The brokers that may be used, with their racks."""
+"""The usable brokers with their racks, or None for a broker without a rack."""
 
 
 class Impossible(Exception):
-    pass
+    """The plan needs more brokers than are usable."""
 
 
 def spread(current: Assignment, racks: Racks) -> Assignment:
-    """Every partition keeps its number of replicas, on `racks`' brokers only: equal shares of the
-    replicas and of the preferred leaders for each, as far as these can be divided."""
+    """Return a plan that spreads all replicas over the brokers of `racks`.
+
+    Each partition keeps its number of replicas. Each broker gets an equal share of the replicas and
+    of the preferred leaders, as far as these can be divided. Raise Impossible if there are too few
+    brokers."""
     check_size(racks, max(map(len, current.values()), default=0))
     share, one_more = divmod(sum(map(len, current.values())), len(racks))
     leaders_share = -(-len(current) // len(racks))
@@ -31,7 +34,7 @@ def spread(current: Assignment, racks: Racks) -> Assignment:
         for each in current[key]:
             if each not in racks or loads[each] > share:
                 continue
-            if loads[each] == share:  # some brokers hold one more where the shares are not even
+            if loads[each] == share:  # some brokers hold one more if the shares cannot be equal
                 if one_more == 0:
                     continue
                 one_more -= 1
@@ -50,8 +53,10 @@ def spread(current: Assignment, racks: Racks) -> Assignment:
 
 
 def resized(current: Assignment, racks: Racks, factor: int, loads: Counter[int]) -> Assignment:
-    """`factor` replicas each: what is there stays where it can, preferred leader first. `loads`:
-    how many replicas each broker has now."""
+    """Return a plan with `factor` replicas for each partition.
+
+    Present replicas stay where possible, and the preferred leader remains first. `loads` is the
+    present number of replicas on each broker. Raise Impossible if there are too few brokers."""
     check_size(racks, factor)
     loads = loads.copy()
     return {
@@ -63,8 +68,10 @@ def resized(current: Assignment, racks: Racks, factor: int, loads: Counter[int])
 def shrunk(
     replicas: tuple[int, ...], factor: int, racks: Racks, loads: Counter[int]
 ) -> tuple[int, ...]:
-    """Those that are dead go first, then the most loaded, but never the preferred leader that
-    lives."""
+    """Return at most `factor` of the replicas, and update `loads`.
+
+    Replicas on unusable brokers are removed first, then those on the most loaded brokers. The
+    preferred leader is not removed if its broker is usable."""
     left = list(replicas)
     while len(left) > factor:
         candidates = left[1:] if left[0] in racks else left
@@ -77,7 +84,10 @@ def shrunk(
 def filled(
     replicas: tuple[int, ...], factor: int, racks: Racks, loads: Counter[int]
 ) -> tuple[int, ...]:
-    """As many more as are missing: from racks that have none yet, least loaded first."""
+    """Return the replicas with new ones up to `factor`, and update `loads`.
+
+    A new replica goes to a broker on a rack without a replica if possible, then to the least loaded
+    one."""
     chosen = list(replicas)
     while len(chosen) < factor:
         used = {racks.get(each) for each in chosen}
@@ -91,10 +101,12 @@ def filled(
 
 
 def replica_counts(assignments: Iterable[tuple[int, ...]]) -> Counter[int]:
+    """Return the number of replicas on each broker."""
     return Counter(each for replicas in assignments for each in replicas)
 
 
 def check_size(racks: Racks, factor: int) -> None:
+    """Raise Impossible if fewer than `factor` brokers are usable."""
     if factor > len(racks):
         raise Impossible(
             f"Replication factor: {factor} larger than available brokers: {len(racks)}."

@@ -1,4 +1,4 @@
-"""What a cluster says of assignments and reassignments, and what it is asked to do with them."""
+"""Requests about the assignments and reassignments of partitions."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ TOPIC_THROTTLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ongoing:
+    """A reassignment in progress: all replicas, and those that are added and removed."""
+
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
 
 def ongoing_reassignments(admin: Admin) -> dict[TopicPartition, Ongoing]:
-    """All of the cluster, in order."""
+    """Return all reassignments in progress, in the order of topic and partition. Raise Refused."""
     answer = admin.ask(
         schemas.ListPartitionReassignmentsRequest(topics=None, timeout_ms=admin.timeout_ms),
         schemas.ListPartitionReassignmentsResponse,
@@ -54,19 +56,19 @@ def ongoing_reassignments(admin: Admin) -> dict[TopicPartition, Ongoing]:
 
 
 def brokers(admin: Admin) -> dict[int, str | None]:
-    """The live ones and their racks."""
+    """Return the racks of the live brokers."""
     return {each.node_id: each.rack for each in admin.metadata(()).brokers}
 
 
 def usable(racks: Racks) -> Racks:
-    """Racks count when every broker has one."""
+    """Return the racks if every broker has one. Otherwise ignore racks."""
     if all(racks.values()):
         return racks
     return dict.fromkeys(racks)
 
 
 def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
-    """Of the topics named, which must exist."""
+    """Return the replicas of the topics' partitions. Raise Refused if a topic does not exist."""
     answer = admin.metadata(topics)
     for topic in answer.topics:
         check(topic.error_code, None, f"topic {topic.name}")
@@ -74,11 +76,14 @@ def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
 
 
 def current(admin: Admin, topics: Sequence[str] | None) -> Assignment:
-    """Of the topics named, or of all; those that do not exist are left out."""
+    """Return the replicas of the topics' partitions (None: all), without topics that do not
+    exist."""
     return replicas_in(admin.metadata(topics))
 
 
 def replicas_in(answer: MetadataResponse) -> Assignment:
+    """Return the replicas of each partition in a Metadata response, without topics with an
+    error."""
     found = {
         (topic.name, each.partition_index): tuple(each.replica_nodes)
         for topic in answer.topics
@@ -91,8 +96,11 @@ def replicas_in(answer: MetadataResponse) -> Assignment:
 def reassign(
     admin: Admin, targets: dict[TopicPartition, tuple[int, ...] | None]
 ) -> dict[TopicPartition, str]:
-    """Start, or cancel where the target is None; what was refused, and why. Twice is the same as
-    once, so a lost answer is asked for again."""
+    """Start a reassignment to each target, or cancel it if the target is None.
+
+    Return the error message of each partition that was refused. The request is sent again after a
+    lost connection unless it cancels: a second cancellation would fail. Raise Refused if the
+    request fails as a whole."""
     topics: dict[str, list[schemas.ReassignablePartition]] = {}
     for (topic, partition), replicas in sorted(targets.items()):
         topics.setdefault(topic, []).append(
@@ -122,7 +130,10 @@ def reassign(
 
 
 def clear_throttles(admin: Admin, broker_ids: Iterable[int], topics: Iterable[str]) -> None:
-    """Also those that nobody set: which brokers were sources is not known any more."""
+    """Remove all throttle configs of the brokers and topics.
+
+    Configs that are not set are removed, too, because the brokers that were sources are no longer
+    known."""
     resources: list[tuple[int, str, tuple[str, ...]]]
     resources = [(BROKER, str(each), BROKER_THROTTLES) for each in broker_ids]
     resources += [(TOPIC, each, TOPIC_THROTTLES) for each in topics]
@@ -139,10 +150,12 @@ def clear_throttles(admin: Admin, broker_ids: Iterable[int], topics: Iterable[st
 
 
 def check_brokers(known: Racks, wanted: Iterable[int]) -> None:
+    """Raise Refused if a wanted broker is not in `known`."""
     unknown = sorted(set(wanted) - set(known))
     if unknown:
         raise Refused(f"Unknown broker id {unknown[0]}")
 
 
 def joined(partitions: Iterable[TopicPartition]) -> str:
+    """Return the names of the partitions, separated by commas."""
     return ",".join(text_of(each) for each in sorted(partitions))

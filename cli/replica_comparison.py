@@ -1,9 +1,10 @@
-"""Whether replicas of a partition hold the same, batch by batch: kafka-replica-verification's rule.
+"""A comparison of the replicas of a partition, batch by batch, by kafka-replica-verification's
+rule.
 
-Pure. Compared is what each replica gave from the same offset on, up to its own high watermark; what
-one of them lacks so far is lag, not a fault. Beyond Kafka's rule a batch has to match its own
-checksum and be of the same leader epoch: the checksum in its header covers neither.
-"""
+The module is pure. It compares what each replica returned from the same offset on, up to the
+replica's own high watermark. Missing records at the end of a replica are lag, not a fault. Beyond
+Kafka's rule, each batch must match its own checksum, and the leader epochs must be equal. The
+checksum in the header does not cover the leader epoch."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import BatchHeader, checksum_of
 
 MAX_FAULTS = 1000
-"""Kept of one partition; each is told when it is found."""
+"""The most faults kept for one partition. Every fault is reported when it is found."""
 
 
 class Given(NamedTuple):
-    """What a replica gave; `problem` when it gave nothing, and why."""
+    """A replica's response. If it has no records because of an error, `problem` is the reason."""
 
     high_watermark: int = -1
     records: memoryview = memoryview(b"")
@@ -28,7 +29,9 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What two replicas say of the batch that ends at `offset`; or one, of its own."""
+    """A difference between two replicas in the batch that ends at `offset`.
+
+    If a batch does not match its own checksum, both replicas are the same one."""
 
     kind: str
     offset: int
@@ -39,11 +42,12 @@ class Fault:
 
     @property
     def final(self) -> bool:
-        """Nothing behind it can be compared."""
+        """Return True if nothing after this fault can be compared."""
         return self.kind == OFFSET
 
     def __str__(self) -> str:
-        """Stands behind the name of the partition; Kafka's words where Kafka looks."""
+        """Return the text that follows the name of the partition, in Kafka's words where Kafka
+        checks."""
         return LINES[self.kind].format_map(asdict(self))
 
 
@@ -62,44 +66,50 @@ LINES = {
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """Of one partition: everything before `offset` is compared."""
+    """The comparison of one partition. Invariant: everything before `offset` is compared."""
 
     topic: str
     partition: int
     replicas: tuple[int, ...]
     offset: int
     end: int
-    """Where it ended when the comparison began."""
+    """The latest offset of the partition when the comparison began."""
     high_watermark: int = -1
     faults: list[Fault] = field(default_factory=list)
-    """The first MAX_FAULTS."""
+    """The first MAX_FAULTS faults."""
     diverged: bool = False
-    """Nothing behind `offset` can be compared."""
+    """True if nothing after `offset` can be compared."""
     problems: dict[int, str] = field(default_factory=dict)
-    """By replica, why it could not be compared the last time."""
+    """The reason why each of these replicas could not be compared in the last round."""
 
     @property
     def key(self) -> tuple[str, int]:
+        """Return the topic and the partition."""
         return self.topic, self.partition
 
     @property
     def name(self) -> str:
+        """Return Kafka's name of the partition."""
         return f"{self.topic}-{self.partition}"
 
     @property
     def done(self) -> bool:
+        """Return True if the comparison has reached its end or cannot continue."""
         return self.offset >= self.end or self.diverged
 
     @property
     def equal(self) -> bool:
+        """Return True if the comparison has reached its end without a fault."""
         return self.offset >= self.end and not self.faults
 
     @property
     def lag(self) -> int:
+        """Return the number of records up to the highest high watermark that are not yet
+        compared."""
         return max(0, self.high_watermark - self.offset)
 
     def compare(self, given: Mapping[int, Given]) -> list[Fault]:
-        """Take in what every replica gave from `offset` on; the faults that are new."""
+        """Compare the responses of all replicas from `offset` on, and return the new faults."""
         self.problems = {
             replica: each.problem or f"its high watermark is {each.high_watermark}"
             for replica, each in given.items()
@@ -118,10 +128,12 @@ class Comparison:
 
 
 class Batch(NamedTuple):
+    """The header of a replica's batch and the checksum computed from its content."""
+
     replica: int
     header: BatchHeader
     checksum: int
-    """Of what is there; the header's is what was written."""
+    """Computed from the content. The header's checksum was computed by the writer."""
 
 
 def _batches(replica: int, given: Given) -> Iterator[Batch]:
@@ -132,7 +144,7 @@ def _batches(replica: int, given: Given) -> Iterator[Batch]:
 
 
 def differences(batches: Sequence[Batch]) -> Iterator[Fault]:
-    """Of the batches that stand at the same place, from the first replica's."""
+    """Yield the faults of batches at the same position, compared with the first replica's batch."""
     offset = batches[0].header.last_offset
     for each in batches:
         if each.checksum != each.header.crc:
@@ -143,7 +155,7 @@ def differences(batches: Sequence[Batch]) -> Iterator[Fault]:
             value, others_value = value_of(first.header), value_of(other.header)
             if value != others_value:
                 yield _fault(kind, offset, first, value, other, others_value)
-                if kind == OFFSET:  # these are not the same batch
+                if kind == OFFSET:  # the batches are different ones
                     return
 
 

@@ -1,4 +1,4 @@
-"""What every replica of some partitions holds, fetched from all brokers at once, round by round."""
+"""Fetches of all replicas of some partitions, from all brokers at the same time, round by round."""
 
 from __future__ import annotations
 
@@ -17,22 +17,30 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas import fetch
 
 VERIFIER = -2
-"""The replica id of who compares replicas: each of them answers, up to its log end."""
+"""Kafka's id of a debugging consumer: every replica answers its fetches, up to its log end."""
 RESPONSE_MAX_BYTES = 50 << 20
 Told = dict[TopicPartition, Given]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
+    """The size and wait limits of one fetch."""
+
     partition_max_bytes: int
     max_wait_ms: int
 
 
 class ReplicaFetches:
+    """The comparisons of all partitions of some topics, and the fetches that feed them.
+
+    Owned by one thread. Every `compare` is one round."""
+
     def __init__(
         self, admin: Admin, topics_include: str, timestamp: int, settings: FetchSettings
     ) -> None:
-        """`timestamp`: where each partition begins; what is there now is where it ends."""
+        """Look up the partitions, their first offsets at `timestamp` (ms) and their latest offsets.
+
+        Raise Refused if no topic matches or an offset cannot be read."""
         self._admin = admin
         self._settings = settings
         topics = {each.name: each for each in admin.metadata(None).topics if each.name is not None}
@@ -63,7 +71,9 @@ class ReplicaFetches:
         self._queue = list(self.comparisons)
 
     def compare(self) -> tuple[bool, list[tuple[Comparison, Fault]]]:
-        """One fetch from every broker: whether anything could be compared, and new faults."""
+        """Fetch once from every broker, and compare.
+
+        Return True if at least one partition progressed, and the new faults."""
         before = {each.key: each.offset for each in self._queue}
         told = self._fetched()
         faults = [
@@ -74,12 +84,12 @@ class ReplicaFetches:
         self._pass_over_deleted()
         still = [each for each in self._queue if each.offset == before[each.key]]
         moved = [each for each in self._queue if each.offset != before[each.key]]
-        # An answer is bounded: whoever got nothing comes first the next time.
+        # A response is bounded in size. Partitions without progress are first in the next requests.
         self._queue = [*still, *moved]
         return bool(moved), faults
 
     def only(self, wanted: Sequence[Comparison]) -> None:
-        """Leave out what is no longer `wanted`."""
+        """Continue with these comparisons only."""
         keys = {each.key for each in wanted}
         self._queue = [each for each in self._queue if each.key in keys]
 
@@ -134,7 +144,8 @@ class ReplicaFetches:
         return told
 
     def _pass_over_deleted(self) -> None:
-        """Where a replica begins later by now, the rest begins there, too."""
+        """Continue at the new log start offset of partitions whose records were deleted
+        meanwhile."""
         late = [each.key for each in self._queue if OUT_OF_RANGE in each.problems.values()]
         for key, (error, earliest) in offsets_at(self._admin, late, EARLIEST).items():
             for each in self._queue:
@@ -146,6 +157,7 @@ OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE.name
 
 
 def given_by(partition: fetch.PartitionData) -> Given:
+    """Return a replica's response for one partition."""
     if partition.error_code:
         return Given(problem=ErrorCode.of(partition.error_code).name)
     return Given(partition.high_watermark, memoryview(partition.records or b""))
@@ -154,7 +166,9 @@ def given_by(partition: fetch.PartitionData) -> Given:
 def known_offsets(
     admin: Admin, keys: list[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """The end where no record is so late."""
+    """Return the offset of each partition at a timestamp, or its end if no record is that young.
+
+    Raise Refused if a partition has an error."""
     found = offsets_at(admin, keys, timestamp)
     late = [key for key, (error, offset) in found.items() if not error and offset == UNKNOWN_OFFSET]
     if late and timestamp != LATEST:

@@ -1,5 +1,6 @@
-"""`quorate replica-verification`: kafka-replica-verification's options and lines. Beyond Kafka
-`--once` ends when everything is compared, with a verdict."""
+"""`quorate replica-verification`, with the options and output of kafka-replica-verification.
+
+Beyond Kafka, `--once` ends with a verdict when everything is compared."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def replica_verification(
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
-        # A broker that waits as long as we do would seem to be gone.
+        # A broker that waits as long as the client's timeout would appear to be unreachable.
         settings = FetchSettings(fetch_size, min(max_wait_ms, admin.timeout_ms // 2))
         fetches = ReplicaFetches(admin, topics_include, timestamp, settings)
         teller = Teller(output, report_interval_ms, once=once)
@@ -83,7 +84,7 @@ def replica_verification(
 
 
 def verify_for_ever(fetches: ReplicaFetches, teller: Teller) -> None:
-    """Until two replicas do not hold the same offsets, as Kafka's tool."""
+    """Compare until the offsets of two replicas differ, as Kafka's tool does, then exit with 1."""
     teller.say("verification process is started")
     while True:
         moved, faults = fetches.compare()
@@ -96,7 +97,9 @@ def verify_for_ever(fetches: ReplicaFetches, teller: Teller) -> None:
 
 
 def verify_once(fetches: ReplicaFetches, teller: Teller, patience_s: float) -> None:
-    """Gives up when nothing could be compared for `patience_s`."""
+    """Compare up to the present ends, print the verdict, and exit with 1 unless all are equal.
+
+    Stop early if no partition progresses for `patience_s`."""
     deadline = time.monotonic() + patience_s
     while left := [each for each in fetches.comparisons if not each.done]:
         fetches.only(left)
@@ -115,7 +118,9 @@ def verify_once(fetches: ReplicaFetches, teller: Teller, patience_s: float) -> N
 
 
 class Teller:
-    """Lines, or one JSON object per event; with `once`, one that has everything in it."""
+    """The output: lines of text, or one JSON object per event.
+
+    With `once`, one JSON object at the end."""
 
     def __init__(self, output: str, report_interval_ms: int, *, once: bool) -> None:
         self._json = output == "json"
@@ -124,21 +129,25 @@ class Teller:
         self._reported_s = time.monotonic()
 
     def say(self, text: str) -> None:
+        """Print a line with the time, in text mode."""
         if not self._json:
             now_ms = time.time_ns() // 1_000_000
             stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms // 1000))
             click.echo(f"{stamp},{now_ms % 1000:03}: {text}")
 
     def event(self, **values: Any) -> None:
+        """Print an event with the time, in JSON mode without `once`."""
         if self._json and not self._once:
             click.echo(json.dumps({"time_ms": time.time_ns() // 1_000_000, **values}))
 
     def faults(self, found: Sequence[tuple[Comparison, Fault]]) -> None:
+        """Print faults."""
         for each, fault in found:
             self.say(f"partition {each.name}{fault}")
             self.event(topic=each.topic, partition=each.partition, fault=asdict(fault))
 
     def lag(self, comparisons: Sequence[Comparison]) -> None:
+        """Print the largest lag and all problems if the report interval has passed."""
         if time.monotonic() - self._reported_s <= self._report_interval_s:
             return
         self._reported_s = time.monotonic()
@@ -164,6 +173,7 @@ class Teller:
             )
 
     def verdict(self, comparisons: Sequence[Comparison]) -> None:
+        """Print the result of all comparisons."""
         if self._json:
             equal = all(each.equal for each in comparisons)
             partitions = [as_json(each) for each in comparisons]
@@ -186,6 +196,7 @@ class Teller:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON values."""
     return {
         "topic": comparison.topic,
         "partition": comparison.partition,

@@ -19,10 +19,9 @@ from quorate.config.node_config import NodeConfig
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set one key.")
 @click.option("--faults", is_flag=True, help="For `quorate chaos`: FILE's directory gets a socket.")
 def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
-    """Run one node; its roles are process.roles of FILE.
+    """Run one node with the process.roles of FILE.
 
-    SIGTERM and Ctrl-C stop it in order.
-    """
+    SIGTERM and Ctrl-C stop it cleanly."""
     from quorate.cli.cluster_dir import FAULTS_SOCKET
     from quorate.cli.node_process import configure_logging, run_node
 
@@ -32,7 +31,7 @@ def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
 
 
 def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:
-    """Wrong settings are the user's: they end with exit code 1 and where they stand."""
+    """Return the config of a file. Raise Refused, which names the wrong setting and its line."""
     pairs = dict(pair_of(each) for each in overrides)
     try:
         return load(file, overrides=pairs)
@@ -41,6 +40,7 @@ def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:
 
 
 def pair_of(text: str) -> tuple[str, str]:
+    """Return the key and the value of KEY=VALUE. Raise UsageError."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise click.UsageError(f"{text!r} must be KEY=VALUE")

@@ -1,8 +1,7 @@
-"""`quorate status`: the cluster at a glance, once or as it changes (`status_watch.py`).
+"""`quorate status`: the cluster at a glance, once or on every change (`status_watch.py`).
 
-What is wrong is seen through Kafka's protocol, so on any cluster; why it came to be so is what
-Quorate's nodes tell (`explanations.py`).
-"""
+Problems are found through Kafka's protocol, and thus on any cluster. Their causes come from
+Quorate's nodes (`explanations.py`)."""
 
 from __future__ import annotations
 
@@ -28,6 +27,8 @@ DEFAULT_DIR = Path("quorate-data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
+    """The state of one broker. `why` is the cause if it is fenced."""
+
     id: int
     address: str
     state: str  # "up" or "fenced"
@@ -37,7 +38,7 @@ class BrokerLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A partition that is not as it should be."""
+    """A partition that is offline, below its min ISR or under-replicated."""
 
     topic: str
     partition: int
@@ -51,6 +52,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
+    """The state of the cluster at one moment.
+
+    `voter_lags` is the lag of each voter in records, and `problems` are all partitions with a
+    problem."""
+
     cluster_id: str
     leader: int
     epoch: int
@@ -62,6 +68,7 @@ class Status:
     problems: tuple[Problem, ...]
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines of the status, with at most MAX_SHOWN problems."""
         lags = ", ".join(f"{node} ({lag} behind)" for node, lag in self.voter_lags.items())
         yield f"Cluster {self.cluster_id}"
         yield (
@@ -89,7 +96,7 @@ class Status:
 
     @property
     def lasting(self) -> Status:
-        """Without what moves all the time: equal until something really changes."""
+        """Return the status without the values that change all the time, for comparisons."""
         return replace(self, high_watermark=0, voter_lags=dict.fromkeys(self.voter_lags, 0))
 
 
@@ -120,11 +127,10 @@ def status(
     interval_s: float,
     output: str,
 ) -> None:
-    """Quorum, brokers, and the partitions that are not as they should be, and why.
+    """Print the quorum, the brokers, and the partitions with a problem and its cause.
 
     Exit code 1 when a partition is offline or below min.insync.replicas. With --watch a terminal is
-    redrawn, anything else gets a block (with --format json: a line) for every change.
-    """
+    redrawn. Otherwise each change is a block of lines, or one line with --format json."""
     if bootstrap_server is None and command_config is None:
         bootstrap_server = local_bootstrap(root)
     with connected(
@@ -147,6 +153,9 @@ def status(
 
 
 def local_bootstrap(root: Path | None) -> str:
+    """Return the bootstrap list of the local cluster in `root`.
+
+    Raise UsageError if there is none."""
     file = (root or DEFAULT_DIR) / "cluster.json"
     if not file.exists():
         raise click.UsageError("--bootstrap-server or --dir must be given")
@@ -155,6 +164,7 @@ def local_bootstrap(root: Path | None) -> str:
 
 
 def read_status(admin: Admin, explanations: Explanations) -> Status:
+    """Return the state of the cluster, with the known causes."""
     cluster = describe_cluster(admin, fenced=True)
     quorum = describe_quorum(admin)
     brokers = tuple(
@@ -183,7 +193,8 @@ def read_status(admin: Admin, explanations: Explanations) -> Status:
 
 
 def explain(status: Status, quorum: Quorum, explanations: Explanations) -> Status:
-    """With the causes, as far as somebody tells them."""
+    """Return the status with the causes of fenced brokers and problems, as far as nodes report
+    them."""
     fenced = [broker for broker in status.brokers if broker.state == "fenced"]
     wanted = [*map(broker_key, fenced), *map(problem_key, status.problems)]
     controllers = addresses_of(quorum)
@@ -208,26 +219,30 @@ def explain(status: Status, quorum: Quorum, explanations: Explanations) -> Statu
 
 
 def broker_key(broker: BrokerLine) -> Key:
+    """Return the broker's key for `Explanations`."""
     return ("broker", "", broker.id)
 
 
 def problem_key(problem: Problem) -> Key:
+    """Return the partition's key for `Explanations`."""
     return ("partition", problem.topic_id, problem.partition)
 
 
 def addresses_of(quorum: Quorum) -> list[tuple[str, int]]:
-    """Of the controllers, the leader first."""
+    """Return the addresses of the controllers, the leader's first."""
     nodes = sorted(quorum.nodes, key=lambda node: node.node_id != quorum.state.leader_id)
     return [(each.host, each.port) for node in nodes for each in node.listeners]
 
 
 def voter_lags(quorum: Quorum) -> dict[int, int]:
+    """Return the lag of each voter behind the leader, in records."""
     end = quorum.leader.log_end_offset
     voters = sorted(quorum.state.current_voters, key=lambda voter: voter.replica_id)
     return {voter.replica_id: end - voter.log_end_offset for voter in voters}
 
 
 def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Problem]:
+    """Yield the partitions that have a problem. `up` are the ids of unfenced brokers."""
     for topic in topics:
         for partition in topic.partitions:
             state = state_of(partition, topic.min_isr)
@@ -245,6 +260,9 @@ def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Proble
 
 
 def state_of(partition: PartitionView, min_isr: int) -> str:
+    """Return the problem of a partition, or an empty string if it has none.
+
+    A partition with fewer replicas than min ISR is under min ISR only if a replica is missing."""
     if partition.leader is None:
         return "offline"
     if len(partition.isr) < min(min_isr, partition.replication_factor):
@@ -253,7 +271,8 @@ def state_of(partition: PartitionView, min_isr: int) -> str:
 
 
 def why(partition: PartitionView, up: frozenset[int]) -> str:
-    """What can be seen from here: a missing replica is down, or it is up and behind."""
+    """Return the visible reason: a missing replica's broker is down, or it is up and lags
+    behind."""
     missing = [each for each in partition.replicas if each not in partition.isr]
     down = [each for each in partition.replicas if each not in up]
     behind = [each for each in missing if each in up]

@@ -1,8 +1,7 @@
-"""`quorate status --watch`: on a terminal the picture is redrawn; elsewhere each change is a block
-of lines, or one line of JSON.
+"""`quorate status --watch`: a terminal is redrawn, other outputs get a block or a JSON line per
+change.
 
-A cluster that cannot be reached is shown as such, and asked again.
-"""
+If the cluster cannot be reached, the error is shown, and the next attempt follows."""
 
 from __future__ import annotations
 
@@ -23,42 +22,51 @@ ERASE = "\x1b[2J"
 
 
 class Picture(Protocol):
-    """What is shown, a status or why there is none."""
+    """The content of one output: a status, or the reason why there is none."""
 
     @property
     def lasting(self) -> Any:
-        """Equal as long as nothing really changed."""
+        """Return a value that is equal until something other than lags changes."""
 
-    def lines(self) -> Iterator[str]: ...
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the output."""
+        ...
 
-    def as_json(self) -> dict[str, Any]: ...
+    def as_json(self) -> dict[str, Any]:
+        """Return the content as JSON values."""
+        ...
 
 
 class Absent:
-    """The cluster did not answer."""
+    """The reason why the cluster did not answer."""
 
     def __init__(self, reason: str) -> None:
         self.lasting = self.reason = reason
 
     def lines(self) -> Iterator[str]:
+        """Yield the reason."""
         yield self.reason
 
     def as_json(self) -> dict[str, Any]:
+        """Return the reason as JSON values."""
         return {"error": self.reason}
 
 
 class Present:
+    """A status of the cluster."""
+
     def __init__(self, status: Status) -> None:
         self.lasting = status.lasting
         self.lines = status.lines
         self._status = status
 
     def as_json(self) -> dict[str, Any]:
+        """Return the status as JSON values."""
         return asdict(self._status)
 
 
 def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool) -> None:
-    """Until interrupted."""
+    """Show the status every `interval_s`, or on every change, until Ctrl-C."""
     show = show_json if as_json else Redrawn() if sys.stdout.isatty() else show_block
     before: Any = None
     try:
@@ -73,6 +81,7 @@ def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool
 
 
 def look(read: Callable[[], Status]) -> Picture:
+    """Return the status, or the error if it cannot be read."""
     try:
         return Present(read())
     except click.ClickException as error:
@@ -80,21 +89,25 @@ def look(read: Callable[[], Status]) -> Picture:
 
 
 def show_json(picture: Picture) -> None:
+    """Print the content as one line of JSON."""
     line = {"time": now_text(), **picture.as_json()}
     click.echo(json.dumps(line))
 
 
 def show_block(picture: Picture) -> None:
+    """Print the content as a block of lines."""
     for line in (f"--- {now_text()}", *picture.lines()):
         click.echo(line)
 
 
 class Redrawn:
+    """The output on a terminal."""
+
     def __init__(self) -> None:
         self._begun = False
 
     def __call__(self, picture: Picture) -> None:
-        """Over the picture before, without a moment in which there is none."""
+        """Draw the content over the previous one, without clearing the screen in between."""
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
         lines = (now_text(), *picture.lines())
@@ -104,4 +117,5 @@ class Redrawn:
 
 
 def now_text() -> str:
+    """Return the time in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())

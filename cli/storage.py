@@ -1,4 +1,4 @@
-"""`quorate storage`: kafka-storage's commands, options and lines."""
+"""`quorate storage`, with the commands, options and output of kafka-storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ config_option = click.option(
 
 @click.group()
 def storage() -> None:
-    """Format data directories and look at them."""
+    """Format, describe, check and repair data directories."""
 
 
 @storage.command("random-uuid")
@@ -42,7 +42,7 @@ def print_random_uuid() -> None:
 @storage.command()
 @config_option
 def info(file: str) -> None:
-    """What the node's directory says it is."""
+    """Print the identity of the node's directory."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.meta_properties import StorageError, read_meta
 
@@ -92,7 +92,7 @@ def format_storage(
     initial_controllers: str | None,
     release_version: str | None,
 ) -> None:
-    """Make the node's directory one of the cluster."""
+    """Format the node's directory for the cluster."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.meta_properties import StorageError, read_meta
     from quorate.quorum.storage_format import (
@@ -170,10 +170,9 @@ def format_storage(
 )
 @format_option
 def verify_storage(directory: str, repairing: bool, file: str | None, output: str) -> None:
-    """Check a node's data directory, or one log's, on which nothing runs; also Apache Kafka's.
+    """Check the data directory of a stopped node, or one log in it; also Apache Kafka's.
 
-    Exit code 1: something is torn or damaged, or the next start has to write it anew.
-    """
+    Exit code 1: something is torn or damaged, or the next start has to rebuild it."""
     from quorate.cli.storage_verify import run
 
     run(directory, repairing=repairing, file=file, output=output)
@@ -189,11 +188,10 @@ def verify_storage(directory: str, repairing: bool, file: str | None, output: st
     "controller votes. --lost: it lost records; the controller catches up before it votes.",
 )
 def declare(file: str, new: bool | None) -> None:
-    """Say whether a controller's disk, on which nothing runs, lost part of the metadata.
+    """Declare whether the disk of a stopped controller lost part of the metadata.
 
-    A controller finds most losses by itself. With --new it votes with what it has: if other voters
-    are stale, committed changes are lost for good.
-    """
+    A controller detects most losses itself. With --new it votes with the records that it has: if
+    other voters are stale, committed changes are lost for good."""
     from quorate.cli.storage_declare import run
 
     if new is None:
@@ -209,17 +207,17 @@ def declare(file: str, new: bool | None) -> None:
     help="The new epoch. Default: the last one of the log, plus 1000.",
 )
 def repair_epoch(file: str, epoch: int | None) -> None:
-    """Give a stopped controller an epoch that elections can go on from.
+    """Give a stopped controller an epoch from which elections can continue.
 
-    For a controller whose epoch a false message raised far beyond its log. Stop all controllers,
-    run this on every one of them, then start them. A plausible epoch is kept.
-    """
+    Use it for a controller whose epoch was raised far beyond its log by a false message. Stop all
+    controllers, run this on every one of them, then start them. A plausible epoch is kept."""
     from quorate.cli.storage_epoch import run
 
     run(file, epoch)
 
 
 def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
+    """Raise UsageError or Refused unless the options define the quorum in exactly one way."""
     ways = [
         name
         for name, given in (
@@ -246,6 +244,7 @@ def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: 
 
 
 def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, int]]:
+    """Return the (key, host, port) of each voter. Raise UsageError."""
     parsed = []
     for item in text.split(",") if text else ():
         number, _, rest = item.strip().partition("@")
@@ -264,7 +263,7 @@ def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, i
 
 
 def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int]]) -> Uuid:
-    """A controller among the voters has the directory id that they know it by."""
+    """Return the directory id that the list of voters gives this controller. Raise Refused."""
     for key, _, _ in voters:
         if key.id == config.node_id:
             return key.directory_id
@@ -272,6 +271,7 @@ def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int
 
 
 def refuse_other_cluster(meta: MetaProperties | None, config: NodeConfig, cluster_id: str) -> None:
+    """Raise Refused if the directory belongs to another cluster or node."""
     if meta is None:
         return
     where = f"{config.log_dir}/meta.properties"

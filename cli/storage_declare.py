@@ -1,4 +1,4 @@
-"""`quorate storage declare`: an operator's word about what a controller's directory holds."""
+"""`quorate storage declare`: the operator declares what a controller's directory has lost."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from quorate.quorum.storage_format import require_formatted
 
 
 def run(file: str, *, new: bool) -> None:
+    """Record the declaration for a stopped controller.
+
+    Raise Refused for a broker, a running node, or a directory that cannot be used."""
     config = load_config(file)
     if not config.is_controller:
         raise Refused(

@@ -18,7 +18,7 @@ from quorate.quorum.storage_format import require_formatted
 
 
 def run(file: str, epoch: int | None) -> None:
-    """Set the epoch of a stopped controller, and say what to do next."""
+    """Set the epoch of a stopped controller and print the next steps. Raise Refused."""
     config = load_config(file)
     disk = OsDisk()
     try:

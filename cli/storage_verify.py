@@ -1,7 +1,7 @@
-"""`quorate storage verify`: one line per finding, exit 0 when the directory is sound, else 1.
+"""`quorate storage verify`: one line per finding; exit code 0 if the directory is sound, else 1.
 
-The directory must not be in use: our nodes lock `.lock` by flock, Apache Kafka's by fcntl.
-"""
+The directory must not be in use. Quorate's nodes lock `.lock` with flock, Apache Kafka's with
+fcntl."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ from quorate.quorum.storage_verify import METADATA, Verification, verify
 
 
 def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:
+    """Verify a directory, repair it if wanted, and print the findings.
+
+    With `file` and `repairing`, a damaged metadata log of a broker is moved aside. Raise Refused if
+    the directory is in use or cannot be read. Raise SystemExit with code 1 if it is not sound."""
     path = str(Path(directory).resolve())
     broker = is_broker(path, file) if file is not None else False
     disk = OsDisk()
@@ -64,18 +68,22 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
 
 
 def check(disk: OsDisk, path: str) -> Verification:
+    """Return the findings in a directory, which is not changed."""
     return verify(disk, path, whole_producers=lambda content: decode_producers(content) is not None)
 
 
 def found(count: int) -> str:
+    """Return a number of findings as text."""
     return f"{count} finding{'' if count == 1 else 's'}"
 
 
 def wrong(verification: Verification) -> int:
+    """Return the number of findings that are not just notes."""
     return sum(each.kind is not Kind.NOTE for each in verification.findings)
 
 
 def show(finding: Finding, output: str, *, repaired: bool = False) -> None:
+    """Print one finding."""
     if output == "text":
         click.echo(f"repaired: {finding}" if repaired else str(finding))
         return
@@ -92,7 +100,9 @@ def show(finding: Finding, output: str, *, repaired: bool = False) -> None:
 
 
 def is_broker(path: str, file: str) -> bool:
-    """Does the node vote nowhere? Refused when the file is another directory's."""
+    """Return True if the node of the config file has no vote.
+
+    Raise Refused for another directory."""
     config = load_config(file)
     if path not in {
         str(Path(each).resolve()) for each in (config.log_dir, config.metadata_log_dir)
@@ -102,7 +112,7 @@ def is_broker(path: str, file: str) -> bool:
 
 
 def is_metadata_damaged(verification: Verification, path: str) -> bool:
-    """The log or a snapshot, and not the vote alone."""
+    """Return True if the metadata log or a snapshot is damaged."""
     return any(
         each.kind is Kind.DAMAGED and each.path.startswith(f"{path}/{METADATA}")
         for each in verification.findings
@@ -111,7 +121,9 @@ def is_metadata_damaged(verification: Verification, path: str) -> bool:
 
 @contextmanager
 def unused(disk: OsDisk, path: str) -> Iterator[None]:
-    """A log's own directory is locked by the node's, above it."""
+    """Hold the locks of a directory's node. Raise Refused if a node runs.
+
+    If `path` is one log, the locks are those of the node's directory above it."""
     root = path if Path(path, META_FILE).exists() else os.path.dirname(path)
     lock_path = f"{root}/{LOCK_FILE}"
     if root != path and not Path(lock_path).exists():

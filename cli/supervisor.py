@@ -1,10 +1,12 @@
-"""Runs the nodes of one cluster directory as children of this process.
+"""The supervisor, which runs the nodes of one cluster directory as child processes.
 
-Modules are imported once, then every node is forked before any loop or thread exists, so that the
-nodes share those pages (gc.freeze keeps the collector from touching them) and start at once. A
-child is a process group of its own: Ctrl-C reaches the supervisor alone, which stops brokers first,
-then controllers. A node that dies stays dead unless `restart`; who starts it again by `quorate
-server` is on their own."""
+It imports all modules once, then forks every node before any event loop or thread exists. Thus the
+nodes share these pages and start fast. gc.freeze keeps the collector from writing to them.
+
+Each child has its own process group, so that Ctrl-C reaches only the supervisor. The supervisor
+then stops the brokers first and the controllers last. A node that dies is restarted only with
+`restart`. A node that the user restarts with `quorate server` is no child, but is stopped with the
+others."""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from quorate.cli.node_process import (
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log.disk import FILE_MODE
 
-STOP_TIMEOUT_S = 40.0  # a broker waits 30 s for the controller to let it go
+STOP_TIMEOUT_S = 40.0  # a broker waits up to 30 s for its controlled shutdown
 RESTART_DELAY_S = 0.5
 PR_SET_PDEATHSIG = 1
 MAX_INHERITED_FD = 256
@@ -40,19 +42,24 @@ Say = Callable[[str], None]
 
 @dataclass
 class Supervisor:
+    """The child processes of one cluster directory.
+
+    `start` runs before the event loop exists; all other methods run on the event loop of
+    `run_loop`. Invariant: `pids` holds the children that were not yet reaped."""
+
     directory: ClusterDir
     configs: Sequence[NodeConfig]
     say: Say
     restart: bool = False
     faults: bool = False
-    pids: dict[int, int] = field(default_factory=dict)  # of the children that run, by node id
+    pids: dict[int, int] = field(default_factory=dict)  # the running children, by node id
     stopping: bool = False
-    ended: int = 0  # nodes that died unasked
+    ended: int = 0  # the number of nodes that ended without a request
     last_words: dict[int, str] = field(default_factory=dict)
-    """Of the nodes that died unasked and do not run, by node id."""
+    """A line about each node that ended without a request and does not run, by node id."""
 
     def start(self) -> None:
-        """Fork every node: controllers first."""
+        """Fork every node, the controllers first. The process must have one thread."""
         preload()
         gc.collect()
         gc.freeze()
@@ -62,6 +69,7 @@ class Supervisor:
         set_pids(self.directory.file, dict(self.pids))
 
     def fork(self, config: NodeConfig) -> int:
+        """Fork one node and return its pid. The child never returns."""
         sys.stdout.flush()
         sys.stderr.flush()
         supervisor = os.getpid()
@@ -85,7 +93,7 @@ class Supervisor:
 
     @property
     def works(self) -> bool:
-        """Return True if all brokers run, and a majority of the controllers."""
+        """Return True if all brokers and a majority of the controllers run."""
         controllers = [each.node_id for each in self.configs if each.is_controller]
         dead = [each for each in controllers if each in self.last_words]
         brokers_run = not any(
@@ -94,7 +102,9 @@ class Supervisor:
         return brokers_run and len(controllers) - len(dead) > len(controllers) // 2
 
     async def watch(self, stop: asyncio.Event) -> None:
-        """Reap children until told to stop, then stop the rest in order."""
+        """Reap children until `stop` is set.
+
+        Then stop the brokers, and after them the controllers."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self.reap)
         self.reap()
@@ -107,7 +117,7 @@ class Supervisor:
         set_pids(self.directory.file, {config.node_id: None for config in self.configs})
 
     async def stop(self, node_ids: Sequence[int]) -> None:
-        """SIGTERM to all of them, wait, and SIGKILL to those that do not end."""
+        """Send SIGTERM to the nodes, wait, and send SIGKILL to those that do not end in time."""
         pids = self.pids_of(node_ids)
         for pid in pids.values():
             send(pid, signal.SIGTERM)
@@ -123,13 +133,16 @@ class Supervisor:
                 send(pid, signal.SIGKILL)
 
     def pids_of(self, node_ids: Sequence[int]) -> dict[int, int]:
-        """What runs now: our children, and nodes that were started again by hand."""
+        """Return the pids of the running nodes, both children and nodes restarted by the user."""
         entry = self.directory.read()
         nodes = (*entry["controllers"], *entry["brokers"])
         pids = {node["id"]: node["pid"] for node in nodes} | self.pids
         return {node_id: pid for node_id in node_ids if (pid := pids.get(node_id)) and alive(pid)}
 
     def reap(self) -> None:
+        """Reap the children that ended.
+
+        Report and restart them unless the supervisor is stopping."""
         for node_id, pid in list(self.pids.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended == 0:
@@ -146,14 +159,15 @@ class Supervisor:
                 asyncio.get_running_loop().call_later(RESTART_DELAY_S, self.spawn, node_id)
 
     def forget(self, node_id: int, pid: int) -> None:
-        """Unless it was started again meanwhile."""
+        """Remove the pid from cluster.json unless the node has a new one meanwhile."""
         entry = self.directory.read()
         nodes = (*entry["controllers"], *entry["brokers"])
         if any(node["id"] == node_id and node["pid"] == pid for node in nodes):
             set_pids(self.directory.file, {node_id: None})
 
     def spawn(self, node_id: int) -> None:
-        """Start a node again, as a new program: this process has a loop and cannot fork a node."""
+        """Restart a node as a new program, because this process has an event loop and cannot fork a
+        node."""
         if self.stopping or node_id in self.pids:
             return
         arguments = [sys.executable, "-m", "quorate.cli", "server"]
@@ -174,22 +188,26 @@ class Supervisor:
         self.say(f"node {node_id} started again, pid {pid}")
 
     def log_of(self, node_id: int) -> str:
+        """Return the path of the node's log file."""
         return str(self.directory.node_log(node_id))
 
 
 def send(pid: int, number: int) -> None:
+    """Send a signal to a process that runs."""
     if alive(pid):
         os.kill(pid, number)
 
 
 def ending(status: int) -> str:
+    """Return the signal or the exit code of a wait status as text."""
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name
     return f"exit code {os.WEXITSTATUS(status)}"
 
 
 def last_error(log: str) -> str:
-    """What the node said last, if it was an error."""
+    """Return the message of the last line in the node's log if it is an error, or an empty
+    string."""
     with open(log, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
@@ -198,7 +216,7 @@ def last_error(log: str) -> str:
 
 
 def stop_with_parent(supervisor: int) -> None:
-    """Where the system can: a supervisor that is killed takes its nodes with it."""
+    """Let this process get SIGTERM when its supervisor dies. Only Linux supports that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != supervisor:
@@ -206,7 +224,9 @@ def stop_with_parent(supervisor: int) -> None:
 
 
 def redirect_output(directory: ClusterDir, node_id: int) -> None:
-    """To the node's log; what else the supervisor has open (who waits for `ready`) is closed."""
+    """Redirect the output of this process to the node's log, and close all other descriptors.
+
+    Among them is the pipe whose end signals to `up --detach` that the cluster is ready."""
     os.closerange(3, MAX_INHERITED_FD)
     log = private(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -216,6 +236,8 @@ def redirect_output(directory: ClusterDir, node_id: int) -> None:
 
 
 def run_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
-    """In the supervisor, after the forks. On asyncio: uvloop keeps SIGCHLD for itself."""
+    """Run a coroutine in the supervisor after the forks.
+
+    The loop is asyncio's, because uvloop handles SIGCHLD itself."""
     with asyncio.Runner() as runner:
         runner.run(main())

@@ -1,5 +1,4 @@
-"""Topics as `--describe` shows them: what the cluster said, as values, and Kafka's lines of
-them."""
+"""Topics as --describe shows them: values from the cluster's responses, and Kafka's lines."""
 
 from __future__ import annotations
 
@@ -37,6 +36,10 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
+    """The state of one partition.
+
+    `elr` and `last_known_elr` are None if the cluster does not report them (KIP-966)."""
+
     partition: int
     leader: int | None
     replicas: tuple[int, ...]
@@ -48,10 +51,11 @@ class PartitionView:
 
     @property
     def replication_factor(self) -> int:
-        """Without the replicas that a reassignment adds."""
+        """Return the number of replicas without those that a reassignment adds."""
         return len(self.replicas) - len(self.adding)
 
     def line(self, topic: str) -> str:
+        """Return the partition's line of --describe."""
         fields = [
             ("Topic", topic),
             ("Partition", str(self.partition)),
@@ -73,7 +77,9 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """`configs` are those that are set anywhere, the topic or a broker: no defaults."""
+    """The state of one topic.
+
+    `configs` are those set for the topic or a broker, without defaults."""
 
     name: str
     topic_id: str
@@ -82,6 +88,7 @@ class TopicView:
     min_isr: int = 1
 
     def line(self) -> str:
+        """Return the topic's line of --describe."""
         fields = [f"Topic: {self.name}"]
         if self.topic_id != uuid_to_text(ZERO_UUID):
             fields.append(f"TopicId: {self.topic_id}")
@@ -98,7 +105,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Which lines `--describe` is limited to."""
+    """The filters of --describe."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -108,9 +115,13 @@ class Report:
 
     @property
     def of_partitions(self) -> bool:
+        """Return True if a filter selects partitions, so that no topic lines are printed."""
         return self.under_replicated or self.unavailable or self.under_min_isr or self.at_min_isr
 
     def shows(self, partition: PartitionView, min_isr: int, live: frozenset[int]) -> bool:
+        """Return True if the partition passes the filters.
+
+        `live` are the ids of the live brokers."""
         in_sync = len(partition.isr)
         led = partition.leader is not None
         return not self.of_partitions or any(
@@ -124,6 +135,7 @@ class Report:
 
 
 def lines(topics: Sequence[TopicView], report: Report, live: frozenset[int]) -> Iterator[str]:
+    """Yield the lines of --describe that pass the filters."""
     for topic in topics:
         if not report.of_partitions and (topic.configs or not report.overrides):
             yield topic.line()
@@ -135,6 +147,7 @@ def lines(topics: Sequence[TopicView], report: Report, live: frozenset[int]) -> 
 
 
 def as_json(topics: Sequence[TopicView], report: Report, live: frozenset[int]) -> list[object]:
+    """Return the topics and partitions that pass the filters as JSON values."""
     found: list[object] = []
     for topic in topics:
         shown = [each for each in topic.partitions if report.shows(each, topic.min_isr, live)]
@@ -144,11 +157,15 @@ def as_json(topics: Sequence[TopicView], report: Report, live: frozenset[int]) -
 
 
 def ids(values: Sequence[int]) -> str:
+    """Return ids separated by commas."""
     return ",".join(map(str, values))
 
 
 def matching(names: Sequence[str], pattern: str | None, *, exclude_internal: bool) -> list[str]:
-    """`pattern` is a regular expression for the whole name, or several separated by commas."""
+    """Return the sorted names that match the pattern. Raise Refused if it is invalid.
+
+    The pattern is a regular expression for the whole name, or several of them separated by
+    commas."""
     try:
         regex = re.compile((pattern or ".*").strip().replace(",", "|").strip("'\""))
     except re.error as error:
@@ -161,12 +178,16 @@ def matching(names: Sequence[str], pattern: str | None, *, exclude_internal: boo
 
 
 def topic_names(admin: Admin) -> list[str]:
+    """Return the names of all topics."""
     return [topic.name for topic in admin.metadata(None).topics if topic.name is not None]
 
 
 def names_of(
     admin: Admin, pattern: str | None, topic_id: str | None, *, exclude_internal: bool = False
 ) -> list[str]:
+    """Return the names that match the pattern, or the name of the topic with `topic_id`.
+
+    The result is empty if there is no such topic. Raise Refused for an invalid id or pattern."""
     if topic_id is None:
         return matching(topic_names(admin), pattern, exclude_internal=exclude_internal)
     try:
@@ -178,6 +199,9 @@ def names_of(
 
 
 def describe(admin: Admin, names: Sequence[str], *, page: int = 2000) -> list[TopicView]:
+    """Return the topics with their configs and reassignments. Raise Refused if one does not exist.
+
+    `page` is the most partitions in one response of the cluster."""
     if not names:
         return []
     configs = topic_configs(admin, names)
@@ -208,7 +232,10 @@ def describe(admin: Admin, names: Sequence[str], *, page: int = 2000) -> list[To
 def described_partitions(
     admin: Admin, names: Sequence[str], page: int
 ) -> Iterator[tuple[str, str, list[PartitionView]]]:
-    """(name, topic id, partitions) per topic, by DescribeTopicPartitions where it is served."""
+    """Yield (name, topic id, partitions) of each topic.
+
+    DescribeTopicPartitions is used if the node serves it (KIP-966), otherwise Metadata, which has
+    no ELR."""
     if admin.serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
         yield from paged_partitions(admin, names, page)
         return
@@ -229,6 +256,8 @@ def described_partitions(
 def paged_partitions(
     admin: Admin, names: Sequence[str], page: int
 ) -> Iterator[tuple[str, str, list[PartitionView]]]:
+    """Yield (name, topic id, partitions) of each topic from all pages of
+    DescribeTopicPartitions."""
     found: dict[str, tuple[str, list[PartitionView]]] = {}
     cursor: Cursor | None = None
     while True:
@@ -263,6 +292,7 @@ def paged_partitions(
 def topic_configs(
     admin: Admin, names: Sequence[str]
 ) -> dict[str, tuple[DescribeConfigsResourceResult, ...]]:
+    """Return all configs of each topic. Raise Refused on an error of a topic."""
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(
@@ -278,7 +308,9 @@ def topic_configs(
 
 
 def reassignments(admin: Admin) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(adding, removing) of every partition that is being reassigned."""
+    """Return the (adding, removing) replicas of every partition that is being reassigned.
+
+    The result is empty if the node does not support the request."""
     if not admin.serves(ApiKey.LIST_PARTITION_REASSIGNMENTS):
         return {}
     request = ListPartitionReassignmentsRequest(timeout_ms=admin.timeout_ms, topics=None)
@@ -298,6 +330,8 @@ def reassignments(admin: Admin) -> dict[tuple[str, int], tuple[tuple[int, ...], 
 def with_reassignment(
     partition: PartitionView, moving: tuple[tuple[int, ...], tuple[int, ...]] | None
 ) -> PartitionView:
+    """Return the partition with the replicas that its reassignment adds and removes, if there is
+    one."""
     if moving is None:
         return partition
     return replace(partition, adding=moving[0], removing=moving[1])

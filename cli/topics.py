@@ -1,4 +1,4 @@
-"""`quorate topics`: kafka-topics' options and lines."""
+"""`quorate topics`, with the options and output of kafka-topics."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ COLLISION_WARNING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
+    """The options of one call."""
+
     topic: str | None
     topic_id: str | None
     partitions: int | None
@@ -45,9 +47,10 @@ class Arguments:
 
 
 class Failed(Refused):
-    """Kafka's tool says so on standard output."""
+    """A failure that Kafka's tool prints to standard output."""
 
     def show(self, file: Any = None) -> None:
+        """Print the message to standard output, with the prefix of Kafka's tool."""
         click.echo(f"Error while executing topic command : {self.message}")
 
 
@@ -110,6 +113,7 @@ def topics(
 
 
 def check_arguments(action: str, arguments: Arguments) -> None:
+    """Raise UsageError if the options do not fit the action."""
     if action not in ("list", "describe") and not arguments.topic:
         raise click.UsageError('Missing required argument "[topic]"')
     if action == "alter" and arguments.partitions is None:
@@ -130,6 +134,7 @@ def check_arguments(action: str, arguments: Arguments) -> None:
 
 
 def list_topics(admin: Admin, arguments: Arguments) -> None:
+    """Print the names of the topics that match."""
     names = topic_view.matching(
         topic_view.topic_names(admin),
         arguments.topic,
@@ -139,6 +144,7 @@ def list_topics(admin: Admin, arguments: Arguments) -> None:
 
 
 def describe_topics(admin: Admin, arguments: Arguments) -> None:
+    """Print the state of the topics that match. Raise Refused if none does."""
     names = topic_view.names_of(
         admin,
         arguments.topic,
@@ -163,6 +169,9 @@ def describe_topics(admin: Admin, arguments: Arguments) -> None:
 
 
 def create_topic(admin: Admin, arguments: Arguments) -> None:
+    """Create a topic.
+
+    Raise Refused if it exists, unless --if-not-exists is given, or is invalid."""
     assert arguments.topic is not None
     if arguments.partitions is not None and arguments.partitions < 1:
         raise Refused("The partitions must be greater than 0")
@@ -196,6 +205,7 @@ def create_topic(admin: Admin, arguments: Arguments) -> None:
 
 
 def alter_topics(admin: Admin, arguments: Arguments) -> None:
+    """Add partitions to the topics that match. Raise Refused if none does, or on an error."""
     assert arguments.partitions is not None
     names = topic_view.names_of(admin, arguments.topic, None)
     require_topics(names, arguments)
@@ -229,6 +239,7 @@ def alter_topics(admin: Admin, arguments: Arguments) -> None:
 
 
 def delete_topics(admin: Admin, arguments: Arguments) -> None:
+    """Delete the topics that match. Raise Refused if none does, or on an error."""
     names = topic_view.names_of(admin, arguments.topic, None)
     require_topics(names, arguments)
     if not names:
@@ -257,6 +268,7 @@ RUN = {
 
 
 def require_topics(names: Sequence[str], arguments: Arguments) -> None:
+    """Raise Refused if no topic matches, unless --if-exists is given."""
     if names or arguments.if_exists:
         return
     if arguments.topic_id:
@@ -266,11 +278,13 @@ def require_topics(names: Sequence[str], arguments: Arguments) -> None:
 
 
 def raise_error(code: int, text: str | None) -> None:
+    """Raise Refused with the server's message unless the error code is NONE."""
     if code:
         raise Refused(text or ErrorCode.of(code).message)
 
 
 def config_of(text: str) -> schemas.CreatableTopicConfig:
+    """Return the config of NAME=VALUE. Raise UsageError."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise click.UsageError(
@@ -281,7 +295,9 @@ def config_of(text: str) -> schemas.CreatableTopicConfig:
 
 
 def parse_assignment(text: str | None) -> list[tuple[int, ...]]:
-    """`0:1,1:2`: the brokers of partition 0, of partition 1, ..."""
+    """Return the brokers of each partition in `0:1,1:2`, where the first part is partition 0.
+
+    Raise UsageError or Refused if it is invalid."""
     if not text:
         return []
     try:

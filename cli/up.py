@@ -69,12 +69,11 @@ def up(
 ) -> None:
     """Run a cluster as processes on this machine.
 
-    It is formatted on first use and kept in --dir; a later `up` runs what is there. Prints `ready
-    BOOTSTRAP` once every broker is unfenced. Ctrl-C, or `quorate down`, stops it in order.
+    It is formatted on first use and kept in --dir; a later `up` runs the same cluster. Prints
+    `ready BOOTSTRAP` once every broker is unfenced. Ctrl-C, or `quorate down`, stops it cleanly.
 
-    If a minority of the controllers refuses to start, the others run. Each that refuses is named
-    with its reason, and the exit code is 4.
-    """
+    If a minority of the controllers refuses to start, the others run. Each one that refuses is
+    listed with its reason, and the exit code is 4."""
     directory = ClusterDir(Path(root))
     shape = Shape(
         controllers=controllers,
@@ -112,7 +111,7 @@ def down(root: str) -> None:
 
 
 def stop_orphans(directory: ClusterDir) -> None:
-    """Nodes whose supervisor is gone, or that were started by hand."""
+    """Stop nodes whose supervisor is gone, and nodes that the user started. Raise NotReachable."""
     entry = directory.read()
     for group in (entry["brokers"], entry["controllers"]):
         pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
@@ -124,6 +123,7 @@ def stop_orphans(directory: ClusterDir) -> None:
 
 
 def wait_gone(pids: Sequence[int], timeout_s: float) -> bool:
+    """Wait until the processes have ended. Return False if `timeout_s` passes first."""
     deadline = time.monotonic() + timeout_s
     while any(alive(pid) for pid in pids):
         if time.monotonic() > deadline:
@@ -133,6 +133,7 @@ def wait_gone(pids: Sequence[int], timeout_s: float) -> bool:
 
 
 def supervisor_of(directory: ClusterDir) -> int | None:
+    """Return the pid of the directory's running supervisor, or None."""
     try:
         pid = int(directory.supervisor_file.read_text())
     except (OSError, ValueError):
@@ -141,6 +142,7 @@ def supervisor_of(directory: ClusterDir) -> int | None:
 
 
 def refuse_if_running(directory: ClusterDir) -> None:
+    """Raise Refused if the cluster runs."""
     supervisor = supervisor_of(directory)
     if supervisor is not None:
         raise Refused(
@@ -150,7 +152,10 @@ def refuse_if_running(directory: ClusterDir) -> None:
 
 
 def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[NodeConfig]:
-    """The configs of the nodes in `directory`, made and formatted on first use."""
+    """Return the configs of the nodes, whose files are created and formatted on first use.
+
+    Overrides are written to the files of existing nodes. Raise Refused if an explicit option
+    contradicts the existing cluster."""
     node_ids = directory.node_ids()
     if not node_ids:
         directory.create(shape)
@@ -168,6 +173,7 @@ def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[Nod
 def refuse_other_shape(
     directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
 ) -> None:
+    """Raise Refused if an explicit number of nodes differs from the directory's."""
     have = {
         "controllers": sum(config.is_controller for config in configs),
         "brokers": sum(config.is_broker for config in configs),
@@ -182,7 +188,7 @@ def refuse_other_shape(
 
 
 def format_nodes(configs: Sequence[NodeConfig]) -> str:
-    """Format what is not formatted yet; the cluster's id."""
+    """Format the directories that are not formatted, and return the cluster id. Raise Refused."""
     import random
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
@@ -197,7 +203,7 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
         for config in configs:
             try:
                 metas.append(read_meta(disk, config.log_dir))
-            except StorageError as error:  # that node refuses to start, and says so itself
+            except StorageError as error:  # that node refuses to start and reports the error itself
                 metas.append(error)
         known = next((each.cluster_id for each in metas if isinstance(each, MetaProperties)), None)
         for each in metas:
@@ -221,7 +227,10 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
 
 
 def detached(supervisor: Supervisor) -> int:
-    """Supervise in a process of its own; pass on what it says until the cluster is ready."""
+    """Supervise in a new session, and return the exit code once the cluster is ready.
+
+    Output of the supervisor up to that point is passed on. Raise NotReachable if it is not ready in
+    time."""
     directory = supervisor.directory
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -256,8 +265,10 @@ def detached(supervisor: Supervisor) -> int:
 
 
 async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
-    """Wait until every broker is ready. Return False if told to stop, if a broker or a majority of
-    the controllers ended, or if it takes too long."""
+    """Wait until every broker is ready, and return True.
+
+    Return False if `stop` is set, if a broker or a majority of the controllers ended, or on a
+    timeout."""
     directory = supervisor.directory
     brokers = directory.read()["brokers"]
     readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
@@ -277,12 +288,15 @@ async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
 
 
 def say(line: str) -> None:
+    """Print a line to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
 def supervise(supervisor: Supervisor, output: int) -> int:
-    """Start, say `ready`, watch until told to stop. `output` is closed after `ready` if it is a
-    pipe."""
+    """Start the nodes, write `ready` to `output`, and run until a signal stops them.
+
+    `output` is a descriptor, which is closed after `ready` if it is a pipe. Return the exit
+    code."""
     directory = supervisor.directory
     write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0

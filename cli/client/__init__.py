@@ -1,0 +1,16 @@
+"""The blocking Kafka client of the command line.
+
+A command sends one request after another, so the client needs no event loop and no threads. All of
+its calls block the thread of the command. Every wait is bounded by the command's --timeout.
+Failures are raised as `NotReachable` and `Refused` (cli/errors.py), which the command line prints
+as one line.
+
+Files in reading order:
+
+- connection.py: one TCP connection, version agreement (KIP-511), framing and decoding.
+- admin.py: requests to any node of the bootstrap list, or to one node by its id, with retries.
+- options.py: the click options of every command, and the Admin built from them.
+- partitions.py, by_leader.py: the leaders of partitions, and requests to many leaders.
+- config_changes.py: IncrementalAlterConfigs for one resource (KIP-339).
+- batches.py, consumer.py, producer.py: record batches, a consumer without a group, a producer.
+- groups.py, membership.py: requests to group coordinators, and one member of a classic group."""

@@ -1,9 +1,12 @@
-"""The command line's view of a cluster: any node of the bootstrap list, or one node by its id.
+"""The command line's connection to a cluster: any node of the bootstrap list, or one node by its
+id.
 
-Errors that pass (no controller yet, a leader that moves) are asked again until the deadline; a lost
-connection is tried at the next node, but a request that changes something is never sent twice when
-its outcome is unknown. Brokers forward what the active controller must answer; among controllers it
-is looked for."""
+Requests that fail with a transient error (no controller yet, a moving leader) are sent again until
+the deadline. If a connection is lost, the next node is tried. A request that changes something is
+never sent twice while its outcome is unknown, unless a repetition is harmless.
+
+Brokers forward requests for the active controller. Controllers do not, so with
+--bootstrap-controller the client looks for the active one."""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ RETRY_DELAY_S = 0.05
 CONNECT_TIMEOUT_S = 5.0
 DEFAULT_TIMEOUT_S = 30.0
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
-# Answered before anything was done, and over soon.
+# Transient errors which guarantee that the server did not carry out the request.
 PASSING = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
@@ -44,13 +47,17 @@ PASSING = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 )
-# It may have been done: asked again only if twice is the same as once.
+# The server may have carried out the request. Retried only if a repetition is harmless.
 UNKNOWN_OUTCOME = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """`servers` are those of --bootstrap-server or --bootstrap-controller."""
+    """The addresses, limits and names with which an Admin connects.
+
+    `servers` are the (host, port) pairs of --bootstrap-server or --bootstrap-controller.
+    `controllers` is True if they are controllers. `timeout_s` bounds each request with all its
+    retries."""
 
     servers: tuple[tuple[str, int], ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -59,6 +66,11 @@ class AdminSettings:
 
 
 class Admin:
+    """A blocking client of one cluster, owned by the thread of one command.
+
+    It keeps at most one connection for each address and opens connections on demand. Close it after
+    use; `connected` in options.py does so."""
+
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -67,14 +79,16 @@ class Admin:
 
     @property
     def timeout_ms(self) -> int:
+        """Return the timeout of one request with its retries, in ms."""
         return int(self._settings.timeout_s * 1000)
 
     @property
     def endpoint_type(self) -> int:
-        """What DescribeCluster calls the kind of node that is asked."""
+        """Return DescribeCluster's endpoint type of the bootstrap servers: broker or controller."""
         return CONTROLLER_ENDPOINT if self._settings.controllers else BROKER_ENDPOINT
 
     def close(self) -> None:
+        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -85,7 +99,12 @@ class Admin:
         response: type[R],
         errors: Callable[[R], Iterable[int]] = lambda _: (),
     ) -> R:
-        """Read something from any node; sent again, elsewhere too, until the deadline."""
+        """Send a read-only request to any node and return the response.
+
+        `errors` returns the error codes in a response. On a transient error or a lost connection
+        the request is sent again, to the next node if needed, until the deadline. After the
+        deadline the last response is returned with its errors. Raise NotReachable if no node
+        answers, Refused if the node does not serve the API."""
         return self._until(request, response, errors, again=True)
 
     def change(
@@ -96,18 +115,29 @@ class Admin:
         *,
         repeatable: bool = False,
     ) -> R:
-        """Change something through any node; sent again only if it was provably not carried out, or
-        if it is `repeatable` (twice is the same as once)."""
+        """Send a request that changes something through any node, and return the response.
+
+        After a lost connection or a timeout error the request is sent again only if it is
+        `repeatable`, which means that a repetition is harmless. Otherwise a lost connection raises
+        NotReachable, because the outcome is unknown. Raise Refused if the node does not serve the
+        API."""
         return self._until(request, response, errors, again=repeatable)
 
     def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
-        """Read something from one broker; raises ConnectionLost, for the caller to look again."""
+        """Send a read-only request to one broker once, and return the response.
+
+        Raise ConnectionLost if the broker is not in the metadata or its connection fails, so that
+        the caller can refresh the metadata. Raise Unsupported if the broker does not serve the
+        API."""
         return self._node(node_id).call(request, response, self._settings.timeout_s)
 
     def ask_nodes(
         self, requests: Mapping[int, Message], response: type[R]
     ) -> dict[int, R | ConnectionLost]:
-        """Read something from several brokers at once: all are asked before one is waited for."""
+        """Send a request to each of several brokers, then wait for the responses.
+
+        All requests are in flight before the first response is awaited. The result maps each broker
+        to its response, or to the ConnectionLost error of its connection."""
         connections: dict[int, Connection] = {}
         answers: dict[int, R | ConnectionLost] = {}
         for node_id in requests:
@@ -123,13 +153,16 @@ class Admin:
             for node_id, answer in begun.items():
                 with _lost_is_an_answer(answers, node_id):
                     answers[node_id] = answer()
-        except BaseException:  # answers that are under way are nobody's any more
+        except BaseException:  # Responses in flight would be taken for those of later requests.
             for connection in connections.values():
                 connection.close()
             raise
         return answers
 
     def _node(self, node_id: int) -> Connection:
+        """Return a connection to the broker.
+
+        Raise ConnectionLost if the metadata does not list it."""
         if node_id not in self._nodes:
             self.metadata(())
         if node_id not in self._nodes:
@@ -137,8 +170,10 @@ class Admin:
         return self._connect(self._nodes[node_id])
 
     def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> MetadataResponse:
-        """Of the topics named, of all (None), or of brokers only (empty). `create` those missing,
-        where the cluster allows it."""
+        """Return the metadata of `topics`, of all topics (None) or of the brokers only (empty).
+
+        With `create` the cluster creates missing topics if its configuration allows that. Also
+        remember the address of each broker in the response for `ask_node`."""
         names = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
         request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
         answer = self.ask(request, MetadataResponse)
@@ -146,9 +181,11 @@ class Admin:
         return answer
 
     def wait(self, delay_s: float) -> None:
+        """Block the calling thread for `delay_s`."""
         time.sleep(delay_s)
 
     def serves(self, api_key: int) -> bool:
+        """Return True if the node that is used for requests to any node serves the API."""
         return self._any_connection().serves(api_key, self._settings.timeout_s)
 
     def _until(
@@ -183,7 +220,10 @@ class Admin:
             time.sleep(RETRY_DELAY_S)
 
     def _active_controller(self, connection: Connection) -> tuple[str, int] | None:
-        """Who it is by this controller's word; the others answer NOT_CONTROLLER for ever."""
+        """Return the address of the active controller according to this controller, or None.
+
+        Other controllers do not forward requests. They would answer NOT_CONTROLLER until the
+        deadline."""
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False,
             endpoint_type=CONTROLLER_ENDPOINT,
@@ -197,7 +237,8 @@ class Admin:
         return nodes.get(described.controller_id)
 
     def _any_connection(self) -> Connection:
-        """To the node used last, else to the first of the bootstrap list that answers."""
+        """Return a connection to the node used last, else to the first bootstrap server that
+        answers."""
         if self._any is not None:
             try:
                 return self._connect(self._any)
@@ -233,6 +274,7 @@ class Admin:
 
 @contextmanager
 def _lost_is_an_answer(answers: dict[int, R | ConnectionLost], node_id: int) -> Iterator[None]:
+    """Record a ConnectionLost of the block as the answer of the node."""
     try:
         yield
     except ConnectionLost as error:
@@ -240,7 +282,10 @@ def _lost_is_an_answer(answers: dict[int, R | ConnectionLost], node_id: int) -> 
 
 
 def check(code: int, text: str | None, what: str = "") -> None:
-    """Refused, with Kafka's name of the error, unless `code` is NONE."""
+    """Raise Refused with Kafka's name of the error, unless `code` is NONE.
+
+    `text` is the server's error message. `what` names the object of the request, for the
+    message."""
     if code:
         error = ErrorCode.of(code)
         name = error.name if error != ErrorCode.UNKNOWN_SERVER_ERROR else f"error {code}"

@@ -1,4 +1,5 @@
-"""Batches in bytes that may end in the middle of one: a segment's torn tail, a limited fetch."""
+"""Record batches in bytes that may end within a batch: a segment's torn tail, a size-limited
+fetch."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from quorate.quorum.log.errors import CorruptBatch
 
 
 def whole_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Every whole batch, also one whose checksum fails; stops at what is no batch or cut off."""
+    """Yield (position in bytes, header) of each complete batch, in order.
+
+    Batches with a wrong checksum are included. The iteration stops at the first bytes that are no
+    batch header, or at a batch that is cut off."""
     position = 0
     while position < len(content):
         try:

@@ -1,4 +1,4 @@
-"""One request per leader for many partitions, asked again where leaders move meanwhile."""
+"""One request per leader for many partitions, with retries for partitions whose leader moves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 TopicPartition = tuple[str, int]
 Answer = tuple[int, int]
-"""(error code, offset)."""
+"""An error code with an offset, or with a leader's id in the results of `leaders_of`."""
 Ask = Callable[[int, dict[str, list[int]]], dict[TopicPartition, Answer]]
-"""Ask one broker about partitions of topics."""
+"""A function that sends one request to a broker for the given partitions of each topic."""
 
 
 def ask_leaders(
     admin: Admin, wanted: Sequence[TopicPartition], ask: Ask
 ) -> dict[TopicPartition, Answer]:
-    """In the order of `wanted`; what still fails when the time is over has its last error."""
+    """Send one request to the leader of each partition, and return the answers in the order of
+    `wanted`.
+
+    Partitions with a transient error are asked for again until the deadline, and then keep their
+    last error. Raise Refused if a leader does not serve the API."""
     deadline = time.monotonic() + admin.timeout_ms / 1000
     found: dict[TopicPartition, Answer] = {}
     left = list(dict.fromkeys(wanted))
@@ -47,7 +51,7 @@ def ask_leaders(
 
 
 def leaders_of(admin: Admin, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Answer]:
-    """(error, leader) of each."""
+    """Return the error code and the leader's id (-1 if there is none) of each partition."""
     found = {key: (int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1) for key in wanted}
     for topic in admin.metadata(sorted({topic for topic, _ in wanted})).topics:
         for each in topic.partitions:
@@ -60,6 +64,8 @@ def leaders_of(admin: Admin, wanted: Sequence[TopicPartition]) -> dict[TopicPart
 
 
 def grouped(leaders: dict[TopicPartition, Answer]) -> dict[int, dict[str, list[int]]]:
+    """Return the partitions of each topic for each leader, without the partitions that have an
+    error."""
     found: dict[int, dict[str, list[int]]] = {}
     for (topic, partition), (error, leader) in sorted(leaders.items()):
         if not error:

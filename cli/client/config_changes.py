@@ -1,5 +1,8 @@
-"""Changing the configs of one resource. Kafka's brokers take their own only, so a broker is asked
-for itself; if it cannot be, or its controllers are asked, any node is."""
+"""Changes to the configs of one resource (IncrementalAlterConfigs, KIP-339).
+
+A Kafka broker accepts the configs of a broker only for itself, so the request goes to that broker.
+If it cannot be reached, or if the bootstrap servers are controllers, the request goes to any
+node."""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from quorate.quorum.rpc.kafka.schemas import configs as schemas
 def alter_configs(
     admin: Admin, resource: schemas.IncrementalAlterConfigsResource, what: str = ""
 ) -> None:
-    """Twice is the same as once, so a lost answer is asked for again."""
+    """Apply the changes. Raise Refused on the first error, NotReachable if no node answers.
+
+    `what` names the resource in the error message. The request is sent again after a lost
+    connection, because a repetition is harmless."""
     for result in answer_of(admin, resource).responses:
         check(result.error_code, result.error_message, what)
 
@@ -22,6 +28,8 @@ def alter_configs(
 def answer_of(
     admin: Admin, resource: schemas.IncrementalAlterConfigsResource
 ) -> schemas.IncrementalAlterConfigsResponse:
+    """Send the changes to the right node and return its response with any errors that it
+    contains."""
     request = schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     name = resource.resource_name
     one_broker = resource.resource_type == BROKER_RESOURCE and name.isdigit()

@@ -1,7 +1,8 @@
 """One blocking connection of the command line to a Kafka port.
 
-A command asks one thing after another, so it needs no event loop: that keeps its start under 100
-ms. Versions are agreed by ApiVersions; the highest that both ends know is spoken."""
+A command sends one request after another, so it needs no event loop. Its start thus stays under 100
+ms. ApiVersions tells which versions the node serves; each request uses the highest version that
+both ends support."""
 
 from __future__ import annotations
 
@@ -27,15 +28,24 @@ NO_TAGS = b"\0"
 
 
 class ConnectionLost(Exception):
-    """No connection, or it broke; whether a request in flight was carried out is not known."""
+    """The connection could not be opened, or it broke.
+
+    The outcome of a request in flight is unknown."""
 
 
 class Unsupported(Exception):
-    """The other end does not serve the API in a version that we speak."""
+    """The node does not serve the API in any version that this client supports."""
 
 
 class Connection:
+    """One TCP connection to a node, owned by one thread.
+
+    Invariant: at most one request is in flight. The caller waits for its response before it sends
+    the next request. Any failure closes the connection, because the response that is still in
+    flight would be taken for that of a later request."""
+
     def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str) -> None:
+        """Connect within `timeout_s`. Raise ConnectionLost if that fails."""
         self.address = f"{host}:{port}"
         self._client_id = client_id.encode()
         self._correlation_id = 0
@@ -47,26 +57,35 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
 
     def call(self, request: Message, response: type[R], timeout_s: float) -> R:
-        """ConnectionLost also when `timeout_s` passes without an answer."""
+        """Send a request and return its response. Raise ConnectionLost or Unsupported.
+
+        `timeout_s` bounds each wait for the socket. If it passes without a byte, the connection is
+        lost."""
         return self.begin(request, response, timeout_s)()
 
     def begin(self, request: Message, response: type[R], timeout_s: float) -> Callable[[], R]:
-        """Sent when this returns; what it returns waits for the answer, and comes before anything
-        else is asked here. So one command can wait for several nodes at once."""
+        """Send a request, and return a function that waits for the response and returns it.
+
+        The caller must call that function before it sends another request on this connection. It
+        lets one command wait for several nodes at the same time. Both steps raise ConnectionLost;
+        the first one also raises Unsupported."""
         api = APIS[request.API_KEY]
         version = self._agreed(api, timeout_s)
         self._send(api, version, request, timeout_s)
         return lambda: cast(R, self._answer(api, version))
 
     def serves(self, api_key: int, timeout_s: float) -> bool:
+        """Return True if the node lists the API in its ApiVersions response."""
         self._agree(timeout_s)
         return api_key in self._versions
 
     @property
     def closed(self) -> bool:
+        """Return True if the connection is closed, by either `close` or a failure."""
         return self._socket.fileno() < 0
 
     def close(self) -> None:
+        """Close the socket."""
         self._socket.close()
 
     def _agreed(self, api: Api, timeout_s: float) -> int:
@@ -85,7 +104,8 @@ class Connection:
             client_software_name=SOFTWARE_NAME, client_software_version="1"
         )
         answer = None
-        for version in (api.max_version, 3, 0):  # a server that knows less answers v0 (KIP-511)
+        # a node that does not support the version answers in v0 (KIP-511)
+        for version in (api.max_version, 3, 0):
             answer = cast(ApiVersionsResponse, self._exchange(api, version, request, timeout_s))
             if answer.error_code != UNSUPPORTED_VERSION:
                 break
@@ -129,12 +149,14 @@ class Connection:
 
     @contextmanager
     def _closed_when_it_fails(self) -> Iterator[None]:
+        """Close the connection if the block fails, and raise an OSError as ConnectionLost."""
         try:
             yield
         except OSError as error:
             self.close()
             raise ConnectionLost(f"{self.address}: {error}") from None
-        except BaseException:  # Ctrl-C: the answer that is under way is nobody's any more
+        # Ctrl-C: the response in flight would be taken for that of a later request
+        except BaseException:
             self.close()
             raise
 
@@ -167,11 +189,15 @@ class Connection:
 
 
 def error_of(api_versions: bytes) -> int:
+    """Return the error code of an ApiVersions response, which has the same place in each
+    version."""
     return int.from_bytes(api_versions[4:6], "big", signed=True)
 
 
 def skip_tags(answer: bytes, position: int) -> int:
-    """The tagged fields of a response header; Kafka has none yet."""
+    """Return the position after the tagged fields of a response header. Raise DecodeError.
+
+    Kafka defines no such fields yet."""
     count, position = read_uvarint(answer, position)
     for _ in range(count):
         _, position = read_uvarint(answer, position)

@@ -1,4 +1,4 @@
-"""A blocking consumer that joins no group: some partitions of one topic, from given offsets on."""
+"""A blocking consumer without a group: partitions of one topic, from given offsets on."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ PARTITION_MAX_BYTES = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
+    """A record with its partition, the leader epoch of its batch and the type of its timestamp.
+
+    `append_time` is True if the timestamp is the time of the append (LogAppendTime)."""
+
     partition: int
     epoch: int
     append_time: bool
@@ -28,8 +32,15 @@ class Consumed:
 
 
 class Consumer:
+    """A consumer of one topic, owned by one thread, without fetch sessions.
+
+    `numbers` are the partitions that it reads. It reads only after `seek` or `assign` has set their
+    positions."""
+
     def __init__(self, admin: Admin, topic: str, partitions: Sequence[int] = ()) -> None:
-        """`partitions` empty: all of them."""
+        """Look up the partitions of the topic; if `partitions` is empty, all of them are read.
+
+        Raise Refused if the topic or a partition does not exist."""
         self._admin = admin
         self._partitions = Partitions(admin, topic)
         self.numbers = list(partitions) or self._partitions.numbers
@@ -39,27 +50,30 @@ class Consumer:
         self._positions: dict[int, int] = {}
 
     def seek(self, offset: int) -> None:
-        """EARLIEST, LATEST or an offset, for every partition."""
+        """Set the position of every partition to EARLIEST, LATEST or an offset."""
         for number in self.numbers:
             self._positions[number] = offset if offset >= 0 else self.offset_of(number, offset)
 
     def assign(self, partitions: Sequence[int], offset: int) -> None:
-        """These and no others, from `offset` on."""
+        """Read exactly these partitions, all of them from `offset` on."""
         self.numbers = list(partitions)
         self._positions = {}
         self.seek(offset)
 
     def seek_to(self, positions: Mapping[int, int]) -> None:
-        """Some partitions, each to an offset of its own."""
+        """Set the positions of some partitions."""
         self._positions.update(positions)
 
     @property
     def positions(self) -> dict[int, int]:
-        """The next offset of every partition."""
+        """Return the next offset to read of every partition."""
         return dict(self._positions)
 
     def offset_of(self, partition: int, timestamp: int) -> int:
-        """The offset at EARLIEST, LATEST or a timestamp in ms."""
+        """Return the offset for EARLIEST, LATEST or a timestamp in ms.
+
+        The offset is -1 if no record is that young. Raise Refused if the partition has no leader
+        when the time is over, or on an error that is not transient."""
         asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = list_offsets.ListOffsetsTopic(name=self._partitions.topic, partitions=(asked,))
         request = list_offsets.ListOffsetsRequest(
@@ -84,7 +98,11 @@ class Consumer:
         return -1
 
     def poll(self) -> Iterator[Consumed]:
-        """What is there now; waits up to MAX_WAIT_MS in all for something to come."""
+        """Yield the records that the leaders return to one Fetch each.
+
+        Each leader waits for at least one byte; the waits of all leaders add up to MAX_WAIT_MS at
+        most. On a transient error the leaders are looked up again and the partition is left for the
+        next poll. Raise Refused on any other error."""
         groups = self._partitions.by_leader(self.numbers)
         if not groups:
             self._admin.wait(MAX_WAIT_MS / 1000)

@@ -1,5 +1,7 @@
-"""Consumer groups through their coordinators: each group's is looked for, and looked for again
-when it moved."""
+"""Requests about consumer groups, which go to each group's coordinator.
+
+The coordinator is looked up for each attempt, so that a request follows a coordinator that
+moves."""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from quorate.quorum.rpc.kafka.wire import Message
 
 R = TypeVar("R", bound=Message)
 Place = tuple[str, int]
-"""Topic and partition."""
+"""A topic and the number of a partition."""
 
 RETRY_DELAY_MS = 100
 MOVED = frozenset(
@@ -35,18 +37,24 @@ MOVED = frozenset(
 
 
 class Member(NamedTuple):
-    """Who commits; by default nobody, which a group without members allows."""
+    """The member id and the generation of a commit.
+
+    The defaults identify no member. The coordinator accepts them for a group without members."""
 
     id: str = ""
     generation: int = -1
 
 
 class Groups:
+    """The group requests of one Admin, owned by its thread. It keeps no state of its own."""
+
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     def coordinator(self, group: str) -> tuple[int, str, int]:
-        """Id, host and port."""
+        """Return the id, host and port of the group's coordinator.
+
+        Raise Refused if there is none."""
         request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
 
         def errors(answer: FindCoordinatorResponse) -> Iterable[int]:
@@ -63,7 +71,9 @@ class Groups:
     def names(
         self, states: Sequence[str] = (), types: Sequence[str] = ()
     ) -> list[group_admin.ListedGroup]:
-        """Of all brokers: each knows those that it coordinates."""
+        """Return all groups, sorted by id, in one of `states` and of one of `types` (empty: any).
+
+        Every broker is asked, because a broker lists only the groups that it coordinates."""
         request = group_admin.ListGroupsRequest(
             states_filter=tuple(states), types_filter=tuple(types)
         )
@@ -80,6 +90,7 @@ class Groups:
         return sorted(found, key=lambda each: each.group_id)
 
     def describe(self, group: str) -> group_admin.DescribedGroup:
+        """Return the description of a group. A group that does not exist has the state Dead."""
         answer = self.ask(
             group,
             group_admin.DescribeGroupsRequest(groups=(group,)),
@@ -89,7 +100,9 @@ class Groups:
         return answer.groups[0]
 
     def offsets(self, group: str) -> dict[Place, int]:
-        """All that it committed."""
+        """Return all committed offsets of a group. Raise Refused on an error of the group.
+
+        Offsets of deleted topics that the coordinator names only by id are left out."""
         request = group_offsets.OffsetFetchRequest(
             group_id=group,
             topics=None,
@@ -113,11 +126,13 @@ class Groups:
         }
 
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
-        """Of a group without members."""
+        """Commit offsets for a group that has no members.
+
+        Raise Refused if the coordinator refuses."""
         check(self.try_commit(group, offsets, Member()), None, f"group {group}")
 
     def try_commit(self, group: str, offsets: Mapping[Place, int], member: Member) -> int:
-        """The first error."""
+        """Commit offsets as `member`, and return the first error code of the response, or NONE."""
         topics: dict[str, list[group_offsets.OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in sorted(offsets.items()):
             topics.setdefault(topic, []).append(
@@ -145,11 +160,15 @@ class Groups:
         return next((code for code in errors(answer) if code), ErrorCode.NONE)
 
     def _topic_ids(self) -> dict[str, Uuid]:
-        """Offsets are kept under names, and since v10 of their requests asked for by id."""
+        """Return the ids of all topics by name.
+
+        The coordinator stores offsets by topic name. Version 10 of OffsetCommit and OffsetFetch
+        names topics by id only (KIP-848)."""
         topics = self._admin.metadata(None).topics
         return {each.name: each.topic_id for each in topics if each.name is not None}
 
     def delete(self, group: str) -> ErrorCode:
+        """Delete a group and return the error of the response, or NONE."""
         answer = self.ask(
             group,
             group_admin.DeleteGroupsRequest(groups_names=(group,)),
@@ -161,6 +180,9 @@ class Groups:
     def delete_offsets(
         self, group: str, topic: str, partitions: Iterable[int]
     ) -> dict[Place, ErrorCode]:
+        """Delete committed offsets, and return the error of each partition.
+
+        Raise Refused on an error of the group."""
         request = group_offsets.OffsetDeleteRequest(
             group_id=group,
             topics=(
@@ -190,7 +212,9 @@ class Groups:
         response: type[R],
         errors: Callable[[R], Iterable[int]],
     ) -> R:
-        """The group's coordinator, looked for again when it moved."""
+        """Send a request to the group's coordinator, again if the coordinator moves.
+
+        Raise NotReachable."""
         return self._asked_until(lambda: self.coordinator(group)[0], request, response, errors)
 
     def _asked_until(
@@ -200,7 +224,10 @@ class Groups:
         response: type[R],
         errors: Callable[[R], Iterable[int]],
     ) -> R:
-        """All requests here may be asked twice."""
+        """Send a request to the node until it answers without a coordinator error.
+
+        The request may be sent twice after a lost connection. That is harmless for all requests of
+        this module and of membership.py. Raise NotReachable when the time is over."""
         for _ in range(max(1, self._admin.timeout_ms // RETRY_DELAY_MS)):
             try:
                 answer = self._admin.ask_node(node(), request, response)
@@ -214,7 +241,9 @@ class Groups:
 
 
 def assigned(data: bytes) -> list[Place]:
-    """The consumer protocol's assignment, as far as its version 0: topics and their partitions."""
+    """Return the sorted partitions of an assignment in the consumer protocol. Raise Refused.
+
+    Only the fields of version 0 are read: topics and their partitions."""
     if not data:
         return []
     places: list[Place] = []

@@ -1,6 +1,8 @@
-"""One member of a consumer group (classic protocol), for as long as somebody asks `alive` between
-two polls: it joins, shares partitions out when the group makes it the leader, beats, commits and
-leaves. The assignor is Kafka's range."""
+"""One member of a consumer group in the classic protocol.
+
+The member joins, computes the assignment if the coordinator makes it the leader, sends heartbeats,
+commits and leaves. It runs in the thread of its caller, which must call `alive` between two polls.
+The assignor is Kafka's range assignor."""
 
 from __future__ import annotations
 
@@ -29,6 +31,11 @@ AGAIN = frozenset(
 
 
 class Membership:
+    """The membership of one consumer in one group for one topic.
+
+    No thread sends heartbeats. The member loses its place if `alive` is not called within
+    SESSION_TIMEOUT_MS."""
+
     def __init__(self, admin: Admin, group: str, topic: str) -> None:
         self._admin = admin
         self._groups = Groups(admin)
@@ -38,7 +45,11 @@ class Membership:
         self._next_beat_at = 0.0
 
     def join(self) -> list[int]:
-        """The partitions of the topic that are this member's now."""
+        """Join the group, again after each rebalance, and return this member's partitions of the
+        topic.
+
+        The call blocks until the coordinator has assigned partitions. Raise Refused on an error
+        that a new attempt cannot fix."""
         while True:
             joined = self._groups.ask(
                 self._group, self._join_request(), schemas.JoinGroupResponse, error_of
@@ -63,7 +74,11 @@ class Membership:
             return [partition for topic, partition in places if topic == self._topic]
 
     def alive(self) -> bool:
-        """False: the group rebalances, so join again."""
+        """Send a heartbeat if one is due.
+
+        Return False if the group rebalances and the caller must join.
+
+        Raise Refused on any other error."""
         if time.monotonic() < self._next_beat_at:
             return True
         self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
@@ -76,19 +91,25 @@ class Membership:
         return not answer.error_code
 
     def committed(self) -> dict[int, int]:
+        """Return the group's committed offset of each partition of the topic."""
         offsets = self._groups.offsets(self._group)
         return {
             number: offset for (topic, number), offset in offsets.items() if topic == self._topic
         }
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """What a rebalance refuses is read again by whoever has the partition then."""
+        """Commit the offsets of this member.
+
+        A commit that the coordinator refuses because of a rebalance is ignored: the next owner of
+        the partition reads these records again. Raise Refused on any other error."""
         places = {(self._topic, number): offset for number, offset in offsets.items()}
         error = self._groups.try_commit(self._group, places, self._member)
         if error not in AGAIN:
             check(error, None, f"group {self._group}")
 
     def leave(self) -> None:
+        """Leave the group, so that the coordinator rebalances without waiting for the session
+        timeout."""
         identity = schemas.MemberIdentity(member_id=self._member.id)
         request = schemas.LeaveGroupRequest(
             group_id=self._group, member_id=self._member.id, members=(identity,)
@@ -109,7 +130,9 @@ class Membership:
         )
 
     def _sync_request(self, joined: schemas.JoinGroupResponse) -> schemas.SyncGroupRequest:
-        """Only the leader is told who the members are, and says who gets what."""
+        """Return the SyncGroup request.
+
+        Only the group's leader sees the members and sends an assignment."""
         shares: dict[str, list[Place]] = {}
         if joined.leader == joined.member_id:
             wanted = {each.member_id: topics_of(bytes(each.metadata)) for each in joined.members}
@@ -136,13 +159,18 @@ def error_of(
     | schemas.HeartbeatResponse
     | schemas.LeaveGroupResponse,
 ) -> Iterable[int]:
+    """Return the error code of a group response as the list that `Groups.ask` checks."""
     return [answer.error_code]
 
 
 def range_shares(
     wanted: Mapping[str, Sequence[str]], counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """Of each topic a run of partitions for each member that wants it; the first get one more."""
+    """Return the partitions of each member by the range assignor.
+
+    `wanted` are the subscribed topics of each member, `counts` the number of partitions of each
+    topic. Each member gets a contiguous range of each of its topics. The first members, by id, get
+    one partition more if the division leaves a remainder."""
     shares: dict[str, list[Place]] = {member: [] for member in sorted(wanted)}
     for topic, count in sorted(counts.items()):
         members = [member for member in shares if topic in wanted[member]]
@@ -157,14 +185,16 @@ def range_shares(
     return shares
 
 
-# The consumer protocol's bytes, version 0: topics, and no user data.
+# The consumer protocol in version 0: topics, without user data.
 
 
 def subscription(topics: Sequence[str]) -> bytes:
+    """Return the encoded subscription to the topics."""
     return b"".join((struct.pack(">hi", 0, len(topics)), *map(packed, topics), NO_USER_DATA))
 
 
 def topics_of(metadata: bytes) -> list[str]:
+    """Return the topics of an encoded subscription. Raise Refused if it cannot be read."""
     try:
         _, count = struct.unpack_from(">hi", metadata)
         topics, position = [], 6
@@ -178,6 +208,7 @@ def topics_of(metadata: bytes) -> list[str]:
 
 
 def assignment(places: Iterable[Place]) -> bytes:
+    """Return the encoded assignment of the partitions."""
     topics: dict[str, list[int]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(partition)
@@ -189,6 +220,7 @@ def assignment(places: Iterable[Place]) -> bytes:
 
 
 def packed(text: str) -> bytes:
+    """Return a string of the protocol: its length in bytes as int16, then UTF-8."""
     encoded = text.encode()
     return struct.pack(">h", len(encoded)) + encoded
 

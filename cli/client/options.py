@@ -1,4 +1,4 @@
-"""The options that every command against a cluster takes, and the Admin made of them."""
+"""The options of every command that talks to a cluster, and the Admin built from them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ format_option = click.option(
 
 
 def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
-    """--bootstrap-server, --command-config, --timeout and, with `controllers`,
-    --bootstrap-controller."""
+    """Return a decorator that adds the cluster options to a command.
+
+    The options are --bootstrap-server, --command-config and --timeout. With `controllers` there is
+    also --bootstrap-controller."""
 
     def decorated(command: F) -> F:
         command = click.option(
@@ -54,6 +56,9 @@ def connected(
     command_config: str | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[Admin]:
+    """Yield an Admin with these options, and close it at the end of the block.
+
+    Raise UsageError or Refused for invalid options (`admin_settings`). Nothing is connected yet."""
     admin = Admin(admin_settings(bootstrap_server, bootstrap_controller, command_config, timeout_s))
     try:
         yield admin
@@ -67,6 +72,12 @@ def admin_settings(
     command_config: str | None,
     timeout_s: float | None,
 ) -> AdminSettings:
+    """Return the settings that the options and the client config file give; options take
+    precedence.
+
+    Raise UsageError if both kinds of bootstrap servers or none are given, or if an address is
+    invalid. Raise Refused if the config file is invalid or asks for a protocol other than
+    PLAINTEXT."""
     client = read_client_config(command_config)
     if bootstrap_server and bootstrap_controller:
         raise click.UsageError(
@@ -93,6 +104,7 @@ def admin_settings(
 
 
 def read_client_config(path: str | None) -> dict[str, str]:
+    """Return the entries of a .properties file, or none if `path` is None. Raise Refused."""
     if path is None:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Who leads which partition of one topic, looked up again when a broker says it does not."""
+"""The leaders of one topic's partitions, refreshed when a broker reports that it does not lead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 
 class Partitions:
+    """The partitions of one topic with their leaders, as of the last `refresh`.
+
+    `topic_id` is the id of the topic. With `create` the topic is created if it is missing."""
+
     def __init__(self, admin: Admin, topic: str, *, create: bool = False) -> None:
+        """Look the topic up. Raise Refused if it does not exist."""
         self.topic = topic
         self.topic_id: Uuid = ZERO_UUID
         self._admin = admin
@@ -21,13 +26,15 @@ class Partitions:
 
     @property
     def numbers(self) -> list[int]:
+        """Return the numbers of the partitions in ascending order."""
         return sorted(self._leaders)
 
     def leader(self, partition: int) -> int:
+        """Return the id of the partition's leader, or -1 if it has none."""
         return self._leaders[partition]
 
     def by_leader(self, partitions: Sequence[int]) -> dict[int, list[int]]:
-        """Partitions per broker; those without a leader are left out."""
+        """Return the partitions of each leader, without the partitions that have no leader."""
         found: dict[int, list[int]] = {}
         for partition in partitions:
             if self._leaders[partition] >= 0:
@@ -35,7 +42,9 @@ class Partitions:
         return found
 
     def refresh(self) -> None:
-        """Waits for a topic that is being created."""
+        """Read the leaders from the cluster. Raise Refused on an error of the topic.
+
+        With `create` the call waits until the new topic exists or the time is over."""
         deadline = time.monotonic() + self._admin.timeout_ms / 1000
         while True:
             (topic,) = self._admin.metadata([self.topic], create=self._create).topics

@@ -1,4 +1,4 @@
-"""A blocking producer: batches for one topic, idempotent, so that a retry writes nothing twice."""
+"""A blocking, idempotent producer for one topic: a retry never writes a record twice (KIP-98)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,18 @@ MASK = 0xFFFFFFFF
 
 
 class Producer:
+    """A producer for one topic, owned by one thread.
+
+    It creates the topic on demand. It sends one batch at a time and numbers the records of each
+    partition. The broker uses these sequence numbers to discard a batch that it has already
+    appended."""
+
     def __init__(
         self, admin: Admin, topic: str, *, acks: int = -1, codec: Codec = Codec.NONE
     ) -> None:
+        """Look the topic up and get a producer id.
+
+        Raise Refused or NotReachable if either fails."""
         self._admin = admin
         self._acks = acks
         self._codec = codec
@@ -50,7 +59,11 @@ class Producer:
         self._producer = answer.producer_id, answer.producer_epoch
 
     def send(self, records: Sequence[KeyValue]) -> None:
-        """One batch per partition; returns when all of them are acknowledged."""
+        """Send the records, one batch per partition, and return when all batches are acknowledged.
+
+        Records without a key all go to one random partition. Raise Refused on an error that is not
+        transient, NotReachable if a batch is not acknowledged in time; other batches may be
+        written."""
         numbers = self._partitions.numbers
         unkeyed = self._random.choice(numbers)
         by_partition: dict[int, list[KeyValue]] = {}
@@ -105,11 +118,12 @@ class Producer:
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """Where Kafka's clients put a key."""
+    """Return the index of the partition to which Kafka's default partitioner assigns the key."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 def murmur2(data: bytes) -> int:
+    """Return Kafka's 32-bit murmur2 hash of the key."""
     multiplier = 0x5BD1E995
     hashed = (MURMUR_SEED ^ len(data)) & MASK
     whole = len(data) // 4 * 4
