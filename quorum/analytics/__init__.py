@@ -1,7 +1,36 @@
-"""The metadata log as a data set: what happened to leaders, ISRs and brokers, read with Spark.
+"""The history of a cluster, read from its metadata log: leaders, ISRs, brokers, topics and configs.
 
-Quorate's own logs and Apache Kafka's (3.3 to 4.x) alike, sealed or live. Importing this package
-costs nothing: what needs Spark imports it, and it comes with `pip install quorate[spark]`.
+Decisions:
+
+- The metadata log is the only input. The package reads the logs of Quorate and of Apache Kafka (3.3
+  to 4.x), whether the node runs or not. It does not change the log.
+- The tables are computed with Spark. A time travel query and the story of one partition replay the
+  log in one process, without Spark.
+- Spark's tasks decode the log. The driver reads only the headers of batches.
+- Only records that took effect count. The records of an aborted or unfinished metadata transaction
+  are left out (KIP-868).
+- If a log does not name causes, as Apache Kafka's does not, the story infers them where only one
+  cause is possible, and marks them as inferred.
+- Importing this package is cheap. Functions that need Spark import it when they are called. Spark
+  comes with `pip install quorate[spark]`.
+
+Input: the directory of a metadata log. Outputs: DataFrames, temporary views, Parquet files, one
+HTML page, or objects in Python.
+
+Files in reading order:
+
+- `segments.py`, `first_pass.py`: a log cut into slices that are read independently.
+- `walk.py`: the records in order, in one process.
+- `moment.py`, `story.py`, `inference.py`: the cluster at one time; the story of one partition.
+- `columns.py`, `source.py`, `wanted.py`: the Spark data source `quorate.metadata`.
+- `rows.py`, `framed.py`, `vectors.py`, `arrays.py`: decoding with numpy and Arrow.
+- `events.py`, `partition_states.py`, `tables/`: the tables.
+- `session.py`, `java.py`, `job.py`: a local Spark session, its Java, and a job for a cluster.
+- `report.py`, `page*.py`: the HTML page.
+- `errors.py`: the exceptions.
+
+Sources: KIP-630 (snapshots), KIP-631 (metadata records), KIP-868 (metadata transactions), KIP-966
+(eligible leader replicas).
 """
 
 from __future__ import annotations
@@ -19,28 +48,38 @@ __all__ = ["read_tables", "register", "views", "write_report"]
 
 
 def register(spark: SparkSession) -> None:
-    """Teach a session `spark.read.format("quorate.metadata").load(DIR)`; see `source.py`."""
+    """Register the data source, so that `spark.read.format("quorate.metadata").load(DIR)` works.
+
+    The options are described in `source.py`."""
     from quorate.quorum.analytics.source import MetadataLogSource
 
     spark.dataSource.register(MetadataLogSource)
 
 
 def views(spark: SparkSession, directory: Path | str) -> list[str]:
-    """Register all tables of the metadata log in `directory` as temporary views; their names."""
+    """Register all tables of the metadata log in `directory` as temporary views, and return their
+    names.
+
+    Raise NoMetadataLog if the directory holds no metadata log."""
     from quorate.quorum.analytics.tables import views as register_views
 
     return register_views(spark, directory)
 
 
 def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFrame]:
-    """The same tables as DataFrames, by name."""
+    """Return all tables of the metadata log in `directory` as DataFrames, by name.
+
+    Raise NoMetadataLog if the directory holds no metadata log."""
     from quorate.quorum.analytics.tables import read_tables as make
 
     return make(spark, directory)
 
 
 def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:
-    """What `quorate history report` does: the tables as Parquet and one self-contained page."""
+    """Write one self-contained HTML page, and the tables as Parquet if `parquet_dir` is given.
+
+    This is what `quorate history report` does. It runs a local Spark session. Raise an
+    AnalyticsError if the log is missing or damaged, or if there is no usable Java."""
     from quorate.quorum.analytics.report import report as run
 
     return run(source_dir, out_html, parquet_dir)

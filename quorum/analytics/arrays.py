@@ -1,4 +1,4 @@
-"""Arrow arrays out of what stands in the log: no Python object per value."""
+"""Arrow arrays made from the bytes of the log, without one Python object per value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ NUMPY_TYPES = {pa.int64(): np.int64, pa.int32(): np.int32, pa.bool_(): np.bool_}
 
 
 class Column:
-    """One column in the making: rows of each type of record are put in, at their places."""
+    """One column while it is made. Each record type puts its rows in their places.
+
+    Rows that no type fills are null."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -27,6 +29,7 @@ class Column:
         self._spans: Spans | None = None
 
     def put(self, rows: Ints, filled: Numbers | Spans) -> None:
+        """Store values at the rows."""
         if isinstance(filled, Spans):
             if self._spans is None:
                 self._spans = Spans(
@@ -41,7 +44,7 @@ class Column:
         self._valid[rows] = True if filled.valid is None else filled.valid
 
     def array(self, data: Bytes, kind: pa.DataType, *, uuids: bool = False) -> pa.Array:
-        """Raises pa.ArrowInvalid for text that is no UTF-8."""
+        """Return the Arrow array. Raise pa.ArrowInvalid if a text is not valid UTF-8."""
         if self._spans is not None:
             if uuids:
                 return uuid_texts(data, self._spans)
@@ -52,6 +55,7 @@ class Column:
 
 
 def texts(data: Bytes, spans: Spans) -> pa.Array:
+    """Return a string array. Raise pa.ArrowInvalid if a text is not valid UTF-8."""
     offsets, index = _gathered(spans, 1)
     buffers = [_bitmap(spans.length >= 0), pa.py_buffer(offsets), pa.py_buffer(data.bytes[index])]
     made = pa.StringArray.from_buffers(len(spans.length), buffers[1], buffers[2], buffers[0])
@@ -60,6 +64,7 @@ def texts(data: Bytes, spans: Spans) -> pa.Array:
 
 
 def lists(data: Bytes, spans: Spans) -> pa.Array:
+    """Return an array of lists of int32."""
     offsets, index = _gathered(spans, INT_BYTES)
     elements = pa.array(data.numbers("int32", index).astype(np.int32))
     return pa.ListArray.from_buffers(
@@ -71,7 +76,8 @@ def lists(data: Bytes, spans: Spans) -> pa.Array:
 
 
 def uuid_texts(data: Bytes, spans: Spans) -> pa.Array:
-    """Few are different: each is written as text once."""
+    """Return UUIDs as text. Each distinct UUID is converted only once, because there are few of
+    them."""
     present = spans.length >= 0
     start = np.where(present, spans.start, 0)
     index = start[:, None] + np.arange(UUID_BYTES)
@@ -84,12 +90,13 @@ def uuid_texts(data: Bytes, spans: Spans) -> pa.Array:
 
 
 def named(words: list[str], code: Any, present: Mask | None = None) -> pa.Array:
+    """Return a string array from indices into `words`, null where `present` is false."""
     mask = None if present is None or present.all() else ~present
     return pa.array(words, pa.string()).take(pa.array(code, pa.int32(), mask=mask))
 
 
 def _gathered(spans: Spans, width: int) -> tuple[Any, Ints]:
-    """Arrow's offsets, and where in the log each of the elements stands."""
+    """Return Arrow's offsets, and the position in the log of each element."""
     count = np.maximum(spans.length, 0)
     offsets = np.zeros(len(count) + 1, np.int32)
     np.cumsum(count, out=offsets[1:])

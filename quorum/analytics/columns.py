@@ -1,8 +1,11 @@
-"""The columns of the `quorate.metadata` data source, and which record fills which of them.
+"""The columns of the data source `quorate.metadata`, and the record fields that fill them.
 
-One row per record; what a record does not say is null, also "no change" (Kafka's -2 and the like).
-The whole record stands in `record` as Kafka's JSON. Rows are ordered by (offset, snapshot_index): a
-snapshot's rows carry the last offset that it contains, and their place in it.
+There is one row per record. A column is null if the record does not set it, also if the record says
+"no change" (Kafka's -2 and similar values). The column `record` holds the whole record as Kafka's
+JSON.
+
+Rows are ordered by (offset, snapshot_index). The rows of a snapshot have the offset of the last
+record that the snapshot covers, and their position in the snapshot as `snapshot_index`.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {
     "offset": "bigint",
-    "snapshot_index": "int",  # null for rows of the log itself
-    "epoch": "int",  # of the controller that wrote it
+    "snapshot_index": "int",  # null for rows of the log
+    "epoch": "int",  # of the controller that wrote the record
     "timestamp": "timestamp",
     "timestamp_ms": "bigint",
-    "effective": "boolean",  # false: of a metadata transaction that came to nothing (KIP-868)
+    "effective": "boolean",  # false: in a metadata transaction without effect (KIP-868)
     "type": "string",
     "version": "int",
     "topic": "string",
@@ -52,27 +55,31 @@ COLUMNS: dict[str, str] = {
     "voters": "array<int>",
     "resource_type": "int",
     "resource_name": "string",
-    "name": "string",  # of a config, a feature or a transaction
+    "name": "string",  # of a config, a feature or a metadata transaction
     "value": "string",
     "feature_level": "int",
     "cause": "string",
     "record": "string",
 }
-"""Name -> Spark type, in the order of the schema."""
+"""The Spark type of each column, in the order of the schema."""
 
 UUIDS = frozenset({"topic_id", "incarnation_id"})
-"""Columns of 16 bytes in the log, of 22 letters in the table."""
+"""Columns with 16 bytes in the log and 22 characters in the table."""
 
 
 class Numbers(NamedTuple):
+    """The numbers of a column. `valid` is false for nulls; None means that there is no null."""
+
     values: Ints
     valid: Mask | None = None
 
 
 class Fill(NamedTuple):
-    """One column, from the records of one type: one by one (`of`), and from the values of
-    `fields` of many at once (`at_once`); both give the same. Without `at_once` the type is always
-    read one by one."""
+    """The way in which records of one type fill one column.
+
+    `of` takes the values from decoded records. `at_once` takes them from the vectors of `fields`.
+    Both give the same values. Without `at_once`, records of this type are always decoded one by
+    one."""
 
     of: Callable[[list[Any]], list[Any]]
     fields: tuple[str, ...] = ()
@@ -201,8 +208,12 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     LeaderChangeMessage: {"controller_id": _plain("leader_id"), "voters": Fill(_voters)},
     VotersRecord: {"voters": Fill(_voters)},
 }
-"""What is not listed fills no column of its own: NoOp, markers, footers, unknown records."""
+"""The columns that each record type fills.
+
+Types that are not listed fill no column of their own: NoOp, markers, footers, unknown records.
+"""
 
 
 def spark_schema() -> str:
+    """Return the schema with all columns, as Spark DDL."""
     return ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())

@@ -1,11 +1,11 @@
-"""Why a history cannot be read.
+"""The exceptions of this package.
 
 AnalyticsError
 ├── NoMetadataLog  the directory holds no metadata log
 ├── DamagedLog     bytes of the log, not at its end, cannot be read
-├── OutOfHistory   an offset, a time or a topic that this log does not hold
-├── BadOption      the data source has no such option
-└── NoJava         Spark cannot run here
+├── OutOfHistory   this log does not hold the offset, time or topic
+├── BadOption      the data source has no such option, value or column
+└── NoJava         no Java that Spark supports was found
 """
 
 from __future__ import annotations
@@ -16,32 +16,35 @@ from contextlib import contextmanager
 
 
 class AnalyticsError(ValueError):
-    """What was given, or where it was given, does not do; the message names the way out."""
+    """The input or the environment cannot be used. The message says what to do."""
 
 
 class NoMetadataLog(AnalyticsError):
-    pass
+    """The directory holds no metadata log."""
 
 
 class DamagedLog(AnalyticsError):
-    pass
+    """Bytes of the log that are not its torn end cannot be read."""
 
 
 class OutOfHistory(AnalyticsError):
-    pass
+    """This log does not hold the offset, the time or the topic."""
 
 
 class BadOption(AnalyticsError):
-    pass
+    """The data source has no such option, value or column."""
 
 
 class NoJava(AnalyticsError):
-    pass
+    """No Java that Spark supports was found."""
 
 
 @contextmanager
 def damage_said_plainly() -> Iterator[None]:
-    """Spark wraps what a task raises in its own errors and two languages' stack traces."""
+    """Replace an exception that Spark raised because of a DamagedLog in a task by that DamagedLog.
+
+    Spark wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
+    """
     try:
         yield
     except Exception as error:

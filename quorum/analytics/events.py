@@ -1,8 +1,10 @@
-"""What the tables are made of: orders, lifetimes and durations over the records that took effect.
+"""Building blocks of the tables: order, lifetimes and durations of the records that took effect.
 
-Order is by offset, never by time: clocks of controllers may step back from one epoch to the next
-(durations are then taken as zero). Windows run per partition, per broker, per config or over the
-few records of the quorum, so nothing is collected to the driver and no window holds the whole log.
+Order is by offset and never by time, because the clock may step back from one controller to the
+next. A duration is then 0.
+
+Windows are partitioned by partition, broker or config, or cover only the few records of the quorum.
+Nothing is collected to the driver, and no window holds the whole log.
 """
 
 from __future__ import annotations
@@ -11,28 +13,35 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
 UNKNOWN = "unknown"
+"""The cause of a change if the log does not name one."""
 PARTITION = ("topic_id", "partition_id")
 SEQUENCE = ("offset", "snapshot_index")
+"""The columns that order the rows."""
 INTERVAL = (
     "start_offset", "start_time", "start_ms", "end_offset", "end_time", "end_ms", "duration_ms",
 )  # fmt: skip
+"""The columns of a half-open interval."""
 
 
 def in_order(*keys: str) -> WindowSpec:
+    """Return a window over the rows with the same keys, in the order of the log."""
     return Window.partitionBy(*keys).orderBy(*SEQUENCE)
 
 
 def up_to_now(*keys: str) -> WindowSpec:
+    """Return a window from the first row with the same keys up to the current row."""
     return in_order(*keys).rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def as_of(records: DataFrame) -> DataFrame:
-    """One row: when the log ends. What is still going on is measured up to it."""
+    """Return one row with the end of the log, `as_of_ms`, up to which unfinished intervals
+    count."""
     return records.agg(f.max("timestamp_ms").alias("as_of_ms"))
 
 
 def lifetimes(records: DataFrame) -> DataFrame:
-    """One row per topic that ever was: when it came, and when it went (null: it lives)."""
+    """Return one row per topic id, with its creation and its removal (null while the topic
+    exists)."""
     kind = f.col("type")
     created, removed = kind == "TOPIC_RECORD", kind == "REMOVE_TOPIC_RECORD"
     return (
@@ -49,13 +58,13 @@ def lifetimes(records: DataFrame) -> DataFrame:
 
 
 def with_topic(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """Add the topic's name and its removal."""
+    """Add the topic's name and its removal to each row."""
     known = lifetimes(records).drop("created_offset", "created_ms")
     return rows.drop("topic").join(f.broadcast(known), "topic_id", "left")
 
 
 def ended_by_removal(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """Add the topic's name, and close with its removal what has no end yet."""
+    """Add the topic's name, and end open intervals at the removal of the topic."""
     return (
         with_topic(rows, records)
         .withColumn("end_offset", f.coalesce("end_offset", "removed_offset"))
@@ -65,7 +74,9 @@ def ended_by_removal(rows: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def with_durations(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """From `start_ms` to `end_ms`, or to the end of the log for what is still going on."""
+    """Add `duration_ms` and the times of the interval.
+
+    An open interval is measured up to the end of the log. A negative duration becomes 0."""
     until = f.coalesce("end_ms", "as_of_ms")
     return (
         rows.crossJoin(f.broadcast(as_of(records)))
@@ -76,9 +87,10 @@ def with_durations(rows: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def instant(milliseconds: str) -> Column:
+    """Return a timestamp column from a column of ms since 1970."""
     return f.timestamp_millis(milliseconds)
 
 
 def same_members(one: Column, other: Column) -> Column:
-    """Of two arrays, in whatever order."""
+    """Return a boolean column: True if two arrays have the same elements in any order."""
     return (f.size(f.array_except(one, other)) == 0) & (f.size(f.array_except(other, one)) == 0)

@@ -1,10 +1,15 @@
-"""What one task cannot see from its range of the log: found once, before the work is divided.
+"""The first pass over a log on the driver. It finds what a task cannot see in its own slice.
 
-A pass over the headers of batches, a few hundred nanoseconds each: where ranges can begin, and
-which records belong to a metadata transaction that was aborted or never ended (KIP-868). No header
-tells that a batch holds a marker; but a marker has bytes that can be searched for, so that hardly
-any other batch is looked into. Bytes that make no sense end the pass over their segment: whether
-they are a torn end or damage is for the task that reads them.
+The pass reads the headers of batches, which takes a few hundred nanoseconds each. It finds:
+
+- the batch boundaries at which slices can begin;
+- the metadata transactions that were aborted or never ended (KIP-868).
+
+No header says that a batch holds a transaction marker. The pass therefore searches for the bytes
+that a marker begins with, and decodes only the batches that contain them and compressed batches.
+
+Invalid bytes end the pass over their segment. The task that reads them decides whether they are a
+torn end or damage.
 """
 
 from __future__ import annotations
@@ -39,15 +44,17 @@ BEGIN, END, ABORT = (
     for record in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 )
 MARKER = re.compile(bytes((FRAME_VERSION,)) + b"[" + bytes((BEGIN, END, ABORT)) + b"][\0-\x0f]")
+"""The first bytes of a transaction marker: frame version, type, version."""
 MAGIC_AT, ATTRIBUTES_LOW_AT = 16, 22
 FOREVER = 2**63 - 1
+"""The end offset of a range that has no end."""
 WINDOW_BYTES = 8 << 20
 _PREFIX = struct.Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Where a range of a segment begins: at the first byte of a batch."""
+    """The beginning of a range of a segment, at the first byte of a batch."""
 
     position: int
     base_offset: int
@@ -55,7 +62,9 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A transaction without effect: its records and markers, but nothing that Raft itself wrote in
+    """A metadata transaction without effect.
+
+    It covers the transaction's records and markers, but not the control records that Raft wrote in
     between. `end_offset` is exclusive."""
 
     begin_offset: int
@@ -63,7 +72,7 @@ class Undone:
 
 
 class Pass:
-    """Over one segment."""
+    """The result of the pass over one segment: `borders` and `markers`."""
 
     def __init__(self, range_bytes: int) -> None:
         self.borders: list[Border] = []
@@ -74,8 +83,10 @@ class Pass:
         self._border = 0
 
     def over(self, data: bytes, base: int) -> int:
-        """`data` stands at `base` in the segment and begins with a batch. Returns how much of it
-        was whole batches, -1 when the pass ends there."""
+        """Process `data`, which lies at position `base` of the segment and begins with a batch.
+
+        Return the number of bytes in whole batches, or -1 if invalid bytes end the pass.
+        """
         size = len(data)
         searched = (found.start() for found in MARKER.finditer(data))
         candidate = next(searched, size)
@@ -102,7 +113,9 @@ class Pass:
 
 
 def pass_over(path: Path, range_bytes: int) -> Pass:
-    """Ranges are cut to be of about one size, at most `range_bytes`."""
+    """Pass over one segment, divided into ranges of about the same size.
+
+    A range has at most `range_bytes` and the rest of the batch in which they end."""
     size = path.stat().st_size
     count = max(1, -(-size // range_bytes))
     passed = Pass(-(-size // count))
@@ -127,7 +140,7 @@ def _markers(batch: bytes) -> Iterator[tuple[int, int]]:
 
 
 def undone(markers: Iterable[tuple[int, int]]) -> list[Undone]:
-    """Of all markers of a log in order: the transactions that no END follows."""
+    """Return the transactions that no END marker follows, from all markers of a log in order."""
     ordered = list(markers)
     return [
         Undone(offset, FOREVER if following is None else following[0] + (following[1] == ABORT))
@@ -137,6 +150,7 @@ def undone(markers: Iterable[tuple[int, int]]) -> list[Undone]:
 
 
 def overlapping(ranges: Sequence[Undone], first_offset: int, end_offset: int) -> tuple[Undone, ...]:
+    """Return the transactions that overlap the offsets [first_offset, end_offset)."""
     return tuple(
         each for each in ranges if each.begin_offset < end_offset and first_offset < each.end_offset
     )

@@ -1,8 +1,11 @@
-"""The records of many batches as arrays: where each stands, its offset, time and epoch.
+"""The positions, offsets, timestamps and epochs of the records of many batches, as numpy arrays.
 
-Only the lengths that lead from one record to the next are followed in a loop; what stands in them
-is read at once. A record is `regular` when it has a value and neither key nor headers, as all
-metadata records; the others, and those of control and compressed batches, are kept as `special`.
+A Python loop only follows the lengths from one record to the next. All other fields are read with
+numpy for all records in one step.
+
+A record is `regular` if it has a value and neither a key nor headers, as metadata records do. Other
+records are decoded one by one and kept in `special`, as are the records of control batches and
+compressed batches.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import NULL, Record, decode_records, read_varint
 
 SPECIAL = CODEC_MASK | CONTROL | LOG_APPEND_TIME
+"""Attribute bits of batches that are decoded record by record."""
 MAX_TIME_DELTA_BYTES = 9
 
 
 @dataclass(slots=True)
 class Framed:
-    """Row after row in the order of the log; `value_start` and `value_end` where `regular`."""
+    """The records of many batches, one row each, in the order of the log.
+
+    All arrays have the same length. `value_start` and `value_end` are positions in `buffer`, and
+    are valid only for `regular` rows."""
 
     buffer: bytes
     data: Bytes
@@ -41,12 +48,13 @@ class Framed:
     value_end: Ints
     regular: Mask
     special: dict[int, tuple[Record, bool]]
-    """By row: the record, and whether it is a control record."""
+    """The decoded records by row. The boolean is True for control records."""
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def chosen(self, keep: Mask) -> Framed:
+        """Return the rows for which `keep` is true."""
         rows = np.flatnonzero(keep)
         special = {
             place: self.special[row]
@@ -67,7 +75,9 @@ class Framed:
 
 
 class Framing:
-    """Takes batches of one buffer, which may grow at its end; then it is taken, once."""
+    """Collects batches of one buffer, and then converts them to arrays.
+
+    The buffer may grow at its end between two calls of `add`. `take` may be called only once."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -79,6 +89,9 @@ class Framing:
         return len(self._starts)
 
     def add(self, header: BatchHeader, buffer: bytes, position: int) -> None:
+        """Add the batch at `position`. Raise CorruptBatch if its records do not fill the batch
+        exactly.
+        """
         self._buffer = buffer
         first, end = len(self._starts), position + PREFIX_BYTES + header.length
         if header.attributes & SPECIAL:
@@ -103,7 +116,9 @@ class Framing:
             self._starts.append(position)
 
     def _follow(self, position: int, count: int) -> int:
-        """From length to length; where the last record ends, -1 when they lead nowhere."""
+        """Follow the lengths of `count` records. Return the end of the last, or -1 if a length is
+        invalid.
+        """
         buffer, append = self._buffer, self._starts.append
         try:
             for _ in range(count):
@@ -121,6 +136,7 @@ class Framing:
         return position
 
     def take(self) -> Framed:
+        """Return the records of all added batches. At least one batch must have been added."""
         counts, offset, time_ms, epoch, last = np.array(self._batches, np.int64).T
         data, start = Bytes(self._buffer), np.array(self._starts, np.int64)
         end = np.append(start[1:], 0)
@@ -128,7 +144,7 @@ class Framing:
         at = Cursors(data, start, end)
         length = at.varint()
         at.ok &= at.at + length == end
-        at.byte()  # attributes, unused so far
+        at.byte()  # record attributes, unused in Kafka's format
         time_delta_ms = at.varint(MAX_TIME_DELTA_BYTES)
         offset_delta = at.varint()
         at.ok &= at.byte() == NULL

@@ -1,8 +1,11 @@
-"""What a log that names no causes still proves about them: Apache Kafka's, read with its rules.
+"""Infers the causes of changes from a log that does not name them, such as Apache Kafka's.
 
-Kafka's controller writes what belongs together in one batch: a broker is fenced and its leaderships
-move at once. And only few things can make a change of a given shape. What is not certain is not
-said: None. A batch as large as Kafka lets one grow may be a part of something, and proves nothing.
+The rules rely on two facts. Kafka's controller writes related records in one batch: fencing a
+broker and moving its leaderships is one step. And only few events can cause a change of a given
+form.
+
+If the cause is not certain, the result is None. A batch of the maximum size that Kafka writes may
+be a part of a larger change, so nothing is inferred from it.
 """
 
 from __future__ import annotations
@@ -23,22 +26,26 @@ from quorate.quorum.metadata.records import (
 )
 
 MAX_CERTAIN_RECORDS = 1_000
+"""The number of records from which on a batch may be a part of a larger change."""
 
 
 @dataclass(slots=True)
 class Together:
-    """What else one batch says: ids of brokers, and of topics."""
+    """The other events in the batch of a change, as broker ids and topic ids."""
 
     fenced: set[int] = field(default_factory=set)
     leaving: set[int] = field(default_factory=set)
+    """Brokers that began a controlled shutdown."""
     unregistered: set[int] = field(default_factory=set)
     registered: set[int] = field(default_factory=set)
     unfenced: set[int] = field(default_factory=set)
     created: set[bytes] = field(default_factory=set)
     whole: bool = True
+    """False if the batch is so large that it may be a part of a larger change."""
 
     @classmethod
     def of(cls, messages: Iterable[object]) -> Together:
+        """Return the events of the records in one batch."""
         said = cls()
         count = 0
         for count, message in enumerate(messages, 1):  # noqa: B007  # the last one is the count
@@ -69,29 +76,33 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One change of a partition, with the other events of its batch."""
+
     old: Partition
     new: Partition
     together: Together
 
     @property
     def lost(self) -> set[int]:
-        """Who left the ISR or leadership."""
+        """Return the brokers that left the ISR or lost the leadership."""
         lost = set(self.old.isr) - set(self.new.isr)
         return lost | ({self.old.leader} - {self.new.leader, NO_LEADER})
 
     @property
     def joined(self) -> set[int]:
+        """Return the brokers that joined the ISR."""
         return set(self.new.isr) - set(self.old.isr)
 
 
 def why(step: Step) -> str | None:
-    """One sentence, or None: the log leaves it open."""
+    """Return the cause as one sentence, or None if the log does not prove one."""
     if not step.together.whole:
         return None
     return next((said for rule in RULES if (said := rule(step)) is not None), None)
 
 
 def why_created(topic_id: bytes, together: Together) -> str:
+    """Return the cause of a new partition as one sentence."""
     if topic_id in together.created:
         return "The partition was created with its topic."
     return "The number of partitions of the topic was raised."
@@ -101,7 +112,8 @@ def _unclean(step: Step) -> str | None:
     old, leader = step.old, step.new.leader
     if leader in (NO_LEADER, old.leader) or leader in old.isr:
         return None
-    clean = leader in old.elr or old.reassigning  # whoever catches up at its end may lead at once
+    # At the end of a reassignment a replica that caught up may lead immediately.
+    clean = leader in old.elr or old.reassigning
     if clean and step.new.leader_recovery_state == RECOVERED:
         return None
     return f"Broker {leader} was elected uncleanly, from outside of the ISR: data may be lost."
@@ -190,14 +202,15 @@ RULES: tuple[Callable[[Step], str | None], ...] = (
     _fell_behind,
     _directories,
 )
-"""The first that applies explains the change."""
+"""The rules in order of precedence. The first rule that applies explains the change."""
 
 
 def broker_names(brokers: Iterable[int]) -> str:
-    """broker 4; brokers 4 and 5; brokers 4, 5 and 6."""
+    """Return "broker 4", "brokers 4 and 5", or "brokers 4, 5 and 6"."""
     return f"broker{'s' if len(named := list(brokers)) > 1 else ''} {listed(named)}"
 
 
 def listed(numbers: Iterable[int]) -> str:
+    """Return the numbers as a list in words. There must be at least one."""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}" if most else last

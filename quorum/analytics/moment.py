@@ -1,4 +1,4 @@
-"""The whole cluster at one offset or time of its history: time travel by replay, without Spark."""
+"""The whole cluster at one offset or time of its history, by replay of the log without Spark."""
 
 from __future__ import annotations
 
@@ -22,22 +22,30 @@ from quorate.quorum.readable import type_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
+    """The state of the cluster after the record at `offset`."""
+
     offset: int
     epoch: int
     timestamp_ms: int
     leader: int | None
-    """Of the quorum; None when the history begins later than its election."""
+    """The active controller, or None if the history begins after its election."""
     voters: tuple[int, ...]
     image: MetadataImage
     skipped: dict[str, int]
-    """Records by type that say nothing that Quorate knows: ACLs, quotas, those of a newer Kafka."""
+    """Number of records by type that the image does not represent.
+
+    These are ACLs, quotas, and the records of a newer Kafka."""
 
 
 def moment(
     directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
 ) -> Moment:
-    """After the record at `offset`, or after the last one before any that is later than `time_ms`;
-    the end of the log when neither is given."""
+    """Return the cluster after the record at `offset`, or at the time `time_ms`, or at the end of
+    the log.
+
+    At a time means after the last record before the first one with a later timestamp. Raise
+    OutOfHistory if the log does not reach back or forward so far, or if its base snapshot is
+    missing."""
     leader: int | None = None
     voters: tuple[int, ...] = ()
     first: Logged | None = None
@@ -92,7 +100,10 @@ def _first(directory: Path | str) -> str:
 
 
 def _refuse_beyond_the_end(directory: Path | str, offset: int) -> None:
-    """What stands at `offset` may be part of a transaction that came to nothing."""
+    """Raise OutOfHistory if the log ends before `offset`.
+
+    A smaller last offset is not enough: the record at `offset` may be part of a metadata
+    transaction without effect."""
     end = -1
 
     def seen(logged: Logged) -> bool:
@@ -110,10 +121,11 @@ def _ids(message: LeaderChangeMessage | VotersRecord) -> tuple[int, ...]:
     return tuple(sorted(voter.voter_id for voter in message.voters))
 
 
-# ---------------------------------------------------------------------------------------- as JSON
+# --------------------------------------------------------------------------------------- as JSON
 
 
 def as_json(at: Moment) -> dict[str, Any]:
+    """Return the moment as an object that `json.dumps` accepts, in a stable order."""
     image = at.image
     return {
         "offset": at.offset,
@@ -142,6 +154,7 @@ def as_json(at: Moment) -> dict[str, Any]:
 
 
 def standing(broker: Broker) -> str:
+    """Return "fenced", "shutting down" or "active"."""
     if broker.fenced:
         return "fenced"
     return "shutting down" if broker.in_controlled_shutdown else "active"

@@ -1,7 +1,7 @@
-"""The report's page: one file of HTML that needs nothing else, made from rows. Knows no Spark.
+"""The HTML page of the report: one self-contained file, made from rows without Spark.
 
-Lanes are boxes placed by percent, so the page scales, zooms and prints without a drawing library.
-What is too much for a page is cut, and the page says so.
+Lanes consist of boxes that are placed by percentages. The page therefore scales, zooms and prints
+without a drawing library. If there are too many rows, the page shows a part and says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from quorate.quorum.analytics.page_timeline import timeline
 
 
 def render(history: History) -> str:
+    """Return the page as HTML."""
     sections = "".join(
         (_head(history), timeline(history), availability(history), sessions(history))
     )

@@ -1,4 +1,6 @@
-"""The style and the script of the report's page: everything is inline, nothing is fetched."""
+"""The style sheet and the script of the report's page. Both are inlined, so nothing is
+downloaded.
+"""
 
 STYLE = """
 :root { color-scheme: light dark; --bg:#fbfbfa; --fg:#1c1e21; --soft:#6b7077; --line:#dfe1e4;

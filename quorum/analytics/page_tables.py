@@ -1,4 +1,4 @@
-"""The report's tables: availability, broker sessions, and everything that happened in order."""
+"""The tables of the report: availability, broker sessions, and all events in order."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from quorate.quorum.analytics.page_text import (
 
 
 def availability(history: History) -> str:
+    """Return the table of partitions, those without a leader for the longest time first."""
     rows = sorted(
         history.availability,
         key=lambda row: (-row["leaderless_ms"], topic(row), row["partition"]),
@@ -49,6 +50,7 @@ def availability(history: History) -> str:
 
 
 def sessions(history: History) -> str:
+    """Return the table of broker sessions."""
     body = [
         _row(
             _number(row["broker"], row["broker"]),
@@ -69,6 +71,7 @@ def sessions(history: History) -> str:
 
 
 def events(history: History) -> str:
+    """Return the table of the last events, in the order of the log."""
     events = sorted(_happenings(history), key=lambda event: event[0])
     body = [
         _row(_time(at_ms), _number(offset, offset), what, _cause(cause), css="bad" if bad else "")
@@ -83,7 +86,7 @@ def events(history: History) -> str:
 
 
 Happening = tuple[tuple[int, int, int], str, str, bool]
-"""((offset, order within it, time), what, cause, whether it is bad)."""
+"""((offset, order within the offset, time in ms), text, cause, True if the event is a problem)."""
 
 
 def _happenings(history: History) -> Iterable[Happening]:
@@ -136,7 +139,7 @@ def _table(name: str, heads: Sequence[str], body: Sequence[str]) -> str:
 
 
 def _row(*cells: str, css: str = "") -> str:
-    """Cells that are not yet a `<td>` are text."""
+    """Return a table row. Cells that do not begin with `<td` are text and are escaped."""
     made = (cell if cell.startswith("<td") else f"<td>{escape(cell)}</td>" for cell in cells)
     return f'<tr class="{css}">{"".join(made)}</tr>' if css else f"<tr>{''.join(made)}</tr>"
 

@@ -1,4 +1,4 @@
-"""Words and numbers as the report's page shows them, and the history that it shows."""
+"""The rows that the report shows, and functions that format words and numbers for it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ RESOURCES = {
     16: "client-metrics",
     32: "group",
 }
-"""Kafka's ConfigResource types by their numbers."""
+"""Names of Kafka's ConfigResource types, by number."""
 MAX_LANES = 1_000
+"""Maximum number of partitions in the timeline and in the table of availability."""
 MAX_EVENTS = 2_000
+"""Maximum number of rows in the table of events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The tables' rows, in order of their offsets; times in ms since 1970."""
+    """The rows of the tables, ordered by offset. Times are in ms since 1970."""
 
     source: str
     start_ms: int
@@ -39,27 +41,31 @@ class History:
 
 
 def why(cause: str) -> str:
+    """Return the cause as a sentence."""
     return "The log does not say why." if cause == "unknown" else describe(cause)
 
 
 def topic(row: Row) -> str:
-    """A topic that was created before the log begins has no name in it."""
+    """Return the topic's name, or its id if the topic was created before the log begins."""
     name: str = row["topic"] or row["topic_id"]
     return name
 
 
 def cut(count: int, maximum: int, things: str, which: str = "the first ") -> str:
+    """Return a note that only `maximum` of `count` things are shown, or "" if all are shown."""
     if count <= maximum:
         return ""
     return f"<p class=soft>Shown: {which}{maximum:,} of {count:,} {things}.</p>"
 
 
 def clock(at_ms: int) -> str:
+    """Return the time in UTC with ms, from ms since 1970."""
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}"
 
 
 def span(duration_ms: int) -> str:
+    """Return a duration in readable units, from ms."""
     if duration_ms < 1_000:
         return f"{duration_ms} ms"
     seconds = duration_ms / 1000

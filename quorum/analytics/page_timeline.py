@@ -1,4 +1,4 @@
-"""The report's timeline: a lane per partition and per broker, all on one axis of time."""
+"""The timeline of the report: one lane per partition and per broker, on a common time axis."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ AXIS_STEPS_MS = tuple(
 )
 MAX_TICKS = 9
 LAST_TICK_PERCENT = 95.0
-"""What is said further right would be cut at the edge."""
+"""The position of the last label on the axis. A label further right would be cut off at the
+edge.
+"""
 
 
 def timeline(history: History) -> str:
+    """Return the timeline as HTML."""
     colours = _colours(history)
     lanes = _by_partition(history.leadership)
     shown = list(lanes.items())[:MAX_LANES]

@@ -1,7 +1,8 @@
-"""Every partition record with the whole state after it: the fold of Kafka's change records.
+"""Every partition record with the full partition state after it.
 
-A change carries only what changed. Every change raises the partition epoch; naming a leader, even
-the same, the leader epoch.
+A PartitionChangeRecord carries only what changed, so this module folds the records. Every change
+increments the partition epoch. A change that names a leader, even the same one, increments the
+leader epoch.
 """
 
 from __future__ import annotations
@@ -16,17 +17,22 @@ MERGED = (
     "leader", "isr", "replicas", "removing_replicas", "adding_replicas", "leader_recovery_state",
     "elr", "last_known_elr",
 )  # fmt: skip
+"""The columns that keep their value until a record changes them."""
 ELR = ("elr", "last_known_elr")
 
 
 def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
-    """`named`: whether the record named a leader. `clears`: also what ClearElrRecords changed,
-    which touch nothing but the eligible leader replicas and the partition epoch."""
+    """Return one row per partition record, with the full state of the partition after it.
+
+    The column `named` is true if the record names a leader. With `clears`, also return a row for
+    each partition that a ClearElrRecord changes. Such a record changes only the eligible leader
+    replicas and the partition epoch."""
     changes = records.where(f.col("type").isin(WHOLE, CHANGE))
     whole = f.col("type") == WHOLE
     if clears:
         changes = changes.unionByName(_clears(records, changes))
-    for name in ELR:  # null says "none" in a whole partition, "no change" in a change
+    # In a PartitionRecord null means "none", in a change record it means "no change".
+    for name in ELR:
         none = f.when(whole, f.array().cast("array<int>"))
         changes = changes.withColumn(name, f.coalesce(name, none))
     now, named = up_to_now(*PARTITION), f.col("leader").isNotNull()
@@ -50,7 +56,7 @@ def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
 
 
 def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:
-    """A row for every partition that was there when a ClearElrRecord was written."""
+    """Return a row for every partition that existed when a ClearElrRecord was written."""
     there = (
         changes.groupBy(*PARTITION)
         .agg(f.min("offset").alias("first_offset"))
@@ -69,7 +75,7 @@ def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:
 
 
 def _without_idle_clears(states: DataFrame) -> DataFrame:
-    """Where there was nothing to clear, nothing changed."""
+    """Remove the rows of ClearElrRecords that had nothing to clear."""
     before = in_order(*PARTITION)
     held = [f.coalesce(f.size(f.lag(name).over(before)), f.lit(0)) for name in ELR]
     return (

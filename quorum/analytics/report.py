@@ -1,4 +1,4 @@
-"""`quorate history report`: from a metadata log to tables as Parquet and one page of HTML."""
+"""The command `quorate history report`: a metadata log as Parquet tables and one HTML page."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MAX_ROWS = 20_000
-"""Of one table on the page; Parquet holds them all."""
+"""Maximum number of rows of one table on the page. The Parquet files contain all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a person at a terminal wants to know; the page and the tables hold the rest."""
+    """The key figures of a report, for the terminal. `_ms` values are times and durations in ms."""
 
     source: str
     records: int
@@ -45,6 +45,7 @@ class Summary:
     parquet: tuple[str, ...]
 
     def lines(self) -> list[str]:
+        """Return the lines to print."""
         lasted = span(self.end_ms - self.start_ms)
         period = f"{clock(self.start_ms)} to {clock(self.end_ms)} UTC ({lasted})"
         lost, longest = self.partitions_without_leader, span(self.longest_without_leader_ms)
@@ -64,7 +65,10 @@ def report(
     *,
     spark: SparkSession | None = None,
 ) -> Summary:
-    """In `spark`, or in a small local session of its own. Without `parquet_dir` only the page."""
+    """Write the page, and the tables if `parquet_dir` is given, and return the key figures.
+
+    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, DamagedLog or NoJava.
+    """
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
@@ -106,6 +110,7 @@ def _report(
 
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
+    """Write each table to a directory of its name, replacing old files. Return the directories."""
     written = []
     for name, table in tables.items():
         path = str(parquet_dir / name)

@@ -1,10 +1,12 @@
-"""From a slice of the log to Arrow batches: what runs in Spark's tasks.
+"""Conversion of a slice of the log to Arrow batches, as Spark's tasks run it.
 
-Rows are made column by column, of all records of one type at once (`vectors.py`). A record whose
-type nobody reads so, or whose bytes are not as they mostly are, goes through the codecs that a node
-has, one at a time; both ways give equal rows. A record that this version does not know becomes a
-row with its type and its bytes; it is never an error, because a newer Kafka's log is still worth
-reading.
+The rows of one record type are made column by column, for all records of the type in one step
+(`vectors.py`). Some records cannot be read this way: types with a column that is not vectorized,
+and records with an unusual encoding. They are decoded one at a time with the codecs that a node
+uses. Both ways give equal rows.
+
+A record of an unknown type becomes a row with its type and its bytes. It is never an error, because
+the log of a newer Kafka is still worth reading.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from quorate.quorum.readable import control_message, metadata_message, text_of, 
 from quorate.quorum.rpc.kafka.layout import layout
 
 ROWS_PER_BATCH = 32_768
+"""The number of rows after which an Arrow batch is completed."""
 HEAD_BYTES = 3
+"""The length of frame version, type and version, one byte each."""
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -47,8 +51,10 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What of the rows is asked for: `columns` in this order, and the record's JSON in `record` or
-    nothing there. `types`: rows of others may be left out."""
+    """The part of the rows that a query needs.
+
+    `columns` are the columns in their order. If `with_json` is false, the column `record` is empty.
+    Rows of types that are not in `types` may be left out."""
 
     columns: tuple[str, ...] = tuple(COLUMNS)
     with_json: bool = True
@@ -59,7 +65,8 @@ EVERYTHING = Request()
 
 
 def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """In the order of the log."""
+    """Yield the rows of the slice in the order of the log. Raise DamagedLog if it cannot be
+    read."""
     framing = Framing()
     for header, buffer, position in read_batches(piece):
         framing.add(header, buffer, position)
@@ -82,18 +89,23 @@ def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordB
             framed, heads = framed.chosen(keep), heads[keep]
         try:
             yield _Rows(framed, request).read(heads, kinds).batch(piece)
-        except pa.ArrowInvalid:  # text that is no UTF-8: the codecs name the record
+        # A text is not valid UTF-8. The codecs raise an error that names the record.
+        except pa.ArrowInvalid:
             yield _Rows(framed, request).read(heads, {}).batch(piece)
 
 
 class Kind(NamedTuple):
+    """A record type and version that can be read with numpy."""
+
     cls: type
     version: int
     name: str
 
 
 def _heads(framed: Framed) -> Ints:
-    """Frame version, type and version, each of one byte in all of today's records; else -1."""
+    """Return frame version, type and version of each row as one number, or -1.
+
+    Each of the three takes one byte in all records of present versions. Rows that differ get -1."""
     at = Cursors(framed.data, framed.value_start, framed.value_end)
     heads = (at.byte() << 16) | (at.byte() << 8) | at.byte()
     usual = framed.regular & (at.at <= at.end) & (heads & 0x808080 == 0)
@@ -102,7 +114,7 @@ def _heads(framed: Framed) -> Ints:
 
 @cache
 def _known(head: int) -> Kind | None:
-    """None for what is not read at once."""
+    """Return the type and version for a head, or None if its records must be read one by one."""
     frame, api_key, version = head >> 16, head >> 8 & 0xFF, head & 0xFF
     cls: Any = READABLE_TYPES.get(api_key)
     if head < 0 or frame != FRAME_VERSION or cls is None or version > READABLE_VERSIONS[cls]:
@@ -113,7 +125,7 @@ def _known(head: int) -> Kind | None:
 
 
 class _Rows:
-    """The rows of one batch in the making."""
+    """The rows of one Arrow batch while they are made."""
 
     def __init__(self, framed: Framed, request: Request) -> None:
         self._framed = framed
@@ -144,7 +156,7 @@ class _Rows:
         self._version[rows] = version
 
     def _read_at_once(self, kind: Kind, rows: Ints) -> Mask:
-        """Those of `rows` that could be read."""
+        """Read records of one kind. Return a mask of the rows that could be read."""
         framed = self._framed
         start = framed.value_start[rows] + HEAD_BYTES
         at = Cursors(framed.data, start, framed.value_end[rows], kind.version)
@@ -193,6 +205,7 @@ class _Rows:
             self._json[row] = text_of(*self._message(row))
 
     def batch(self, piece: Slice) -> pa.RecordBatch:
+        """Return the Arrow batch with the requested columns."""
         known = self._of_the_log(piece)
         arrays = [
             known[name]() if name in known else self._array(name, ARROW_TYPES[COLUMNS[name]])
@@ -201,7 +214,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self._request.columns))
 
     def _of_the_log(self, piece: Slice) -> dict[str, Callable[[], pa.Array]]:
-        """What a record's place says, not its content."""
+        """Return functions that make the columns which do not depend on the content of a record."""
         framed, snapshot, count = self._framed, piece.snapshot, len(self._framed)
         int32, int64 = pa.int32(), pa.int64()
         made = {
@@ -249,8 +262,9 @@ class _Rows:
 
 
 def _values(at: Cursors, kind: Kind, wanted: set[str]) -> dict[str, Values]:
-    """The body of a record of this type, up to its end: plain fields, then tagged ones. What the
-    version does not have is as the class says."""
+    """Return the wanted fields of all records at the cursors: plain fields, then tagged fields.
+
+    A field that the version does not have gets the default of the class."""
     plan = layout(kind.cls, kind.version, True)
     values: dict[str, Values] = {}
     for field in plan.plain:
@@ -270,4 +284,5 @@ def _only(filled: Numbers | Spans, ok: Mask) -> Numbers | Spans:
 
 
 def arrow_schema(columns: tuple[str, ...]) -> pa.Schema:
+    """Return the Arrow schema of the columns."""
     return pa.schema([(name, ARROW_TYPES[COLUMNS[name]]) for name in columns])

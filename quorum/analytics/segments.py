@@ -1,14 +1,15 @@
-"""A metadata log's files, cut into slices that are read independently of each other.
+"""The files of a metadata log, cut into slices that can be read independently of each other.
 
-A slice begins where the first pass (`first_pass.py`) saw a batch begin; a batch belongs to the
-slice in which its first byte lies. Should the log have been cut back and written anew since then, a
-slice finds its first batch by itself: the first place where a whole batch with a right CRC-32C
-begins.
+The first pass (`first_pass.py`) chooses batch boundaries as slice boundaries. A batch belongs to
+the slice that contains its first byte. If the log was truncated and rewritten since the first pass,
+a slice searches for its first batch: the first position of a whole batch with a correct CRC-32C.
 
-The log may be live: its size is taken once, and the last segment may end in a batch that is not
-whole (still being written, or torn by a crash and never acknowledged): what stands before it is
-what there is. A bad batch anywhere else is damage, and an error. What is read may reach beyond the
-high watermark: an uncommitted tail can still be replaced by other records.
+The log may be in use:
+
+- Its size is read once. The last segment may end in an incomplete batch, which is still being
+  written, or was torn by a crash and never acknowledged. The batches before it are the result.
+- A damaged batch anywhere else is an error.
+- Records above the high watermark may be read. Uncommitted records may still be replaced.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ PARTITION_DIR = f"{METADATA_TOPIC}-0"
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 SLICE_BYTES = 4 << 20
+"""The default maximum size of a slice."""
 READ_AHEAD_BYTES = 1 << 16
 MAGIC_BYTE, MAGIC_AT = b"\x02", 16
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotId:
-    """`end_offset` is exclusive: the snapshot holds everything below it."""
+    """The end offset and epoch of a snapshot.
+
+    `end_offset` is exclusive: the snapshot contains the records below it."""
 
     end_offset: int
     epoch: int
@@ -58,20 +62,28 @@ class SnapshotId:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
+    """A range of bytes of one file that one reader reads.
+
+    Offsets limit the records: `first_offset` is inclusive, `end_offset` is exclusive."""
+
     path: str
     start: int
     end: int
-    size_bytes: int  # of the file, when the slices were planned
+    size_bytes: int  # Size of the file when the slices were planned.
     may_be_torn: bool = False
+    """True if the slice belongs to the last segment, whose end may be an incomplete batch."""
     snapshot: SnapshotId | None = None
     first_offset: int = 0
     end_offset: int = FOREVER  # exclusive
     undone: tuple[Undone, ...] = ()
-    """Transactions without effect that reach into this slice."""
+    """Transactions without effect that overlap this slice."""
 
 
 def metadata_dir(directory: str) -> Path:
-    """`directory` is the metadata partition's own, or a node's log directory that holds it."""
+    """Return the directory of the metadata partition.
+
+    `directory` is either this directory, or a node's log directory that contains it. Raise
+    NoMetadataLog if neither holds segments."""
     given = Path(directory.removeprefix("file:"))
     for each in (given / PARTITION_DIR, given):
         if each.is_dir() and any(SEGMENT_NAME.fullmatch(name) for name in os.listdir(each)):
@@ -85,7 +97,8 @@ def metadata_dir(directory: str) -> Path:
 def log_slices(
     directory: Path, slice_bytes: int = SLICE_BYTES, *, from_offset: int = 0
 ) -> list[Slice]:
-    """`from_offset`: records below it are left out."""
+    """Return the slices of all segments, in the order of the log, without records below
+    `from_offset`."""
     segments = _named(directory, SEGMENT_NAME)
     passes = [pass_over(path, slice_bytes) for path in segments]
     without_effect = undone(marker for each in passes for marker in each.markers)
@@ -113,7 +126,7 @@ def log_slices(
 
 
 def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
-    """Of every snapshot, or of the one with which the history begins."""
+    """Return one slice per snapshot, or only that of the base snapshot (see `base_snapshot`)."""
     if only_base:
         base = base_snapshot(directory)
         return [] if base is None else [base]
@@ -126,7 +139,7 @@ def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
 
 
 def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
-    """The whole known history: the log, or a snapshot and what of the log follows it."""
+    """Return the whole known history: the base snapshot, if there is one, and the log after it."""
     base = base_snapshot(directory)
     if base is None or base.snapshot is None:
         return log_slices(directory, slice_bytes)
@@ -135,8 +148,10 @@ def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slic
 
 
 def base_snapshot(directory: Path) -> Slice | None:
-    """What a log begins with whose older segments were deleted: the first snapshot that reaches
-    its first segment. It may end inside of that: Kafka deletes whole segments."""
+    """Return the snapshot that the log starts from, or None if the log starts at offset 0.
+
+    If older segments were deleted, it is the first snapshot that reaches the first segment. The
+    snapshot may end inside this segment, because Kafka deletes only whole segments."""
     start = log_start_offset(directory)
     for piece in snapshot_slices(directory) if start else ():
         if piece.snapshot is not None and piece.snapshot.end_offset >= start:
@@ -145,7 +160,7 @@ def base_snapshot(directory: Path) -> Slice | None:
 
 
 def log_start_offset(directory: Path) -> int:
-    """A segment is named by its first offset."""
+    """Return the first offset of the first segment, which is in its file name."""
     return int(_named(directory, SEGMENT_NAME)[0].stem)
 
 
@@ -154,9 +169,13 @@ def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """Every batch that begins in the slice, checked: its header, a buffer, and where in it the
-    batch begins; later buffers hold the same at the same place. And that a good batch follows the
-    last, because the slice that this one belongs to would look past it for its own first."""
+    """Yield (header, buffer, position in the buffer) for every batch that begins in the slice.
+
+    The checksum of each batch is verified. Later buffers hold the same bytes at the same positions.
+
+    Also verify that a good batch follows the last one, because the scan for the first batch of the
+    next slice would skip a damaged batch. Raise DamagedLog if a batch is damaged, except a torn
+    end."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
         position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
@@ -173,7 +192,7 @@ def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
 
 
 class _Window:
-    """The bytes of a slice, and of as much behind it as its last batch needs."""
+    """The bytes of a slice, and as many bytes after it as its last batch needs."""
 
     def __init__(self, file: BinaryIO, piece: Slice) -> None:
         self._file = file
@@ -183,7 +202,10 @@ class _Window:
         self._complete = False
 
     def batch_at(self, position: int) -> BatchHeader | None:
-        """None when no whole batch with a right checksum begins there."""
+        """Return the header of the batch at `position`.
+
+        Return None if no whole batch with a correct checksum begins there.
+        """
         first = position - self._piece.start
         if first + HEADER_BYTES > len(self.data):
             self._reach(position + HEADER_BYTES)
@@ -203,7 +225,7 @@ class _Window:
         return header if checksum_is_valid(self.data, first, header) else None
 
     def next_batch(self, position: int, end: int) -> int | None:
-        """Where the first batch at or after `position` and before `end` begins."""
+        """Return the position of the first batch that begins in [position, end), or None."""
         start = self._piece.start
         self._reach(end + MAGIC_AT)
         while True:
@@ -216,6 +238,7 @@ class _Window:
             position += 1
 
     def refuse_unless_torn(self, position: int) -> None:
+        """Raise DamagedLog unless the batch at `position` is the torn end of the log."""
         piece = self._piece
         if piece.may_be_torn and self.next_batch(position + 1, piece.size_bytes) is None:
             return

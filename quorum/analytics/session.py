@@ -1,4 +1,4 @@
-"""A small local Spark: two cores, little memory, no UI, no network beyond this machine."""
+"""A small local Spark session: two cores, 1 GB of memory, no UI, and only the loopback network."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",  # a job per stage costs more than it saves here
+    # Adaptive execution runs a job per stage, which costs more than it saves here.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A short-lived Java is done before its better compiler pays."""
+"""Options for a short-lived Java: it ends before the optimizing compiler would pay off."""
 QUIET = """rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -37,14 +38,21 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = spark: %m%n
 """
-"""What goes wrong comes back as an exception; the log would only say it again, at length."""
+"""A log configuration that shows fatal errors only.
+
+Failures are raised as exceptions, and the log would repeat them at length.
+"""
 
 
 @contextmanager
 def local_session(
     app_name: str = "quorate", master: str = "local[2]", java_options: str = JAVA_OPTIONS
 ) -> Iterator[SparkSession]:
-    """A session that knows `quorate.metadata`. Its Python workers run this very interpreter."""
+    """Yield a local Spark session with the data source `quorate.metadata`, and stop it at the end.
+
+    Python workers run the same interpreter as the caller. The function sets JAVA_HOME,
+    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON in the environment of this process. Raise NoJava if no
+    supported Java is found."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

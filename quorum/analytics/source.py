@@ -1,16 +1,21 @@
-"""The Spark data source `quorate.metadata`: one row per record of a metadata log.
+"""The Spark data source `quorate.metadata`, which returns one row per record of a metadata log.
 
     spark.read.format("quorate.metadata").load("/var/lib/quorate/1")
 
-Options: `include` ("snapshots": also the rows of every snapshot; "base": of the one at which a log
-begins whose older segments are gone), `json` ("false" leaves `record` empty and is much faster),
-`sliceBytes` (how much of a segment one task reads at most), `pushdown` ("true": conditions on
-`offset` and `type` save the reading of what they exclude; Spark refuses it unless
-spark.sql.python.filterPushdown.enabled is true). Spark does not tell a source which columns a query
-uses: `.schema("offset bigint, type string")` before `load` does, and the others are not made.
+Options:
 
-Tasks decode. The driver passes over the headers once; the files must be where every worker finds
-them by the same path.
+- `include`: "snapshots" adds the rows of every snapshot. "base" adds the rows of the snapshot that
+  the log starts from, if older segments were deleted. The default adds none.
+- `json`: "false" leaves the column `record` empty and is much faster.
+- `sliceBytes`: the maximum number of bytes of a segment that one task reads.
+- `pushdown`: "true" skips slices and types that conditions on `offset` and `type` exclude. Spark
+  refuses the option unless spark.sql.python.filterPushdown.enabled is true.
+
+Spark does not tell a source which columns a query uses. Calling `.schema("offset bigint, type
+string")` before `load` avoids the cost of the other columns.
+
+Tasks decode the log. The driver reads only the headers of batches. Every worker must find the files
+under the same path.
 """
 
 from __future__ import annotations
@@ -42,24 +47,36 @@ NAME = "quorate.metadata"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 INCLUDES = ("base", "snapshots")
 GC_THRESHOLD = 100_000
-"""Rows are many objects without cycles: a task that looks for some less often is a fifth faster."""
+"""Objects between two runs of the garbage collector while a task makes rows.
+
+Rows are many objects without reference cycles. Rare collections make a task a fifth faster.
+"""
 
 
 class SlicePartition(InputPartition):
+    """One slice of a log as a Spark partition. One task reads it."""
+
     def __init__(self, piece: Slice) -> None:
         super().__init__(piece.path)
         self.piece = piece
 
 
 class MetadataLogSource(DataSource):
+    """The data source as Spark's driver sees it."""
+
     @classmethod
     def name(cls) -> str:
+        """Return the name for `spark.read.format`."""
         return NAME
 
     def schema(self) -> str:
+        """Return the schema with all columns, as Spark DDL."""
         return spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader for the chosen columns and options. Raise BadOption if one of them is
+        invalid.
+        """
         made = NarrowingReader if self._is("pushdown", "false") else MetadataLogReader
         return made(
             directory=self._option("path", ""),
@@ -77,6 +94,8 @@ class MetadataLogSource(DataSource):
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
+    """Return the column names of a schema. Raise BadOption if the source has no such column or
+    type."""
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if COLUMNS.get(field.name) != kind:
@@ -87,6 +106,10 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 
 
 class MetadataLogReader(DataSourceReader):
+    """Plans the slices on the driver, and reads one slice in each task.
+
+    Spark pickles the reader and sends it to the workers."""
+
     def __init__(
         self,
         *,
@@ -106,6 +129,9 @@ class MetadataLogReader(DataSourceReader):
         self.wanted = Wanted()
 
     def partitions(self) -> list[InputPartition]:
+        """Return one partition per slice. Raise NoMetadataLog if the directory holds no metadata
+        log.
+        """
         directory = metadata_dir(self.directory)
         if self.include == "base":
             slices = history_slices(directory, self.slice_bytes)
@@ -116,10 +142,11 @@ class MetadataLogReader(DataSourceReader):
         return [SlicePartition(piece) for piece in slices if self.wanted.reaches(piece)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one partition. Raise DamagedLog if the slice cannot be read."""
         from quorate.quorum.analytics.rows import Request, arrow_batches
 
         if not isinstance(partition, SlicePartition):
-            return iter(())  # Spark's stand-in for no partition at all
+            return iter(())  # Spark passes another object if there is no partition at all.
         request = Request(self.columns, self.with_json, self.wanted.types)
         return _with_rare_collections(arrow_batches(partition.piece, request))
 
@@ -141,8 +168,14 @@ def _with_rare_collections(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 class NarrowingReader(MetadataLogReader):
+    """A reader that skips slices and record types that the query's conditions exclude."""
+
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """All are left to Spark, too: what is narrowed here is by whole slices, and by types."""
+        """Note the conditions, and return all of them so that Spark applies them as well.
+
+        The reader skips only whole slices and record types, so rows that the query excludes may
+        remain.
+        """
         for each in filters:
             self.wanted = self.wanted.narrowed(each)
         return filters

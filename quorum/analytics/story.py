@@ -1,7 +1,8 @@
-"""The story of one partition in sentences: what happened to it, when and why. Without Spark.
+"""The history of one partition as sentences: the events, their times and their causes.
 
-Where records carry a cause (Quorate's) it is told; where they do not (Apache Kafka's), what they
-prove is told and marked as inferred; else the log does not say.
+If a record carries a cause (Quorate's do), the event has this cause. If not (Apache Kafka's do
+not), the event has the cause that the records prove, marked as inferred. Otherwise the event says
+that the log does not name the cause. Spark is not needed.
 """
 
 from __future__ import annotations
@@ -38,35 +39,45 @@ from quorate.quorum.metadata.replay import merge, partition_of
 
 NOT_SAID = "The log does not say why."
 CLEARED = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
+"""The change that a ClearElrRecord makes to a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """One change of a partition.
+
+    `what` and `why` are sentences. `inferred` is true if `why` was concluded from other records."""
+
     offset: int
     timestamp_ms: int
     what: str
     why: str
     cause: str | None
-    """As stored; None where nothing is."""
+    """The stored cause, or None if the record carries none."""
     inferred: bool
     partition: Partition | None
-    """After it; None when it is gone."""
+    """The state after the event, or None if the partition was deleted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Story:
+    """The events of one partition during the life of one topic id."""
+
     topic: str
     topic_id: str
     partition: int
     events: list[Event] = field(default_factory=list)
     without_leader_ms: int = 0
+    """The sum of the completed times without a leader, in ms."""
     _lost_ms: int | None = None
 
     @property
     def state(self) -> Partition | None:
+        """Return the state after the last event, or None if there is none."""
         return self.events[-1].partition if self.events else None
 
     def add(self, event: Event) -> None:
+        """Append an event. Events must be added in the order of the log."""
         self.events.append(event)
         lost = event.partition is not None and event.partition.leader == NO_LEADER
         if self._lost_ms is None and lost:
@@ -76,20 +87,27 @@ class Story:
             self._lost_ms = None
 
     def leaderless_ms(self, now_ms: int) -> int:
-        """How long nobody has led it."""
+        """Return how many ms the partition has been without a leader at `now_ms`, or 0 if it has a
+        leader.
+        """
         return 0 if self._lost_ms is None else max(now_ms - self._lost_ms, 0)
 
 
 @dataclass(slots=True)
 class Stories:
-    """All that is told: one story per partition, and per life of a topic of that name."""
+    """The result of `explain`, with the last offset and time of the log."""
 
     told: list[Story]
+    """One story per partition and per life of a topic of the given name."""
     end_offset: int
     end_ms: int
 
 
 def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
+    """Return the stories of a topic, or of one of its partitions.
+
+    Raise OutOfHistory if the log holds no such partition, NoMetadataLog or DamagedLog if it cannot
+    be read."""
     teller = _Teller(topic, partition)
     last: Logged | None = None
     for _, batch in groupby(
@@ -107,6 +125,8 @@ def explain(directory: Path | str, topic: str, partition: int | None = None) -> 
 
 
 class _Teller:
+    """Collects the stories of one topic, batch by batch."""
+
     def __init__(self, topic: str, partition: int | None) -> None:
         self._topic = topic
         self._partition = partition

@@ -1,9 +1,9 @@
-"""Reads the same field of many records at once: numpy over the bytes of a log.
+"""Reads the same field of many records in one step, with numpy over the bytes of a log.
 
-`Cursors` stand at one place in each of many records and move on together. They take what is as it
-should be: where a number is too long, null stands where none may, or a record does not end where
-its fields end, `ok` is false and the values mean nothing. Such a record is for the reader that
-takes them one by one, and says what is wrong.
+`Cursors` hold one position in each of many records, and move through the records together. They
+read only the usual encoding. If a number is too long, a field that may not be null is null, or a
+record does not end where its fields end, then `ok` is false and the values have no meaning. The
+caller must decode such a record on its own, which also reports the error.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_ROUNDS = 64
-"""Tags, or elements that are structs, of one record: more are read one by one."""
+"""Maximum number of tags, or of elements that are structs, in one record.
+
+Records with more of them are decoded one by one.
+"""
 MAX_TAG_BYTES = 5
+"""Maximum length of a varint of 32 bits."""
 DTYPES = {
     "bool": "u1",
     "int8": "i1",
@@ -35,12 +39,16 @@ DTYPES = {
 
 
 class Spans(NamedTuple):
-    """Where strings or arrays of fixed elements lie; a length of -1 is null."""
+    """Positions and lengths of strings or of arrays with fixed-size elements. A length of -1 is
+    null.
+
+    The length of an array counts elements."""
 
     start: Ints
     length: Ints
 
     def at(self, index: Any) -> Spans:
+        """Return the spans at the indices or under the mask."""
         return Spans(self.start[index], self.length[index])
 
 
@@ -48,13 +56,16 @@ Values = Ints | Spans
 
 
 class Bytes:
-    """A buffer, and views of it as numbers that begin at any byte."""
+    """A buffer, with views of it as numbers that begin at any byte."""
 
     def __init__(self, buffer: bytes) -> None:
         self.bytes = np.frombuffer(buffer, np.uint8)
         self._views: dict[str, npt.NDArray[Any]] = {}
 
     def numbers(self, kind: str, at: Ints) -> npt.NDArray[Any]:
+        """Return the numbers of this kind at the positions. Positions beyond the end are
+        clipped.
+        """
         view = self._views.get(kind)
         if view is None:
             dtype = np.dtype(DTYPES[kind])
@@ -66,7 +77,11 @@ class Bytes:
 
 
 class Cursors:
-    """`at` moves, `end` is where each record ends."""
+    """Positions in many records of one buffer, which move together.
+
+    `at` holds the current positions and `end` the ends of the records. All arrays have one element
+    per record. A read beyond the end of the buffer returns an arbitrary value, and `finish` detects
+    it."""
 
     def __init__(self, data: Bytes, at: Ints, end: Ints, version: int = 0) -> None:
         self._data = data
@@ -79,11 +94,13 @@ class Cursors:
         return len(self.at)
 
     def byte(self) -> Ints:
+        """Read one byte of each record."""
         value = self._data.bytes.take(self.at, mode="clip").astype(np.int64)
         self.at = self.at + 1
         return value
 
     def uvarint(self, max_bytes: int = MAX_TAG_BYTES) -> Ints:
+        """Read an unsigned varint of each record, of at most `max_bytes` bytes."""
         value = self.byte()
         more = value > 0x7F
         shift = 0
@@ -99,11 +116,16 @@ class Cursors:
         return value
 
     def varint(self, max_bytes: int = MAX_TAG_BYTES) -> Ints:
+        """Read a zigzag varint of each record, of at most `max_bytes` bytes."""
         value = self.uvarint(max_bytes)
         return (value >> 1) ^ -(value & 1)
 
     def read(self, field: Field, wanted: bool = True) -> Values | None:
-        """The values when they are wanted and are numbers, strings or arrays of numbers."""
+        """Read a field of each record.
+
+        Return None if the values are not wanted, or if they are not numbers, strings, or arrays of
+        numbers. The positions move in any case.
+        """
         if not field.array and field.kind in SIZE_BYTES:
             start = self.at
             self.at = start + SIZE_BYTES[field.kind]
@@ -126,7 +148,7 @@ class Cursors:
         return np.minimum(values, 1) if field.kind == "bool" else values
 
     def _elements(self, field: Field, counts: Ints) -> None:
-        """Passes over them."""
+        """Skip the elements of an array whose elements have no fixed size."""
         for _, part in self._rounds(counts):
             if field.struct is None:
                 part.read(replace(field, array=False, nullable=False), wanted=False)
@@ -136,7 +158,9 @@ class Cursors:
                 part.tags((), ())
 
     def tags(self, known: tuple[Field, ...], wanted: Container[str]) -> dict[str, Values]:
-        """Of the tagged fields those that are wanted, with their defaults where they are absent."""
+        """Read the tagged fields. Return the wanted ones, with their defaults where they are
+        absent.
+        """
         found = {
             each.name: constant(each.default, len(self)) for each in known if each.name in wanted
         }
@@ -153,7 +177,7 @@ class Cursors:
         return found
 
     def finish(self) -> Mask:
-        """Those that were read right, up to their very ends."""
+        """Return a mask of the records that were read without error and exactly to their ends."""
         finished: Mask = self.ok & (self.at == self.end)
         return finished
 
@@ -161,7 +185,7 @@ class Cursors:
         return Cursors(self._data, self.at[index], self.end[index], self._version)
 
     def _rounds(self, counts: Ints) -> Iterator[tuple[Ints, Cursors]]:
-        """In round n those that have an nth element, as indices and as cursors of their own."""
+        """Yield, in round n, the indices and cursors of the records that have an nth element."""
         self.ok &= counts <= MAX_ROUNDS
         self.at = self.at.copy()
         for done in range(min(int(counts.max(initial=0)), MAX_ROUNDS)):
@@ -173,7 +197,7 @@ class Cursors:
 
 
 def constant(value: Any, count: int) -> Values:
-    """A number, null or something empty."""
+    """Return `count` copies of a number, a null or an empty value."""
     if value is None or not isinstance(value, int):
         length = -1 if value is None else len(value)
         return Spans(np.zeros(count, np.int64), np.full(count, length, np.int64))
@@ -181,6 +205,7 @@ def constant(value: Any, count: int) -> Values:
 
 
 def put(into: Values, index: Ints, values: Values | None) -> None:
+    """Store `values` in `into` at the indices."""
     if isinstance(into, Spans):
         assert isinstance(values, Spans)
         into.start[index], into.length[index] = values

@@ -1,7 +1,8 @@
-"""The records of a metadata log one after the other, without Spark: for a moment or one story.
+"""The records of a metadata log one after the other, without Spark.
 
-What took effect comes out, a metadata transaction as a whole when it ends (KIP-868); an aborted or
-never ended one never does. Where the log's beginning is gone it begins with a snapshot.
+Only records that took effect are returned. A metadata transaction takes effect as a whole at its
+end (KIP-868). Aborted and unfinished transactions never take effect. If older segments were
+deleted, the walk begins with a snapshot.
 """
 
 from __future__ import annotations
@@ -22,22 +23,30 @@ from quorate.quorum.readable import control_message, metadata_message
 
 @dataclass(frozen=True, slots=True)
 class Logged:
+    """One record of the log, decoded.
+
+    A record of a snapshot has the last offset and the epoch of the snapshot."""
+
     offset: int
     epoch: int
     timestamp_ms: int
     batch_offset: int
-    """What one batch holds happened at once."""
+    """Base offset of the batch. The records of one batch were written in one step."""
     message: object
     of_snapshot: bool = False
     of_raft: bool = False
+    """True for control records, which Raft writes."""
 
 
 def never(logged: Logged) -> bool:
+    """Return False for every record: the default of `walk`, which reads to the end."""
     return False
 
 
 def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> Iterator[Logged]:
-    """In order; ends before the first record that is `past` what is wanted."""
+    """Yield the records that took effect, in order, up to the first record that is `past` the end.
+
+    Raise NoMetadataLog or DamagedLog."""
     for _, effective in settled(logged(history_slices(metadata_dir(str(directory)))), past=past):
         yield from effective
 
@@ -45,8 +54,11 @@ def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> It
 def settled(
     records: Iterable[Logged], *, past: Callable[[Logged], bool] = never
 ) -> Iterator[tuple[Logged, list[Logged]]]:
-    """(a record, what takes effect with it): itself, or a transaction that it ends. What stands
-    inside of one is not told by itself."""
+    """Yield pairs of a record and the list of records that take effect with it.
+
+    The list contains the record itself, or the records of the transaction that the record ends. It
+    is empty if the record aborts a transaction. Records inside of a transaction yield no pair of
+    their own."""
     held: list[Logged] | None = None
     for each in records:
         if past(each):
@@ -64,7 +76,7 @@ def settled(
 
 
 def logged(slices: Iterable[Slice]) -> Iterator[Logged]:
-    """Every record, also what never takes effect."""
+    """Yield every record of the slices, including records that never take effect."""
     for piece in slices:
         yield from _of_slice(piece)
 
@@ -75,7 +87,7 @@ def _of_slice(piece: Slice) -> Iterator[Logged]:
         read = control_message if header.is_control else metadata_message
         for record in records_of(data, position, header):
             if snapshot is None and record.offset < piece.first_offset:
-                continue  # the snapshot before says it
+                continue  # The base snapshot contains this record.
             message, _ = read(record)
             yield Logged(
                 record.offset if snapshot is None else snapshot.end_offset - 1,

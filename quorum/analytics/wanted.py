@@ -1,7 +1,7 @@
-"""What of a log a query can use at all, as far as its conditions on `offset` and `type` tell.
+"""The offsets and record types that a query can use, derived from its conditions.
 
-Conditions are Spark's filters, known by the names of their classes: Spark 4.0 has none to import.
-One that is not understood narrows nothing.
+Conditions are Spark's filters. They are recognized by their class names, because Spark 4.0 has no
+classes to import. A condition that is not recognized excludes nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from quorate.quorum.analytics.segments import Slice
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
+    """The record types (None: all) and the inclusive range of offsets that a query can use."""
+
     types: frozenset[str] | None = None
     first_offset: int = 0
     last_offset: int = FOREVER
 
     def narrowed(self, condition: Any) -> Wanted:
+        """Return the part that also satisfies `condition`, a Spark filter."""
         kind, column = type(condition).__name__, getattr(condition, "attribute", None)
         value = getattr(condition, "value", None)
         if column == ("type",) and kind in ("EqualTo", "In") and value is not None:
@@ -38,6 +41,7 @@ class Wanted:
         )
 
     def reaches(self, piece: Slice) -> bool:
+        """Return True if the slice may contain rows in the range of offsets."""
         if piece.snapshot is not None:
             return self.first_offset < piece.snapshot.end_offset <= self.last_offset + 1
         return piece.first_offset <= self.last_offset and self.first_offset < piece.end_offset
@@ -50,3 +54,4 @@ OFFSETS: dict[str, Callable[[int], tuple[int, int]]] = {
     "LessThan": lambda value: (0, value - 1),
     "LessThanOrEqual": lambda value: (0, value),
 }
+"""For each comparison with an offset, the inclusive range of offsets that satisfy it."""

@@ -1,8 +1,14 @@
-"""The tables of a cluster's history: the one registry of them, and how a directory becomes views.
+"""The registry of the history tables, and functions that register them in Spark.
 
-Every table is a function of the table `records`. Intervals are half open: `end_*` is null for what
-still lasts, and `duration_ms` then counts up to the last record. `cause` is "unknown" where the log
-does not say: Apache Kafka's never does. A function's docstring lists its columns and their types.
+Every table is a function of the table `records`. Rules that hold for all tables:
+
+- Intervals are half open. `end_*` is null while the interval lasts, and `duration_ms` then counts
+  up to the last record of the log.
+- `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
+- The docstring of each table function lists its columns with their types. A test compares them.
+
+Files in reading order: `records.py`, `topics.py`, `leadership.py`, `isr.py`, `reassignments.py`,
+`sessions.py`, `configs.py`, `quorum.py`, `causes.py`.
 """
 
 from __future__ import annotations
@@ -30,10 +36,12 @@ from quorate.quorum.analytics.tables.topics import partitions, topics
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """One table: its function, and the columns that identify its rows."""
+
     make: Callable[[DataFrame], DataFrame]
-    """From the records that took effect."""
+    """Makes the table from the records that took effect."""
     order: tuple[str, ...]
-    """Columns that tell rows apart and put them in a useful order."""
+    """Columns that identify a row and give a useful order."""
 
 
 TABLES: dict[str, Table] = {
@@ -50,11 +58,16 @@ TABLES: dict[str, Table] = {
     "quorum": Table(quorum, ("start_offset",)),
     "causes": Table(causes, ("offset", "topic_id", "partition", "broker")),
 }
+"""All tables by name."""
 
 
 def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) -> DataFrame:
-    """The rows of the data source that are the whole known history. `json` fills `record`."""
-    found = metadata_dir(str(directory)).absolute()  # Spark's workers may stand elsewhere
+    """Return the rows of the data source that are the whole known history.
+
+    `json` fills the column `record`. Raise NoMetadataLog if the directory holds no metadata log.
+    The call enables filter pushdown in the session."""
+    # Spark's workers may have another working directory.
+    found = metadata_dir(str(directory)).absolute()
     spark.dataSource.register(MetadataLogSource)
     spark.conf.set(PUSHDOWN, "true")
     options = {"include": "base", "json": str(json).lower(), "pushdown": "true"}
@@ -64,8 +77,10 @@ def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) 
 def read_tables(
     spark: SparkSession, directory: Path | str, *, only: Collection[str] = ()
 ) -> dict[str, DataFrame]:
-    """All of them (or `only` some), lazily: nothing is read before one of them is asked. The
-    decoded log is cached, so that a live log is one and the same in all but `records`."""
+    """Return all tables, or those in `only`, by name.
+
+    The tables are lazy: nothing is read before a table is used. The decoded log is cached, so that
+    all tables except `records` see the same state of a log that is in use."""
     wanted = [name for name in TABLES if not only or name in only]
     effective = records(read_log(spark, directory).cache())
     return {
@@ -77,8 +92,10 @@ def read_tables(
 
 
 def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> list[str]:
-    """Register every table as a temporary view of `spark`, under its own name. Planning them all
-    takes a while: `used_by` is a query that will do with those it names."""
+    """Register tables as temporary views of `spark` under their names, and return the names.
+
+    Planning all tables takes a while. If `used_by` is a query that names tables, only those tables
+    are registered."""
     named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
     made = read_tables(spark, directory, only=named)
     for name, table in made.items():
@@ -87,6 +104,6 @@ def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> l
 
 
 def flat(table: DataFrame) -> DataFrame:
-    """For formats without lists: those as JSON."""
+    """Return the table with nested columns as JSON, for formats without lists."""
     nested = [name for name, kind in table.dtypes if kind.startswith(("array", "struct", "map"))]
     return table.withColumns({name: f.to_json(name) for name in nested}) if nested else table

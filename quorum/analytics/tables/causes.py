@@ -1,4 +1,4 @@
-"""Why things changed, as the records themselves say."""
+"""The table `causes`: the causes of changes, as the records state them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ CAUSED = (
 
 
 def causes(records: DataFrame) -> DataFrame:
-    """One row per record that can carry a cause, with the cause in words; what a snapshot says has
-    none.
+    """One row per record that can carry a cause, with the cause in words. The rows of a snapshot
+    carry no cause and are left out.
 
     offset        bigint
     time          timestamp
     timestamp_ms  bigint
     type          string
-    topic         string     of a partition's record, as the two that follow
+    topic         string     only for partition records, like topic_id and partition
     topic_id      string
     partition     int
-    broker        int        of a broker's record
+    broker        int        only for broker records
     cause         string
     why           string     one sentence
     """

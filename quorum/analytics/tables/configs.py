@@ -1,4 +1,4 @@
-"""Which configs were in force when."""
+"""The table `configs`: every config value and the time during which it was set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = ("resource_type", "resource_name", "name")
 
 
 def configs(records: DataFrame) -> DataFrame:
-    """Every value that a config was ever set to, for as long as it was.
+    """One row per value that a config was set to.
 
     resource_type  string     topic, broker, broker-logger, client-metrics, group
     resource_name  string     "" is the cluster-wide default of brokers
@@ -24,11 +24,11 @@ def configs(records: DataFrame) -> DataFrame:
     start_offset   bigint
     start_time     timestamp
     start_ms       bigint
-    end_offset     bigint     null while it lasts, as the two that follow
+    end_offset     bigint     null while the value is set, like end_time and end_ms
     end_time       timestamp
     end_ms         bigint
     duration_ms    bigint
-    ended          string     changed, unset, or removed with its topic; null while it lasts
+    ended          string     changed, unset, or removed with its topic; null while it is set
     """
     order = in_order(*KEY)
     said = records.where(f.col("type") == "CONFIG_RECORD").select(
@@ -60,7 +60,9 @@ def configs(records: DataFrame) -> DataFrame:
 
 
 def _removals(records: DataFrame, said: DataFrame) -> DataFrame:
-    """A topic's configs go with it: no record of their own says so."""
+    """Return one row per config that was removed with its topic.
+
+    No record says so: the removal of a topic removes its configs."""
     gone = (
         lifetimes(records)
         .where(f.col("removed_offset").isNotNull())

@@ -1,4 +1,6 @@
-"""How each partition's ISR, and its eligible leader replicas (KIP-966), changed."""
+"""The tables `isr` and `elr`: changes of each partition's ISR and eligible leader replicas
+(KIP-966).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 
 
 def isr(records: DataFrame) -> DataFrame:
-    """Every change of an ISR: who came, who went, and whether it is below min.insync.replicas.
+    """One row per change of an ISR, with a comparison of its size with min.insync.replicas.
 
     topic               string
     topic_id            string
@@ -35,7 +37,7 @@ def isr(records: DataFrame) -> DataFrame:
     removed             array<int>
     size                int
     replication_factor  int
-    min_isr             int         in force then, at most the replication factor
+    min_isr             int         the setting at this time, at most the replication factor
     below_min           boolean
     cause               string
     """
@@ -78,13 +80,14 @@ def isr(records: DataFrame) -> DataFrame:
 
 
 def _last_setting(name: str) -> Column:
-    """In force at this row; -1 stands for a setting that was taken back."""
+    """Return the setting that is in force at this row, or null. A value of -1 means that it was
+    unset."""
     value = f.last(name, ignorenulls=True).over(up_to_now("topic_id"))
     return f.when(value >= 0, value)
 
 
 def _min_isr_settings(records: DataFrame) -> DataFrame:
-    """Changes of min.insync.replicas, of topics and cluster-wide, for every topic they hold for."""
+    """Return the changes of min.insync.replicas, one row per topic that a change applies to."""
     value = f.coalesce(f.col("value").cast("int"), f.lit(-1))
     first_in_snapshot = f.when(f.col("snapshot_index").isNotNull(), -1).alias("snapshot_index")
     settings = records.where(
@@ -104,7 +107,8 @@ def _min_isr_settings(records: DataFrame) -> DataFrame:
 
 
 def elr(records: DataFrame) -> DataFrame:
-    """Every change of the eligible leader replicas: those that may lead although they left the ISR.
+    """One row per change of the eligible leader replicas: replicas that may lead without data loss
+    although they are not in the ISR.
 
     topic           string
     topic_id        string

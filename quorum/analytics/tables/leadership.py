@@ -1,4 +1,6 @@
-"""Who led each partition, and when nobody did."""
+"""The tables `leadership` and `availability`: the leaders of each partition, and times without
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ NO_LEADER = -1
 
 
 def leadership(records: DataFrame) -> DataFrame:
-    """Who led each partition, one row per leader epoch; leader -1 is a time without a leader.
+    """One row per leader epoch of a partition. Leader -1 is a time without a leader.
 
     topic         string
     topic_id      string
@@ -28,11 +30,11 @@ def leadership(records: DataFrame) -> DataFrame:
     start_offset  bigint
     start_time    timestamp
     start_ms      bigint
-    end_offset    bigint     null while it lasts, as the two that follow
+    end_offset    bigint     null while the epoch lasts, like end_time and end_ms
     end_time      timestamp
     end_ms        bigint
     duration_ms   bigint
-    cause         string     why this epoch began
+    cause         string     the cause of the new epoch
     """
     spell = in_order(*PARTITION)
     rows = (
@@ -54,7 +56,7 @@ def leadership(records: DataFrame) -> DataFrame:
 
 
 def availability(records: DataFrame) -> DataFrame:
-    """Per partition: how long it lived, how long without a leader, and each such time.
+    """One row per partition: the length of its life, and all times without a leader.
 
     topic          string
     topic_id       string
@@ -63,14 +65,14 @@ def availability(records: DataFrame) -> DataFrame:
     leaderless_ms  bigint
     longest_ms     bigint   the longest time without a leader
     windows        array<struct<start_ms:bigint,end_ms:bigint,duration_ms:bigint,cause:string>>
-    leader_epochs  bigint   those with a leader
+    leader_epochs  bigint   only those with a leader
     available      double   share of the time with a leader
     """
     return availability_of(leadership(records))
 
 
 def availability_of(spells: DataFrame) -> DataFrame:
-    """From the table `leadership`."""
+    """Return the table `availability`, made from the table `leadership`."""
     alone = f.col("leader") == NO_LEADER
     lost = f.when(alone, f.col("duration_ms")).otherwise(0)
     window = f.when(alone, f.struct("start_ms", "end_ms", "duration_ms", "cause"))

@@ -1,4 +1,4 @@
-"""Who led the quorum of controllers, and who its voters were."""
+"""The table `quorum`: the active controllers, and the voters of the quorum."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LEADER_CHANGE, VOTERS = "LEADER_CHANGE", "KRAFT_VOTERS"
 
 
 def quorum(records: DataFrame) -> DataFrame:
-    """The active controller of each epoch of the quorum: one row per epoch, and one more for every
-    change of its voters (KIP-853) within it.
+    """One row per epoch of the quorum, and one more for each change of its voters within an epoch
+    (KIP-853).
 
     leader        int
     epoch         int
@@ -20,7 +20,7 @@ def quorum(records: DataFrame) -> DataFrame:
     start_offset  bigint
     start_time    timestamp
     start_ms      bigint
-    end_offset    bigint      null while it lasts, as the two that follow
+    end_offset    bigint      null while it lasts, like end_time and end_ms
     end_time      timestamp
     end_ms        bigint
     duration_ms   bigint

@@ -1,4 +1,4 @@
-"""Reassignments of replicas: from where to where, how long, and how they ended."""
+"""The table `reassignments`: changes of replica sets, with their durations and results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from quorate.quorum.analytics.partition_states import partition_states
 
 
 def reassignments(records: DataFrame) -> DataFrame:
-    """One row per reassignment of a partition. One that needed no copying has no duration.
+    """One row per reassignment of a partition. A reassignment that needs no copying has the
+    duration 0.
 
     topic              string
     topic_id           string
@@ -29,12 +30,12 @@ def reassignments(records: DataFrame) -> DataFrame:
     start_offset       bigint
     start_time         timestamp
     start_ms           bigint
-    end_offset         bigint      null while it lasts, as the two that follow
+    end_offset         bigint      null while it lasts, like end_time and end_ms
     end_time           timestamp
     end_ms             bigint
     duration_ms        bigint
     ended              string      completed, cancelled, replaced, removed (with its topic)
-    cause              string      why it began
+    cause              string      the cause of its beginning
     end_cause          string
     """
     order = in_order(*PARTITION)
@@ -87,8 +88,10 @@ def reassignments(records: DataFrame) -> DataFrame:
 
 
 def _turns(records: DataFrame) -> DataFrame:
-    """The records at which a reassignment begins (or gets another target), is over, or happens at
-    once, because nothing has to be copied (`moves`)."""
+    """Return the records at which a reassignment begins, gets another target, or ends.
+
+    `begins` is true for the first two. `moves` is true if a reassignment is complete in one step,
+    because nothing has to be copied."""
     order = in_order(*PARTITION)
     running = (f.size("adding_replicas") > 0) | (f.size("removing_replicas") > 0)
     was = f.coalesce("was_running", f.lit(False))

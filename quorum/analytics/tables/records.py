@@ -1,4 +1,4 @@
-"""The table `records`: the log without metadata transactions that came to nothing (KIP-868)."""
+"""The table `records`: the log without metadata transactions that had no effect (KIP-868)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame
 
 def records(log: DataFrame) -> DataFrame:
     """Every record that took effect, one row each, with the columns of the data source
-    (`analytics/columns.py`): what an aborted or never ended metadata transaction holds is left out,
-    its markers too. What Raft itself wrote in between, a new leader's record, is no part of it.
-    """
+    (`analytics/columns.py`).
+
+    The records and markers of aborted and unfinished metadata transactions are left out. Control
+    records that Raft wrote in between, such as the record of a new leader, remain."""
     return log.where("effective").drop("effective")

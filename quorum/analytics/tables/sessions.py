@@ -1,4 +1,4 @@
-"""When each broker served, and how its service ended."""
+"""The table `sessions`: the times during which each broker was in service, and how they ended."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ BROKER_EVENTS = (
 
 
 def sessions(records: DataFrame) -> DataFrame:
-    """One row per time that a broker served or tried to: from its registration, or from being
-    unfenced again, until it was fenced, shut down, replaced by its next registration or
-    unregistered (`ended`; null: it still lasts).
+    """One row per time that a broker was in service or tried to be. It begins when the broker
+    registers or is unfenced again. It ends when the broker is fenced, shuts down, is unregistered,
+    or is replaced by its next registration.
 
     broker             int
     broker_epoch       bigint
     registered_offset  bigint
     registered_ms      bigint
-    unfenced_offset    bigint  null: it never served in this time
+    unfenced_offset    bigint  null: the broker was never unfenced in this session
     unfenced_ms        bigint
     end_offset         bigint
     end_ms             bigint
     duration_ms        bigint
-    ended              string  fenced, shutdown, replaced, unregistered
-    cause              string  why it ended
+    ended              string  fenced, shutdown, replaced, unregistered; null while it lasts
+    cause              string  the cause of its end
     """
     spells = _spells(_events(records))
     ended = (
@@ -71,8 +71,9 @@ def sessions(records: DataFrame) -> DataFrame:
 
 
 def _events(records: DataFrame) -> DataFrame:
-    """Every record about a broker, numbered by the spell of service that it belongs to, and when
-    the broker's next registration came."""
+    """Return every record about a broker, numbered by the session that it belongs to.
+
+    `newer_*` describe the next registration of the broker."""
     broker, registration = in_order("broker_id"), up_to_now("broker_id", "broker_epoch")
     kind = f.col("type")
     changed = kind != REGISTER
@@ -90,7 +91,7 @@ def _events(records: DataFrame) -> DataFrame:
 
 
 def _spells(events: DataFrame) -> DataFrame:
-    """One row per spell: the first of each kind of record in it."""
+    """Return one row per session, with the first record of each kind in it."""
     kind = f.col("type")
     first = {
         "registered": kind == REGISTER,

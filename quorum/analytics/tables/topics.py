@@ -1,4 +1,4 @@
-"""Topics and partitions: when they came, what they were last, when they went."""
+"""The tables `topics` and `partitions`: creation, last state and removal of each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from quorate.quorum.analytics.partition_states import WHOLE, partition_states
 
 
 def topics(records: DataFrame) -> DataFrame:
-    """Every topic that ever was; one that was deleted and created again is two of them.
+    """One row per topic id. A topic that was deleted and created again has two rows.
 
     topic           string
     topic_id        string
     partitions      bigint     how many it has, or had when it was deleted
-    created_offset  bigint     of the snapshot, where the log begins later
+    created_offset  bigint     that of the snapshot, if the log begins later
     created_time    timestamp
     created_ms      bigint
-    removed_offset  bigint     null while it lives, as the two that follow
+    removed_offset  bigint     null while the topic exists, like removed_time and removed_ms
     removed_time    timestamp
     removed_ms      bigint
     duration_ms     bigint
@@ -57,7 +57,8 @@ def topics(records: DataFrame) -> DataFrame:
 
 
 def partitions(records: DataFrame) -> DataFrame:
-    """Every partition that ever was, as it is at the end, or was when its topic was deleted.
+    """One row per partition, with its last state: at the end of the log, or when its topic was
+    deleted.
 
     topic                  string
     topic_id               string
@@ -72,14 +73,14 @@ def partitions(records: DataFrame) -> DataFrame:
     adding_replicas        array<int>
     removing_replicas      array<int>
     leader_recovery_state  int         1: elected uncleanly, not recovered yet
-    changes                bigint      records since it was created
+    changes                bigint      records since its creation
     created_offset         bigint
     created_time           timestamp
     created_ms             bigint
-    changed_offset         bigint      of the last record about it
+    changed_offset         bigint      the last record about the partition
     changed_time           timestamp
     changed_ms             bigint
-    removed_offset         bigint      null while it lives, as the two that follow
+    removed_offset         bigint      null while the topic exists, like removed_time and removed_ms
     removed_time           timestamp
     removed_ms             bigint
     """
