@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.attacks.bystander import RATE_PER_S
 from tests.clients.librdkafka import admin, create_topic
 
 ROLES = ("producer", "consumer")
@@ -34,6 +35,18 @@ class Window:
     produce_p99_ms: float
     consume_p99_ms: float
     errors: tuple[str, ...]
+    seconds: float
+
+    def silent(self, least_share: float) -> list[str]:
+        """Return a sentence for each client that handled less than `least_share` of the records
+        that were due. A client that hangs has neither errors nor latencies."""
+        due = RATE_PER_S * self.seconds
+        counts = {"producer": self.produced, "consumer": self.consumed}
+        return [
+            f"the {role} handled {count} of {due:.0f} records in {self.seconds:.0f} s"
+            for role, count in counts.items()
+            if count < least_share * due
+        ]
 
     def p99_ratio(self, quiet: Window) -> float:
         """Return the worse of the two clients' p99 in units of its quiet value."""
@@ -95,6 +108,7 @@ class Bystanders:
             produce_p99_ms=percentile(latencies["producer"], 0.99),
             consume_p99_ms=percentile(latencies["consumer"], 0.99),
             errors=tuple(errors),
+            seconds=end_s - begin_s,
         )
 
     def stop(self) -> list[str]:

@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from quorate.quorum.log.record import Record, encode_records
+from quorate.quorum.rpc.kafka.bounds import PARTITIONS as PARTITIONS_BOUND
 from quorate.quorum.rpc.kafka.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.rpc.kafka.schemas.produce import ProduceRequest
+from quorate.quorum.rpc.kafka_frames import SIZE_BYTES
 from quorate.quorum.seams import Address
 from tests.attacks.batches import PRODUCE_VERSION, WHEN_MS, produce, records, sealed
 from tests.attacks.node_frames import NodeLink, web_socket
-from tests.attacks.raw import Raw, framed, request
+from tests.attacks.raw import Raw, framed, head_of, request
 from tests.attacks.registry import attack
 from tests.attacks.target import PARTITIONS, TOPIC, Target
 
@@ -24,7 +26,8 @@ BATCH_BYTES = 500_000
 BATCHES = 20
 HALF_FRAMES, QUICK_HALF_FRAMES = 40, 8
 HALF_BYTES, QUICK_HALF_BYTES = 45 << 20, 2 << 20
-SESSION_PARTITIONS, QUICK_SESSION_PARTITIONS = 500_000, 50_000
+SESSION_PARTITIONS, QUICK_SESSION_PARTITIONS = (500_000, PARTITIONS_BOUND.limit), (50_000,)
+"""A request beyond the bound is refused after its head. One at the bound is worked on."""
 DEADLINES, QUICK_DEADLINES = 20_000, 1_000
 HOLD_S, QUICK_HOLD_S = 8.0, 1.0
 MSGPACK_BYTES = 32 << 20
@@ -35,6 +38,7 @@ def held_s(target: Target) -> float:
 
 
 async def close_later(target: Target, held: list[Raw]) -> None:
+    target.outcome["connections"] += len(held)
     await asyncio.sleep(held_s(target))
     target.outcome["closed"] += sum(each.reader.at_eof() for each in held)
     for each in held:
@@ -86,22 +90,23 @@ async def unfinished_frames(target: Target) -> None:
 @attack(6)
 async def invented_sessions(target: Target) -> None:
     """Open fetch sessions of hundreds of thousands of partitions that do not exist."""
-    count = QUICK_SESSION_PARTITIONS if target.quick else SESSION_PARTITIONS
-    for replica_id in (-1, 4, 5, 6, 77):
+    for count in QUICK_SESSION_PARTITIONS if target.quick else SESSION_PARTITIONS:
         partitions = tuple(
             FetchPartition(partition=at, fetch_offset=0, partition_max_bytes=1)
             for at in range(count)
         )
         fetch = FetchRequest(
-            replica_id=replica_id,
             max_wait_ms=0,
             min_bytes=0,
             session_epoch=0,
             topics=(FetchTopic(topic=TOPIC, partitions=partitions),),
         )
-        frame = framed(request(fetch, FETCH_VERSION))
-        for address in target.brokers:
-            await target.fire_frames(address, frame, timeout_s=10)
+        frame = bytearray(framed(request(fetch, FETCH_VERSION)))
+        replica_id_at = SIZE_BYTES + len(head_of(fetch.API_KEY, FETCH_VERSION))
+        for replica_id in (-1, 4, 5, 6, 77):
+            frame[replica_id_at : replica_id_at + 4] = replica_id.to_bytes(4, "big", signed=True)
+            for address in target.brokers:
+                await target.fire_frames(address, bytes(frame), timeout_s=30)
 
 
 @attack(6)

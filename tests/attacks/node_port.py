@@ -24,7 +24,7 @@ from tests.attacks.node_frames import (
 )
 from tests.attacks.raw import Raw
 from tests.attacks.registry import attack
-from tests.attacks.target import Succeeded, Target
+from tests.attacks.target import NOT_CONNECTED, Succeeded, Target
 
 EPOCHS = (2**31 - 1, 2**31, 2**40, 2**63 - 1, -1, -(2**63))
 IDS = (2**63 - 1, 2**31, -1, -(2**31))
@@ -37,7 +37,7 @@ async def speak(target: Target, address: Address, message: Any, **fields: Any) -
     try:
         link = await NodeLink.open(address)
     except (OSError, TimeoutError):
-        target.outcome["refused"] += 1
+        target.outcome[NOT_CONNECTED] += 1
         return
     try:
         if await link.greet(target.cluster_id, **fields) is None:

@@ -24,12 +24,14 @@ from tests.attacks.nodes import (
     standing,
 )
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
-from tests.attacks.target import NotServed, Target
+from tests.attacks.target import NotServed, Target, reached
 from tests.clients.cluster import ProcessCluster
 
 QUIET_S, QUICK_QUIET_S = 12.0, 3.0
 LEAST_S = 8.0
 """A full attack is repeated until it has lasted this long, so that its p99 means something."""
+LEAST_SHARE, QUICK_LEAST_SHARE = 0.8, 0.25
+"""The part of the due records that the bystanders have to handle, before and during an attack."""
 MAX_REPEATS = 20
 MAX_MEASURED = 3
 AFTER_S = 0.5
@@ -147,6 +149,11 @@ def judged(name: str, site: Site, clients: Bystanders, *, quick: bool) -> Verdic
     if not reports:
         verdict.wrong.append("the attacker did not get to report: is the cluster there?")
     verdict.wrong += [f"the attack failed: {each['error']}" for each in reports if each["error"]]
+    if not reached(outcome):
+        verdict.wrong.append(f"the attack reached no node: {outcome}")
+    least_share = QUICK_LEAST_SHARE if quick else LEAST_SHARE
+    verdict.wrong += [f"before the attack {each}" for each in quiet.silent(least_share)]
+    verdict.wrong += verdict.beside.silent(least_share)
     if before is None or after != before:
         verdict.wrong.append(f"leadership changed: {before} -> {after}")
     verdict.wrong += list(verdict.beside.errors[:5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,13 @@ METADATA_VERSION = 12
 LEADER_TRIES = 100
 LEADER_PAUSE_S = 0.1
 Outcome = Counter[str]
-"""Counts of what happened to an attack's requests: answered, closed, silent, refused."""
+"""Counts of what happened to an attack's requests: answered, closed, silent, not connected."""
+NOT_CONNECTED = "not connected"
+
+
+def reached(outcome: Mapping[str, int]) -> bool:
+    """Return True if an attack with this outcome has reached a node at all."""
+    return any(count for what, count in outcome.items() if what != NOT_CONNECTED)
 
 
 class NotServed(Exception):
@@ -118,7 +124,7 @@ class Target:
         try:
             connection = await Raw.open(address)
         except (OSError, TimeoutError):
-            self.outcome["refused"] += 1
+            self.outcome[NOT_CONNECTED] += 1
             return
         try:
             for each in frames:

@@ -14,7 +14,8 @@ import pytest
 from tests.attacks.bystanders import Bystanders, bystanders
 from tests.attacks.nodes import MAX_GROWTH_BYTES, dead, memories, settled_growth
 from tests.attacks.registry import Attack, attacks
-from tests.attacks.run import Site, fresh, now_standing, struck
+from tests.attacks.run import QUICK_LEAST_SHARE, Site, fresh, now_standing, struck
+from tests.attacks.target import reached
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
@@ -52,6 +53,8 @@ def test_no_node_stops_and_honest_clients_see_no_error(
     assert not dead(site.pids)
     assert not [each for each in reports if each["error"]]
     assert not beside.errors
+    assert not beside.silent(QUICK_LEAST_SHARE)
+    assert not [each["name"] for each in reports if not reached(each["outcome"])]
     assert before is not None
     assert now_standing(site, TOPIC) == before, "leadership changed"
     growth = settled_growth(site.pids, before_bytes)

@@ -18,6 +18,7 @@ from tests.attacks.raw import body_of
 from tests.attacks.registry import attacks
 from tests.attacks.shapes import struct_bytes
 from tests.attacks.soak_nodes import Level
+from tests.attacks.target import NOT_CONNECTED, reached
 from tests.ports.requests import BUILDERS, World
 
 VERSIONS = [
@@ -89,12 +90,27 @@ def test_a_diary_keeps_one_line_for_each_event() -> None:
 
 def test_the_ratio_is_the_worse_clients_and_noise_does_not_count() -> None:
     def window(produce_ms: float, consume_ms: float) -> Window:
-        return Window(100, 100, produce_ms, consume_ms, ())
+        return Window(100, 100, produce_ms, consume_ms, (), 1.0)
 
     assert window(30.0, 90.0).p99_ratio(window(20.0, 30.0)) == 3.0
     assert window(9.0, 9.0).p99_ratio(window(0.1, 0.1)) < 1.0
     assert percentile([float(number) for number in range(1000)], 0.99) == 990.0
     assert percentile([], 0.99) == 0.0
+
+
+def test_a_client_that_hangs_is_noticed() -> None:
+    """It reports no error and no latency, so its p99 is excellent."""
+    assert Window(0, 990, 0.0, 5.0, (), 10.0).silent(0.8) == [
+        "the producer handled 0 of 1000 records in 10 s"
+    ]
+    assert len(Window(700, 700, 5.0, 5.0, (), 10.0).silent(0.8)) == 2
+    assert not Window(801, 801, 5.0, 5.0, (), 10.0).silent(0.8)
+
+
+def test_an_attack_that_reached_no_node_is_noticed() -> None:
+    assert not reached({})
+    assert not reached({"closed": 0, NOT_CONNECTED: 5})
+    assert reached({"closed": 1, NOT_CONNECTED: 5})
 
 
 def test_a_level_that_is_a_tenth_higher_has_grown() -> None:
