@@ -1,0 +1,36 @@
+"""The cluster metadata as a state machine: Kafka's records, replay, the image, and snapshots
+(KIP-500, KIP-630, KIP-631).
+
+Inputs: bytes of the committed metadata log, or of a snapshot. Outputs: an immutable
+`MetadataImage`, an `ImageDelta` that names what changed, and the bytes of a snapshot.
+
+Decisions that hold for the whole package:
+
+- Records are the only way in which the image changes. The active controller, standbys, brokers,
+  restarts, snapshot loads and reads of old offsets all use `replay`.
+- An image is a value. `replay` returns the next image, which shares all unchanged parts with the
+  previous one.
+- Everything is deterministic. The same records give the same image, and the same image gives the
+  same snapshot bytes, on every node.
+- A record that a node does not understand, or that contradicts the image, raises an error. It is
+  never skipped, because every later image would be wrong.
+- Work over a whole image is done in steps (`Steps`), because a million partitions take seconds.
+- The package does no input or output and reads no clock.
+
+Files in reading order:
+
+- records.py, causes.py, foreign.py: the record schemas, the cause of a change, and records of
+  features that Quorate does not have
+- framing.py, batches.py, read_back.py: records to and from bytes
+- image.py, persistent.py, registered.py: the image
+- replay.py, draft.py, delta.py: from one image to the next
+- loader.py: the log with its metadata transactions (KIP-868)
+- snapshot.py, snapshot_file.py: an image as records and as a file
+- difference.py, steps.py: the delta between two images, and long work in steps
+- json_form.py, json_text.py: records as JSON, for tools
+- errors.py: the errors
+
+Sources: the record schemas and the metadata image of Apache Kafka 4.1, KIP-482 (tagged fields),
+KIP-630 (snapshots), KIP-858 (directories), KIP-868 (metadata transactions), KIP-966 (eligible
+leader replicas).
+"""

@@ -1,7 +1,7 @@
-"""From the bytes of the metadata log, or of a snapshot, to batches of metadata records.
+"""Batches of metadata records from the bytes of the metadata log or of a snapshot.
 
-Control batches (LeaderChange, snapshot header and footer, voters) carry no metadata; they come out
-as batches without records, because they take offsets: the image's `last` moves over them.
+Control batches (LeaderChange, snapshot header and footer, voters) carry no metadata. They are
+returned without records, because they occupy offsets and the image's `last` must advance over them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from quorate.quorum.seams import Buffer
 
 @dataclass(frozen=True, slots=True)
 class MetadataBatch:
-    """Data batches of the metadata log have no gaps: record i is at `base_offset + i`."""
+    """One batch of the metadata log.
+
+    Data batches have no gaps: record i has the offset `base_offset + i`. `last` is the epoch and
+    offset of the last record. `timestamp_ms` is the batch's wall time.
+    """
 
     base_offset: int
     last: EpochOffset
@@ -35,9 +39,11 @@ def check_value(value: Buffer | None) -> None:
 
 
 def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
-    """`data` is whole batches, as `Log.read` gives them: what the disk gives back may be damaged,
-    and a log that was flushed is not read when it is opened. Raises CorruptBatch, or a
-    MetadataError that names the offset."""
+    """Yield the batches in `data`, which consists of whole batches as `Log.read` returns them.
+
+    Every batch is checked, because the disk may return damaged bytes and opening a log does not
+    read what was flushed. Raise CorruptBatch, or a MetadataError that names the offset.
+    """
     view = memoryview(data)
     for position, header in batches(view):
         records = []

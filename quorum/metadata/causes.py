@@ -1,9 +1,9 @@
-"""Why a change record was written: the one table of causes (design idea 6).
+"""The causes of change records, in one table.
 
-A cause is history, not state: it travels in tag 9000 of change records, is shown by `quorate
-history` and `quorate dump-log`, and is neither in the image nor in snapshots. Records without one
-(Kafka's own, and records that explain themselves) read as UNKNOWN. Names are stored: never
-rename one.
+A cause is history and not state. It travels in tag 9000 of change records, and `quorate history`
+and `quorate dump-log` show it. Neither the image nor a snapshot contains it. Kafka's records, and
+records that need no explanation, have the cause UNKNOWN. The names are stored in logs, so a name
+must never change.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import enum
 
 
 class Cause(enum.StrEnum):
+    """The reason for a change of metadata. The value is the stored name; `doc` is one line for
+    people."""
+
     doc: str
 
     def __new__(cls, value: str, doc: str) -> Cause:
@@ -72,5 +75,6 @@ DOCS = {cause.value: cause.doc for cause in Cause}
 
 
 def describe(cause: str) -> str:
-    """The line of doc for a stored cause; a newer version's cause is shown by its name."""
+    """Return the line of text for a stored cause. A cause of a newer version is shown by its
+    name."""
     return DOCS.get(cause, f"{cause} (not known to this version)")

@@ -1,8 +1,9 @@
-"""What changed between two images, for brokers to act on and for the controller's indexes.
+"""The changes between two images, for brokers and for the controller's indexes.
 
-Work that follows a delta grows with the change, never with the cluster. Mappings keep the order of
-first touch, which is the log's order: the same on every node. An entry's old and new value may be
-equal when a record changed something back or nothing; consumers compare what they care for.
+Work that follows a delta grows with the change and not with the cluster. The mappings keep the
+order in which the log first touched each entry, which is the same on every node. An entry's old and
+new values may be equal, for example after a change and its reversal. Consumers compare the fields
+that they need.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ NOTHING: Mapping[Any, Any] = PersistentMap()
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """`old` is None for what was created, `new` for what is gone."""
+    """The old and the new value of one entry. `old` is None if the entry was created, and `new` is
+    None if it was removed."""
 
     old: T | None
     new: T | None
@@ -35,7 +37,8 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """One topic that lives in the new image. `created` topics list all their partitions."""
+    """The changes of one topic that exists in the new image. If `created`, `partitions` contains
+    all of its partitions."""
 
     topic: Topic
     created: bool
@@ -44,9 +47,13 @@ class TopicChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageDelta:
-    """`deleted` holds the topics as they were in the old image; one both created and deleted in
-    between is in neither mapping. `configs` lists the resources with any changed key, also those of
-    deleted topics."""
+    """All changes from one image to another.
+
+    `topics` holds the topics that exist in the new image. `deleted` holds deleted topics as they
+    were in the old image. A topic that was both created and deleted is in neither. `configs` lists
+    each resource with a changed key, including those of deleted topics. `next_producer_id` is None
+    if it did not change.
+    """
 
     brokers: Mapping[int, Change[Broker]] = NOTHING
     controllers: Mapping[int, Change[ControllerRegistration]] = NOTHING
@@ -57,7 +64,7 @@ class ImageDelta:
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:
-        """False when only the offset moved on (NoOp and control records)."""
+        """Return False if only the offset advanced (NoOp and control records)."""
         return bool(
             self.brokers
             or self.controllers
@@ -69,7 +76,8 @@ class ImageDelta:
         )
 
     def partitions(self) -> Iterator[tuple[Topic, int, Change[Partition]]]:
-        """Every changed or created partition of topics that live; see also `deleted`."""
+        """Yield every changed or created partition of topics that exist. Deleted topics are only in
+        `deleted`."""
         for change in self.topics.values():
             for partition_id, partition in change.partitions.items():
                 yield change.topic, partition_id, partition

@@ -1,7 +1,8 @@
-"""What changed between two images that no run of records connects: before and after a snapshot.
+"""The delta between two images that no run of records connects, such as before and after a snapshot
+load.
 
-Costs as much as the images are large, so it can be had in steps; what is the same object in both is
-skipped. Everything comes in order of its key, so it is the same on every node.
+The work grows with the size of the images, so it can be done in steps. Parts that both images share
+are skipped. All entries are sorted by key, so the delta is the same on every node.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ NO_PARTITIONS: PersistentMap[int, Partition] = PersistentMap()
 
 
 def difference(old: MetadataImage, new: MetadataImage) -> ImageDelta:
+    """Return the delta without pauses."""
     return finished(differing(old, new))
 
 
 def differing(
     old: MetadataImage, new: MetadataImage, concerns: Concerns | None = None
 ) -> Steps[ImageDelta]:
-    """In steps. With `concerns`: of the topics only what concerns some node, so that acting on it
-    grows with what that node has, and not with the cluster."""
+    """Compute the delta in steps.
+
+    With `concerns`, the delta contains only the partitions for which it returns True, before or
+    after. Acting on the delta then grows with the partitions of one node and not with the cluster.
+    """
     pace = Pace()
     topics, deleted = {}, {}
     for name in (yield from in_order(new.topic_ids)):
@@ -82,7 +87,7 @@ def _partitions(
             continue
         if concerns is None or concerns(now) or (was is not None and concerns(was)):
             changes[partition_id] = Change(was, now)
-    if kept < len(old):  # only in a history that another one replaces
+    if kept < len(old):  # only if another history replaced the old one
         for partition_id in (yield from in_order(old)):
             if partition_id not in new:
                 changes[partition_id] = Change(old[partition_id], None)
@@ -120,7 +125,7 @@ def _configs(
 
 
 def _changes(old: PersistentMap[K, V], new: PersistentMap[K, V]) -> dict[K, Change[V]]:
-    """Of what there are few of."""
+    """Return the changes between two small maps."""
     if old is new:
         return {}
     keys: list[Any] = sorted({*old, *new})  # all our keys have an order

@@ -1,7 +1,7 @@
-"""The next image in the making: what a run of records changes, laid over the image before it.
+"""The next image during a replay: the changes of a run of records over the previous image.
 
-Each persistent map is touched once per run of records, not once per record: changes gather in
-plain dictionaries and are folded in at the end. A draft is private to one `replay`.
+Changes are collected in dicts and applied to each persistent map once per run instead of once per
+record. A draft belongs to one call of `replay`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class Overlay(Generic[K, V]):
-    """A persistent map and what is set over it; None is removal."""
+    """A persistent map and the changes to it. A changed value of None removes the key."""
 
     __slots__ = ("base", "changed")
 
@@ -37,20 +37,25 @@ class Overlay(Generic[K, V]):
         self.changed: Final[dict[K, V | None]] = {}
 
     def get(self, key: K) -> V | None:
+        """Return the changed or the original value, or None."""
         if key in self.changed:
             return self.changed[key]
         return self.base.get(key)
 
     def clear(self) -> None:
+        """Remove all keys, in sorted order of the original ones."""
         for key in sorted(self.base):  # type: ignore[type-var]  # all our keys have an order
             self.changed[key] = None
         for key in self.changed:
             self.changed[key] = None
 
     def fold(self) -> PersistentMap[K, V]:
+        """Return the persistent map with the changes applied."""
         return folded(self.base, self.changed)
 
     def changes(self) -> Mapping[K, Change[V]]:
+        """Return the old and new values of the changed keys. A key that was added and removed again
+        is left out."""
         if not self.changed:
             return NOTHING
         found = {}
@@ -62,6 +67,9 @@ class Overlay(Generic[K, V]):
 
 
 class TopicDraft:
+    """The changes of one topic. `created` is True if the topic does not exist in the previous
+    image."""
+
     __slots__ = ("created", "id", "name", "partitions")
 
     def __init__(self, topic: Topic, created: bool) -> None:
@@ -71,10 +79,17 @@ class TopicDraft:
         self.partitions: Overlay[int, Partition] = Overlay(topic.partitions)
 
     def fold(self) -> Topic:
+        """Return the topic with its changes applied."""
         return Topic(id=self.id, name=self.name, partitions=self.partitions.fold())
 
 
 class Draft:
+    """The changes of one run of records. `replay` applies each record to it and calls `finish`
+    once.
+
+    In `topics` the value None marks a deleted topic.
+    """
+
     __slots__ = (
         "brokers",
         "configs",
@@ -97,6 +112,7 @@ class Draft:
         self.next_producer_id = image.next_producer_id
 
     def topic(self, topic_id: Uuid) -> TopicDraft:
+        """Return the topic's draft. Raise ReplayError if there is no such topic."""
         try:
             draft = self.topics[topic_id]
         except KeyError:
@@ -107,6 +123,7 @@ class Draft:
         return draft
 
     def create_topic(self, topic_id: Uuid, name: str) -> None:
+        """Add a topic. Raise ReplayError if its name or id is in use."""
         if self.names.get(name) is not None:
             raise ReplayError(f"there is already a topic named {name!r}")
         if topic_id in self.topics or topic_id in self.image.topics:
@@ -115,7 +132,8 @@ class Draft:
         self.names.changed[name] = topic_id
 
     def delete_topic(self, topic_id: Uuid) -> None:
-        """Also its configs: no record of their own says so."""
+        """Delete the topic and its configs; no separate records delete these. Raise ReplayError if
+        there is no such topic."""
         name = self.topic(topic_id).name
         self.topics[topic_id] = None
         self.names.changed[name] = None
@@ -124,6 +142,7 @@ class Draft:
             self.config(resource).clear()
 
     def config(self, resource: ConfigResource) -> Overlay[str, str]:
+        """Return the config changes of the resource."""
         overlay = self.configs.get(resource)
         if overlay is None:
             base = self.image.configs.get(resource)
@@ -131,6 +150,7 @@ class Draft:
         return overlay
 
     def finish(self, last: EpochOffset, timestamp_ms: int) -> tuple[MetadataImage, ImageDelta]:
+        """Return the next image, which ends at `last`, and the delta."""
         image = self.image
         topics: dict[Uuid, Topic | None] = {}
         for topic_id, draft in self.topics.items():
@@ -184,9 +204,10 @@ class Draft:
 
 
 def folded(base: PersistentMap[K, V], changed: dict[K, V | None]) -> PersistentMap[K, V]:
+    """Return the map with the changes applied; None removes a key."""
     if not changed:
         return base
-    if len(changed) == 1:  # most runs of records change one thing
+    if len(changed) == 1:  # most runs change one entry
         ((key, value),) = changed.items()
         return base.discard(key) if value is None else base.insert(key, value)
     kept = {key: value for key, value in changed.items() if value is not None}

@@ -1,4 +1,6 @@
-"""What can be wrong with metadata records. None is retriable: the same bytes fail again."""
+"""The errors of metadata records and images. None is retriable, because the same bytes fail
+again.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ class UnknownRecord(MetadataError):
 
 
 class MalformedRecord(MetadataError):
-    """Bytes that are no metadata record although their checksum was right."""
+    """Bytes with a correct checksum that are not a metadata record."""
 
 
 class ReplayError(MetadataError):
-    """A record contradicts the image that it is replayed on. A node whose committed log holds such
-    a record stops: whatever it did next would rest on a wrong image."""
+    """A record contradicts the image that it is replayed on.
+
+    A node whose committed log holds such a record must stop, because every later image would be
+    wrong.
+    """

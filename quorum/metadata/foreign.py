@@ -1,7 +1,8 @@
-"""Kafka's records of features that Quorate does not have: SCRAM, ACLs, quotas, delegation tokens.
+"""Kafka's records of features that Quorate does not have: SCRAM, ACLs, quotas and delegation
+tokens.
 
-Tools show them, so that a real Kafka log reads whole. A node refuses them (`UnknownRecord`): an
-image without them would be a wrong one.
+Tools show these records, so that they can read the whole log of an Apache Kafka cluster. A node
+refuses them with `UnknownRecord`, because an image without them would be wrong.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from quorate.quorum.seams import Buffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord(MetadataRecord):
+    """Creates or changes a delegation token (KIP-48). Times are wall times in milliseconds."""
+
     API_KEY: ClassVar[int] = 10
     owner: str = wire("string", bound=STORED_TEXT)
     requester: str = wire("string", bound=STORED_TEXT)
@@ -30,6 +33,8 @@ class DelegationTokenRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord(MetadataRecord):
+    """Sets the SCRAM credential of a user (KIP-554)."""
+
     API_KEY: ClassVar[int] = 11
     name: str = wire("string", bound=STORED_TEXT)
     mechanism: int = wire("int8")
@@ -41,12 +46,17 @@ class UserScramCredentialRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity:
+    """One part of the entity that a quota applies to. A name of None is the default entity of the
+    type."""
+
     entity_type: str = wire("string", bound=STORED_TEXT)
     entity_name: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotaRecord(MetadataRecord):
+    """Sets or removes one quota of an entity (KIP-546)."""
+
     API_KEY: ClassVar[int] = 14
     entity: tuple[QuotaEntity, ...] = wire(count=STORED_ELEMENTS)
     key: str = wire("string", bound=STORED_TEXT)
@@ -56,6 +66,8 @@ class ClientQuotaRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntryRecord(MetadataRecord):
+    """Adds an ACL."""
+
     API_KEY: ClassVar[int] = 18
     id: Uuid = wire("uuid")
     resource_type: int = wire("int8")
@@ -69,12 +81,16 @@ class AccessControlEntryRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveAccessControlEntryRecord(MetadataRecord):
+    """Removes the ACL with this id."""
+
     API_KEY: ClassVar[int] = 19
     id: Uuid = wire("uuid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord(MetadataRecord):
+    """Removes the SCRAM credential of a user."""
+
     API_KEY: ClassVar[int] = 22
     name: str = wire("string", bound=STORED_TEXT)
     mechanism: int = wire("int8")
@@ -82,6 +98,8 @@ class RemoveUserScramCredentialRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
+    """Removes a delegation token."""
+
     API_KEY: ClassVar[int] = 26
     token_id: str = wire("string", bound=STORED_TEXT)
 

@@ -1,8 +1,9 @@
-"""One metadata record as the value of one log record: frame version, api key, version, body.
+"""The bytes of one metadata record, which are the value of one log record.
 
-`uvarint 1 | uvarint api key | uvarint version | body`, the body always in the flexible encoding.
-Readers skip tagged fields that they do not know (KIP-482): causes pass through Kafka, newer tags
-through us. An unknown record type or a newer version is an `UnknownRecord`, never a guess.
+The format is `uvarint 1 | uvarint api key | uvarint version | body`. The body always has the
+flexible encoding. Readers skip tagged fields that they do not know (KIP-482). Kafka therefore skips
+our causes, and Quorate skips newer tags. An unknown record type or a newer version raises
+`UnknownRecord`.
 """
 
 from __future__ import annotations
@@ -32,25 +33,26 @@ PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
 READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
 REPLAYABLE_VERSIONS: dict[type[MetadataRecord], int] = {
     **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
-    **dict.fromkeys(PARTITION_RECORDS, 2),  # with eligible leader replicas (KIP-966)
+    **dict.fromkeys(PARTITION_RECORDS, 2),  # version 2 adds eligible leader replicas (KIP-966)
 }
-"""The newest version of each type that a node understands."""
+"""The newest version of each type that a node can replay."""
 READABLE_VERSIONS: dict[type[MetadataRecord], int] = {
     **{cls: cls.VERSION for cls in FOREIGN_TYPES.values()},
     **REPLAYABLE_VERSIONS,
-    RegisterBrokerRecord: 4,  # Kafka 4.3 adds a tag, cordoned log directories (KIP-1066)
+    RegisterBrokerRecord: 4,  # Kafka 4.3 adds cordoned log directories as a tag (KIP-1066)
     BrokerRegistrationChangeRecord: 3,
 }
-"""The newest that tools can read."""
+"""The newest version of each type that tools can read."""
 TYPE_NAMES: dict[type[MetadataRecord], str] = {
     cls: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
     for cls in READABLE_TYPES.values()
 }
-"""Kafka's names of the types: PARTITION_CHANGE_RECORD."""
+"""Kafka's name of each type, such as PARTITION_CHANGE_RECORD."""
 
 
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
-    """In the version that we write (`written_version`), or in another that the record fits."""
+    """Return the bytes of the record in `version`, or in the version that Quorate writes
+    (`written_version`). Raise EncodeError if the record does not fit that version."""
     cls: Any = type(record)
     if version is None:
         version = written_version(record)
@@ -60,7 +62,7 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(buffer: Buffer) -> MetadataRecord:
-    """What a node can replay. Raises UnknownRecord or MalformedRecord."""
+    """Return the record if a node can replay it. Raise UnknownRecord or MalformedRecord."""
     record, version = decode_versioned(buffer)
     if version > REPLAYABLE_VERSIONS.get(type(record), -1):
         raise UnknownRecord(record.API_KEY, version, TYPE_NAMES[type(record)])
@@ -68,7 +70,11 @@ def decode_record(buffer: Buffer) -> MetadataRecord:
 
 
 def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
-    """For tools, also what no node replays: the record and the version it was written in."""
+    """Return the record and the version that it was written in.
+
+    This is for tools: it also reads records that no node replays. Raise UnknownRecord or
+    MalformedRecord.
+    """
     known = _READERS.get(bytes(buffer[:3]))
     if known is not None:
         read, version, position = known
@@ -84,11 +90,12 @@ def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
 
 
 _READERS: dict[bytes, tuple[Read, int, int]] = {}
-"""Frames begin with three numbers of one byte, all of today's: one look tells them apart."""
+"""Readers by the first three bytes. Today each of the three numbers has one byte, so one lookup
+identifies the format."""
 
 
 def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
-    """(reader of the body, version, position of the body)."""
+    """Return (reader of the body, version, position of the body)."""
     frame, api_key, version, position = read_head(buffer)
     cls: Any = READABLE_TYPES.get(api_key)
     if frame != FRAME_VERSION:
@@ -102,7 +109,8 @@ def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
 
 
 def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
-    """(frame version, api key, version, position of the body)."""
+    """Return (frame version, api key, version, position of the body). Raise MalformedRecord if the
+    bytes end too early."""
     try:
         frame, position = read_uvarint(buffer, 0)
         api_key, position = read_uvarint(buffer, position)
@@ -113,7 +121,11 @@ def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
 
 
 def written_version(record: MetadataRecord) -> int:
-    """`VERSION`, which older brokers read too, unless a partition record needs more to be said."""
+    """Return the version to write.
+
+    It is `VERSION`, which older brokers can read, unless a partition record has eligible leader
+    replicas.
+    """
     if isinstance(record, PARTITION_RECORDS) and (
         record.eligible_leader_replicas is not None or record.last_known_elr is not None
     ):
@@ -130,5 +142,6 @@ def _head(api_key: int, version: int) -> bytes:
 
 
 def preview(buffer: Buffer) -> str:
+    """Return the length and the first 32 bytes as text for an error message."""
     shown = bytes(buffer[:32]).hex(" ")
     return f"{len(buffer)} bytes, beginning with {shown}"

@@ -1,10 +1,14 @@
-"""The immutable image of the cluster's metadata: what all records up to one offset add up to.
+"""The immutable image of the cluster metadata: the state after all records up to one offset.
 
-A value, never changed in place: `replay.py` makes the next one, sharing all that stayed the same.
-The leader's latest image (appended) and the committed image are two such values.
+An image never changes. `replay.py` computes the next one, which shares all unchanged parts with it.
+The active controller's latest image, which includes uncommitted records, and the committed image
+are two such values.
 
-Invariants: `topic_ids` and `topics` hold the same topics; a partition's leader is in its ISR or
-NO_LEADER; every epoch only grows from one image to its successors.
+Invariants:
+
+- `topic_ids` and `topics` contain the same topics.
+- The leader of a partition is a member of its ISR, or NO_LEADER.
+- No epoch decreases from one image to the next.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ TOPIC_RESOURCE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """One registration. `epoch` is the offset of its RegisterBrokerRecord."""
+    """One registration. `epoch` is the offset of the first RegisterBrokerRecord of this
+    incarnation."""
 
     id: int
     epoch: int
@@ -37,15 +42,18 @@ class Broker:
 
     @property
     def active(self) -> bool:
-        """May lead and join an ISR."""
+        """Return True if the broker may lead partitions and join an ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def endpoint(self, listener: str) -> Endpoint | None:
+        """Return the endpoint of the named listener, or None."""
         return next((each for each in self.endpoints if each.name == listener), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:
+    """One registration of a controller."""
+
     id: int
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...]
@@ -54,8 +62,12 @@ class ControllerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """`replicas` in assignment order (the first is the preferred leader), `isr` in the log's
-    order."""
+    """The state of one partition.
+
+    `replicas` is in assignment order, and the first one is the preferred leader. `isr` is in the
+    order of the log. `removing` and `adding` are the replicas of a running reassignment.
+    `directories` has one directory id per replica.
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -71,30 +83,39 @@ class Partition:
 
     @property
     def preferred_leader(self) -> int:
+        """Return the first replica of the assignment, or NO_LEADER without replicas."""
         return self.replicas[0] if self.replicas else NO_LEADER
 
     @property
     def reassigning(self) -> bool:
+        """Return True if a reassignment is running."""
         return bool(self.removing or self.adding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
+    """A topic and its partitions by id."""
+
     id: Uuid
     name: str
     partitions: PersistentMap[int, Partition] = field(default_factory=PersistentMap)
 
     def partition_ids(self) -> list[int]:
+        """Return the sorted partition ids."""
         return sorted(self.partitions)
 
 
 ConfigResource = tuple[int, str]
-"""(resource type, resource name); the name "" is the cluster-wide default of the type."""
+"""(resource type, resource name). The name "" is the cluster-wide default of the type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
-    """State after every record up to and including `last`; `last.offset` is -1 before any."""
+    """The state after every record up to and including `last`.
+
+    `last.offset` is -1 before any record. `last_timestamp_ms` is the wall time of the batch of
+    `last`. `next_producer_id` is the first producer id that is not reserved.
+    """
 
     last: EpochOffset = EpochOffset(-1, -1)
     last_timestamp_ms: int = -1
@@ -109,29 +130,33 @@ class MetadataImage:
     next_producer_id: int = 0
 
     def topic(self, name: str) -> Topic | None:
+        """Return the topic of this name, or None."""
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
     def topic_id(self, name: str) -> Uuid:
-        """ZERO_UUID when there is no such topic."""
+        """Return the topic's id, or ZERO_UUID if there is no such topic."""
         return self.topic_ids.get(name, ZERO_UUID)
 
     def partition(self, topic_id: Uuid, partition_id: int) -> Partition | None:
+        """Return the partition, or None if the topic or the partition does not exist."""
         topic = self.topics.get(topic_id)
         return None if topic is None else topic.partitions.get(partition_id)
 
     def config(self, resource_type: int, name: str) -> dict[str, str]:
-        """The overrides set on one resource, as a plain dict."""
+        """Return the configs that are set on one resource, as a plain dict."""
         return dict(self.configs.get((resource_type, name), PersistentMap()))
 
     def topic_names(self) -> list[str]:
+        """Return the sorted topic names."""
         return sorted(self.topic_ids)
 
     def broker_ids(self) -> list[int]:
+        """Return the sorted broker ids."""
         return sorted(self.brokers)
 
     def all_partitions(self) -> Iterator[tuple[Topic, int, Partition]]:
-        """In order of topic name and partition id."""
+        """Yield all partitions, ordered by topic name and partition id."""
         for name in self.topic_names():
             topic = self.topics[self.topic_ids[name]]
             for partition_id in topic.partition_ids():

@@ -1,8 +1,9 @@
-"""Records as JSON, in the names and with the omissions of Kafka's own converters.
+"""Records as JSON, with the names and omissions of Kafka's own JSON converters.
 
-So `quorate dump-log` shows what `kafka-dump-log --cluster-metadata-decoder` shows, and every row
-that Spark reads holds its whole record. Fields outside of the version are left out, tagged fields
-when they are the default; a cause, which only we write, is shown as `cause`.
+`quorate dump-log` thus prints the same as `kafka-dump-log --cluster-metadata-decoder`, and each row
+that Spark reads holds its whole record. Fields that the version does not have are omitted, and so
+are tagged fields with their default value. The cause, which only Quorate writes, is shown as
+`cause`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ NEVER_OMITTED = object()
 
 
 class FieldForm(NamedTuple):
-    """How one field is shown."""
+    """The JSON form of one field.
+
+    `name` is Kafka's name and `attribute` ours. `show` converts the value.
+    """
 
     name: str
     attribute: str
@@ -30,11 +34,11 @@ class FieldForm(NamedTuple):
     array: bool
     show: Show
     omitted: object
-    """The value that is left out, or NEVER_OMITTED."""
+    """The value that is omitted, or NEVER_OMITTED."""
 
 
 def json_form(message: object, version: int) -> dict[str, Any]:
-    """Of any message declared with `wire()`; what comes out is made for `json.dumps`."""
+    """Return a message that is declared with `wire()` as a dict for `json.dumps`."""
     cls: Any = type(message)
     shown = {}
     for form in field_forms(cls, version):
@@ -46,7 +50,7 @@ def json_form(message: object, version: int) -> dict[str, Any]:
 
 @cache
 def field_forms(cls: Any, version: int) -> list[FieldForm]:
-    """In Kafka's order."""
+    """Return the forms of the fields that the version has, in Kafka's order."""
     annotations = get_type_hints(cls)
     forms = []
     for field in dataclasses.fields(cls):
@@ -97,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def includes(versions: str, version: int) -> bool:
-    """Whether a range in Kafka's notation ("0+", "1-3", "2", "none") holds `version`."""
+    """Return True if a range in Kafka's notation ("0+", "1-3", "2", "none") contains `version`."""
     if versions == "none":
         return False
     if versions.endswith("+"):
@@ -107,5 +111,6 @@ def includes(versions: str, version: int) -> bool:
 
 
 def camel_case(name: str) -> str:
+    """Return Kafka's name of a field: `topic_id` becomes `topicId`."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

@@ -1,6 +1,7 @@
-"""`json_form` as text, by writers compiled per (class, version): a row of Spark's holds one each.
+"""`json_form` as text, by writers that are compiled for each (class, version).
 
-The text is exactly what `json.dumps(json_form(...))` gives without spaces.
+Tables of the analytics hold one such text per record, so the speed matters. The text equals
+`json.dumps(json_form(...))` without spaces.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
 
 
 def json_text(message: object, version: int) -> str:
+    """Return the record, encoded in `version`, as JSON text."""
     cls: Any = type(message)
     return writer(cls, version)(message)
 
 
 @cache
 def writer(cls: Any, version: int) -> Text:
+    """Return the compiled function that converts a message of this class and version to JSON
+    text."""
     source = Source()
     name = f"json_of_{cls.__name__}_v{version}"
     with source.block(f"def {name}(m):"):
@@ -44,7 +48,8 @@ def writer(cls: Any, version: int) -> Text:
 
 
 def _text_of(form: FieldForm) -> Text:
-    """Converters for what is common; `json.dumps` for the rest."""
+    """Return the function that converts one field. Common types have a fast one, and `json.dumps`
+    converts the rest."""
     if form.kind in INTEGERS:
         return _integers if form.array else str
     if form.kind == "string" and not form.array:

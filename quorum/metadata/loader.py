@@ -1,9 +1,10 @@
-"""Feeds the committed log to an image, whole metadata transactions at a time (KIP-868).
+"""The loader: it replays the committed log onto an image and resolves metadata transactions
+(KIP-868).
 
-Records between Begin and End are held back and replayed together at End; Abort drops them. While
-a transaction is open the image stays where it was before Begin, the last stable offset: nobody acts
-on half a transaction and no snapshot ends inside one. A log may end inside a transaction: the next
-leader aborts it.
+The records between Begin and End are buffered and replayed together at End. Abort discards them.
+While a transaction is open, the image stays at the last stable offset, the one before Begin. No
+reader therefore sees half a transaction, and no snapshot ends inside one. If the log ends inside a
+transaction, the next active controller aborts it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ from quorate.quorum.metadata.records import (
 from quorate.quorum.metadata.replay import replay
 
 MAX_TRANSACTION_RECORDS = 1_000_000
+"""The maximum number of records that one transaction may buffer."""
 MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
 class Loader:
-    """`image` is the newest stable image; `position` the offset that has to be fed next."""
+    """The newest stable image of a log, and the position in the log.
+
+    `image` is the newest stable image. `position` is the offset that must be fed next. Invariant:
+    `image.last.offset < position`.
+    """
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
@@ -37,10 +43,16 @@ class Loader:
 
     @property
     def in_transaction(self) -> bool:
+        """Return True if the records up to `position` end inside a transaction."""
         return self._held is not None
 
     def feed(self, batches: Iterable[MetadataBatch]) -> ImageDelta:
-        """Replay what is stable now, all of `batches` in one step: their common delta."""
+        """Replay the batches in one step and return their common delta.
+
+        The delta is empty if no record became stable. Raise ReplayError if the batches leave a gap,
+        misplace a transaction marker, exceed MAX_TRANSACTION_RECORDS, or contradict the image. The
+        loader must not be used after an error.
+        """
         ready: list[MetadataRecord] = []
         last, timestamp_ms = self.image.last, self.image.last_timestamp_ms
         for batch in batches:
@@ -60,7 +72,8 @@ class Loader:
         return delta
 
     def _take(self, batch: MetadataBatch, ready: list[MetadataRecord]) -> int | None:
-        """Move what is stable to `ready`; the last offset of `batch` that no transaction holds."""
+        """Move the batch's stable records to `ready`. Return the last stable offset of the batch,
+        or None if it has none."""
         if self._held is None and not any(isinstance(each, MARKERS) for each in batch.records):
             ready.extend(batch.records)
             return batch.last.offset

@@ -1,7 +1,6 @@
-"""The persistent map of the image, hidden behind one name (rpds-py: wheels for every supported
-Python).
+"""The persistent map of the image, rpds-py's HashTrieMap. All other modules import it from here.
 
-Iteration order follows the hash and so is never written anywhere unsorted.
+Its iteration order depends on hashes. Code that writes records or output must sort the keys first.
 """
 
 from rpds import HashTrieMap as PersistentMap

@@ -1,8 +1,8 @@
-"""Encodes metadata records and reads each one back, before anything is appended.
+"""Encoding of metadata records with a check that every node can read them back.
 
-Invariant: every value that the active controller appends decodes to the record that it was made
-from, with the reader that every node replays it with. A value that a node could not read would stop
-the active controller, and then each of its successors, at every start.
+Invariant: every value that the active controller appends decodes to the original record, with the
+decoder that every node uses for replay. Otherwise the value would stop the active controller, and
+then each of its successors at every start.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from quorate.quorum.metadata.framing import decode_record, encode_record, previe
 from quorate.quorum.metadata.records import MetadataRecord
 
 MAX_RECORD_BYTES = 1 << 20
-"""The largest value of one metadata record. The largest legitimate one, a registration with all of
-its listeners and features, has a few kilobytes; a partition with 1,000 replicas has 28."""
+"""The maximum size of one record's value. The largest legitimate value is a registration with all
+listeners and features, of a few kilobytes; a partition with 1,000 replicas has 28 kilobytes."""
 
 
 class UnreadableRecord(MetadataError):
-    """A record that no node could replay, if it were appended."""
+    """A record that no node could replay after it was appended."""
 
 
 def read_back(records: Sequence[MetadataRecord]) -> list[bytes]:
     """Return the encoded records, in order.
 
-    Raise UnreadableRecord, EncodeError or another MetadataError if one of them cannot be encoded,
-    is too large, or does not decode to itself."""
+    Raise UnreadableRecord, EncodeError or another MetadataError if a record cannot be encoded, is
+    too large, or does not decode to itself.
+    """
     values = [encode_record(record) for record in records]
     for record, value in zip(records, values, strict=True):
         if len(value) > MAX_RECORD_BYTES:

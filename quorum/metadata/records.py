@@ -1,9 +1,10 @@
-"""Kafka's metadata records (KIP-500), as declared schemas; the framing and codecs are in
-`framing.py`.
+"""Kafka's metadata records as declared schemas (KIP-631). `framing.py` encodes and decodes them.
 
-Each class names its api key and the highest version we write at metadata.version 27 (4.1-IV1).
-Change records carry only what changed. `cause` (tag 9000, ours: Kafka skips it) says why; see
-`causes.py`. It is history, not state: it is neither in the image nor in snapshots.
+Each class declares its api key and the highest version that Quorate writes, which is that of
+metadata.version 27 (4.1-IV1). Change records carry only the changed fields.
+
+The field `cause` is not in Kafka. It uses tag 9000, which Kafka skips (KIP-482), and says why the
+record was written; see `causes.py`. Neither the image nor a snapshot contains it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ CAUSE_TAG = 9000
 
 
 class MetadataRecord:
-    """Base of every record class; `API_KEY` is unique, `VERSION` the one we write."""
+    """Base class of all records. `API_KEY` identifies the class. `VERSION` is the version that
+    Quorate writes."""
 
     __slots__ = ()
     API_KEY: ClassVar[int]
@@ -39,6 +41,9 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
+    """One listener of a broker or controller. `security_protocol` is Kafka's code; 0 is
+    PLAINTEXT."""
+
     name: Name = wire("string", bound=REGISTERED_TEXT)
     host: Host = wire("string", bound=REGISTERED_TEXT)
     port: Port = wire("uint16")
@@ -47,6 +52,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRange:
+    """The levels of one feature that a node supports, both bounds inclusive."""
+
     name: Name = wire("string", bound=REGISTERED_TEXT)
     min_supported_version: Version = wire("int16")
     max_supported_version: Version = wire("int16")
@@ -54,6 +61,9 @@ class FeatureRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord(MetadataRecord):
+    """Registers an incarnation of a broker. `broker_epoch` is the offset of the incarnation's first
+    such record."""
+
     API_KEY: ClassVar[int] = 0
     VERSION: ClassVar[int] = 3
     broker_id: int = wire("int32")
@@ -73,6 +83,8 @@ class RegisterBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord(MetadataRecord):
+    """Removes the registration with this broker epoch."""
+
     API_KEY: ClassVar[int] = 1
     broker_id: int = wire("int32")
     broker_epoch: int = wire("int64")
@@ -81,6 +93,8 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord(MetadataRecord):
+    """Creates a topic without partitions."""
+
     API_KEY: ClassVar[int] = 2
     name: str = wire("string", bound=STORED_TEXT)
     topic_id: Uuid = wire("uuid")
@@ -88,6 +102,8 @@ class TopicRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord(MetadataRecord):
+    """The full state of a partition, written when it is created and in snapshots."""
+
     API_KEY: ClassVar[int] = 3
     VERSION: ClassVar[int] = 1
     partition_id: int = wire("int32", default=-1)
@@ -112,6 +128,9 @@ class PartitionRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord(MetadataRecord):
+    """Sets one config of a resource. A value of None deletes it. The resource name "" is the
+    default of all resources of the type."""
+
     API_KEY: ClassVar[int] = 4
     resource_type: int = wire("int8")
     resource_name: str = wire("string", bound=STORED_TEXT)
@@ -121,6 +140,13 @@ class ConfigRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord(MetadataRecord):
+    """Changes the named fields of a partition.
+
+    None, NO_LEADER_CHANGE and NO_RECOVERY_CHANGE mean unchanged. Each such record raises the
+    partition epoch by one. A record that names a leader, even the same one, also raises the leader
+    epoch by one.
+    """
+
     API_KEY: ClassVar[int] = 5
     VERSION: ClassVar[int] = 1
     partition_id: int = wire("int32", default=-1)
@@ -153,7 +179,7 @@ class PartitionChangeRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord(MetadataRecord):
-    """Legacy (before 3.3): read, never written."""
+    """Fences a broker. Kafka wrote it before version 3.3. Quorate reads it and never writes it."""
 
     API_KEY: ClassVar[int] = 7
     id: int = wire("int32")
@@ -162,7 +188,8 @@ class FenceBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord(MetadataRecord):
-    """Legacy (before 3.3): read, never written."""
+    """Unfences a broker. Kafka wrote it before version 3.3. Quorate reads it and never writes
+    it."""
 
     API_KEY: ClassVar[int] = 8
     id: int = wire("int32")
@@ -171,12 +198,16 @@ class UnfenceBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord(MetadataRecord):
+    """Deletes a topic with its partitions and its configs."""
+
     API_KEY: ClassVar[int] = 9
     topic_id: Uuid = wire("uuid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord(MetadataRecord):
+    """Finalizes the level of a feature. Level 0 removes the feature (KIP-584)."""
+
     API_KEY: ClassVar[int] = 12
     name: str = wire("string", bound=STORED_TEXT)
     feature_level: int = wire("int16")
@@ -184,6 +215,9 @@ class FeatureLevelRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord(MetadataRecord):
+    """Reserves producer ids for a broker. `next_producer_id` is the first id that is not
+    reserved."""
+
     API_KEY: ClassVar[int] = 15
     broker_id: int = wire("int32")
     broker_epoch: int = wire("int64", default=-1)
@@ -192,8 +226,11 @@ class ProducerIdsRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """`fenced`: -1 unfence, 0 no change, 1 fence. `in_controlled_shutdown`: 0 no change, 1
-    enter."""
+    """Changes the state of a registration.
+
+    `fenced`: -1 unfences, 0 changes nothing, 1 fences. `in_controlled_shutdown`: 0 changes nothing,
+    1 starts the controlled shutdown. Empty `log_dirs` change nothing.
+    """
 
     API_KEY: ClassVar[int] = 17
     VERSION: ClassVar[int] = 2
@@ -209,6 +246,9 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord(MetadataRecord):
+    """Changes nothing. The active controller writes it while idle, so that the log grows
+    (KIP-835)."""
+
     API_KEY: ClassVar[int] = 20
 
     cause: str = wire("string", tag=CAUSE_TAG, bound=STORED_TEXT, default="")
@@ -216,7 +256,7 @@ class NoOpRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkMigrationStateRecord(MetadataRecord):
-    """Kafka 3.4 to 3.9 wrote it; read only to be shown."""
+    """The state of a migration from ZooKeeper. Kafka 3.4 to 3.9 wrote it. Replay ignores it."""
 
     API_KEY: ClassVar[int] = 21
     zk_migration_state: int = wire("int8")
@@ -224,23 +264,31 @@ class ZkMigrationStateRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransactionRecord(MetadataRecord):
+    """Begins a metadata transaction (KIP-868)."""
+
     API_KEY: ClassVar[int] = 23
     name: str | None = wire("string", nullable="0+", tag=0, bound=STORED_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionRecord(MetadataRecord):
+    """Ends a metadata transaction. Its records take effect now (KIP-868)."""
+
     API_KEY: ClassVar[int] = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortTransactionRecord(MetadataRecord):
+    """Ends a metadata transaction and discards its records (KIP-868)."""
+
     API_KEY: ClassVar[int] = 25
     reason: str | None = wire("string", nullable="0+", tag=0, bound=STORED_TEXT, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterControllerRecord(MetadataRecord):
+    """Registers an incarnation of a controller with its endpoints and features (KIP-919)."""
+
     API_KEY: ClassVar[int] = 27
     controller_id: int = wire("int32")
     incarnation_id: Uuid = wire("uuid")
@@ -251,7 +299,8 @@ class RegisterControllerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearElrRecord(MetadataRecord):
-    """An empty topic name clears every topic's ELR."""
+    """Clears the eligible leader replicas of one topic, or of all topics if the name is empty
+    (KIP-966)."""
 
     API_KEY: ClassVar[int] = 28
     topic_name: str = wire("string", bound=STORED_TEXT, default="")

@@ -1,8 +1,8 @@
-"""Registrations as the image holds them: their texts are cut to what every message can say.
+"""Bounds on the texts of registrations in the image.
 
-Older versions stored whatever a registration brought. A host of 40,000 bytes then stopped each node
-that answered with it. Such a record is still read. All nodes cut it alike at replay, so the broker
-can be unregistered like any other, and no snapshot holds the long text.
+Older versions stored texts of any length. A host of 40,000 bytes stopped each node that put it into
+a response. Records with such texts are still read: replay cuts the texts, in the same way on all
+nodes. The broker can then be unregistered as usual, and no snapshot contains the long text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_RACK_BYTES = 1000
 
 
 def usable_endpoints(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
-    """Return the endpoints with names and hosts of a bounded size."""
+    """Return the endpoints with names and hosts cut to MAX_NAME_BYTES and MAX_HOST_BYTES."""
     return tuple(
         each
         if _fits(each.name, MAX_NAME_BYTES) and _fits(each.host, MAX_HOST_BYTES)
@@ -30,7 +30,7 @@ def usable_endpoints(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
 
 
 def usable_features(features: Sequence[FeatureRange]) -> tuple[FeatureRange, ...]:
-    """Return the features with names of a bounded size."""
+    """Return the features with names cut to MAX_NAME_BYTES."""
     return tuple(
         each
         if _fits(each.name, MAX_NAME_BYTES)
@@ -40,7 +40,7 @@ def usable_features(features: Sequence[FeatureRange]) -> tuple[FeatureRange, ...
 
 
 def usable_rack(rack: str | None) -> str | None:
-    """Return the rack, cut to a bounded size."""
+    """Return the rack cut to MAX_RACK_BYTES."""
     return rack if rack is None or _fits(rack, MAX_RACK_BYTES) else _cut(rack, MAX_RACK_BYTES)
 
 
@@ -49,5 +49,5 @@ def _fits(text: str, most_bytes: int) -> bool:
 
 
 def _cut(text: str, most_bytes: int) -> str:
-    """Return the longest beginning of `text` that fits, in whole characters."""
+    """Return the longest prefix of `text` that fits, in whole characters."""
     return text.encode()[:most_bytes].decode(errors="ignore")

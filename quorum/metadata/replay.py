@@ -1,9 +1,9 @@
-"""Replay: (image, records) -> (next image, delta). The only way in which cluster state changes.
+"""Replay: (image, records) -> (next image, delta). Cluster state changes in no other way.
 
-Leader, standby, broker, restart, snapshot load and time travel all replay the same records. The
-table at the end says what each record does; a record that contradicts the image raises
-`ReplayError`, and the node that replays it stops. Markers of metadata transactions are not
-replayed; `Loader` holds back what stands between them (KIP-868).
+The active controller, standbys, brokers, restarts, snapshot loads and reads of old offsets replay
+the same records. The table REPLAY at the end holds the effect of each record class. A record that
+contradicts the image raises `ReplayError`, and the node stops. Replay does not accept the markers
+of metadata transactions; `Loader` resolves them first (KIP-868).
 """
 
 from __future__ import annotations
@@ -51,8 +51,12 @@ def replay(
     last: EpochOffset,
     timestamp_ms: int,
 ) -> tuple[MetadataImage, ImageDelta]:
-    """`last` is the epoch and offset of the last of `records` (or of the control record they end
-    with), `timestamp_ms` its batch's. All or nothing: when it raises, `image` is what holds."""
+    """Return the image after `records`, and the delta.
+
+    `last` is the epoch and offset of the last record, or of the control record that follows it.
+    `timestamp_ms` is the wall time of its batch. Raise ReplayError if a record contradicts the
+    image or `last` is older than the image. `image` itself never changes.
+    """
     if last < image.last:
         raise ReplayError(f"the image is at {image.last}: it cannot go back to {last}")
     draft = Draft(image)
@@ -72,6 +76,7 @@ def replay(
 
 
 def partition_of(record: PartitionRecord) -> Partition:
+    """Return the partition that the record describes."""
     return Partition(
         replicas=record.replicas,
         isr=record.isr,
@@ -88,7 +93,11 @@ def partition_of(record: PartitionRecord) -> Partition:
 
 
 def merge(old: Partition, change: PartitionChangeRecord) -> Partition:
-    """Every change raises the partition epoch; naming a leader, even the same, the leader epoch."""
+    """Return the partition after the change.
+
+    Every change raises the partition epoch by one. A change that names a leader, even the same one,
+    raises the leader epoch by one.
+    """
     named = change.leader != NO_LEADER_CHANGE
     recovery, elr, known = (
         change.leader_recovery_state,
@@ -188,7 +197,8 @@ def _register_broker(draft: Draft, record: RegisterBrokerRecord) -> None:
 
 
 def _by_name(named: tuple[N, ...]) -> tuple[N, ...]:
-    """Endpoints and features are maps by name: Kafka writes them in the order of its hash maps."""
+    """Return the endpoints or features sorted by name. Kafka writes them in the order of its hash
+    maps."""
     return tuple(sorted(named, key=lambda each: each.name))
 
 
@@ -249,7 +259,7 @@ def _config(draft: Draft, record: ConfigRecord) -> None:
 
 
 def _feature_level(draft: Draft, record: FeatureLevelRecord) -> None:
-    """Level 0 is "not finalized" (KIP-584)."""
+    """Set the level. Level 0 removes the feature (KIP-584)."""
     draft.features.changed[record.name] = record.feature_level or None
 
 
@@ -260,7 +270,7 @@ def _producer_ids(draft: Draft, record: ProducerIdsRecord) -> None:
 
 
 def _nothing(draft: Draft, record: MetadataRecord) -> None:
-    """Takes its place in the log and says nothing about the cluster's state."""
+    """Change nothing. The record only occupies an offset."""
 
 
 REPLAY: dict[type[MetadataRecord], Callable[[Draft, Any], None]] = {

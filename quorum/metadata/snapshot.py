@@ -1,7 +1,8 @@
-"""What a snapshot of an image contains: records that, replayed on an empty image, give it again.
+"""The records of a snapshot: replayed on an empty image, they restore the image.
 
-Deterministic: the same image gives the same list on every node, because nothing is taken in the
-order of a hash. Change records and causes are history and do not occur. No files are made here.
+The list is deterministic: the same image gives the same records on every node, because every
+collection is sorted. It contains no change records and no causes. `snapshot_file.py` turns the
+records into bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from quorate.quorum.metadata.replay import replay
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """metadata.version comes first: it decides how all that follows is read."""
+    """Yield the records. metadata.version is first, because it determines how the following records
+    are read."""
     yield from _features(image)
     yield from _brokers(image)
     yield from _controllers(image)
@@ -36,7 +38,11 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 def image_of_snapshot(
     records: Iterable[MetadataRecord], last: EpochOffset, timestamp_ms: int
 ) -> MetadataImage:
-    """`last` is the last offset contained: a snapshot file's name carries the one after it."""
+    """Return the image that the records restore.
+
+    `last` is the last offset that the snapshot contains. The name of a snapshot file has the offset
+    after it.
+    """
     image, _ = replay(MetadataImage(), list(records), last, timestamp_ms)
     return image
 
@@ -82,7 +88,7 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def partition_record(topic: Topic, partition_id: int, partition: Partition) -> PartitionRecord:
-    """The whole partition as one record, as creation and snapshots write it."""
+    """Return the full state of a partition as one record."""
     return PartitionRecord(
         partition_id=partition_id,
         topic_id=topic.id,

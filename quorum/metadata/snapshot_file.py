@@ -1,9 +1,14 @@
-"""The bytes of a snapshot: Kafka's format, the same on every node for the same (offset, epoch).
+"""The bytes of a snapshot in Kafka's format (KIP-630), identical on every node for the same
+(offset, epoch).
 
-A control batch with the header and, in a dynamic quorum, kraft.version and voters; batches of
-records; a control batch with the footer. Offsets count from 0, every batch has the epoch of the
-last record contained, and every timestamp is that record's. Without its footer, or with anything
-behind it, a file is no snapshot.
+A snapshot consists of:
+
+- a control batch with the header and, in a dynamic quorum, kraft.version and the voters (KIP-853)
+- batches of metadata records
+- a control batch with the footer
+
+Offsets start at 0. Every batch has the epoch and the timestamp of the last record that the snapshot
+contains. A file without a footer, or with bytes after it, is not a snapshot.
 """
 
 from __future__ import annotations
@@ -46,17 +51,19 @@ BEFORE_ANY = EpochOffset(-1, -1)
 
 
 class CorruptSnapshot(MetadataError):
-    """The file is not a whole snapshot, or not the one that its name says."""
+    """The file is incomplete or damaged, or it is not the snapshot that its name says."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContents:
+    """The image and the voter set of a snapshot."""
+
     image: MetadataImage
     quorum: QuorumVoters
 
 
 def write_snapshot(image: MetadataImage, quorum: QuorumVoters) -> Iterator[bytearray]:
-    """Batch by batch, so that other work goes on in between."""
+    """Yield the snapshot batch by batch, so that the caller can do other work in between."""
     wall_ms = image.last_timestamp_ms
     head: list[ControlRecord] = [
         SnapshotHeaderRecord(version=0, last_contained_log_timestamp=wall_ms),
@@ -75,14 +82,21 @@ def write_snapshot(image: MetadataImage, quorum: QuorumVoters) -> Iterator[bytea
 
 
 def read_snapshot(snapshot: EpochOffset, chunks: Iterable[bytes]) -> SnapshotContents:
-    """`snapshot` is (epoch, end offset), as the file's name says; everything is checked. Raises
-    CorruptSnapshot."""
+    """Return the contents of the snapshot, without pauses.
+
+    `snapshot` is (epoch, end offset) from the name of the file. Raise CorruptSnapshot if any part
+    is damaged.
+    """
     (contents,) = filter(None, reading(snapshot, chunks))
     return contents
 
 
 def reading(snapshot: EpochOffset, chunks: Iterable[bytes]) -> Iterator[SnapshotContents | None]:
-    """The same batch by batch, so that other work goes on in between: the contents come last."""
+    """Read the snapshot batch by batch, so that the caller can do other work in between.
+
+    Yield None after each batch of records, and the contents at the end. Raise CorruptSnapshot if
+    any part is damaged.
+    """
     found = _Reading(snapshot)
     try:
         for batch, header in _batches(chunks):
@@ -136,7 +150,7 @@ class _Reading:
 
 
 def _batches(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, BatchHeader]]:
-    """Whole batches out of pieces of any size, with their CRCs checked."""
+    """Yield whole batches from chunks of any size, with verified CRCs."""
     rest = b""
     for chunk in chunks:
         rest += chunk

@@ -1,6 +1,6 @@
 """Work over a whole image in short steps.
 
-A million partitions take seconds; a step takes a few milliseconds. Small images need no pause.
+A million partitions take seconds; a step takes a few milliseconds. A small image needs no pause.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEP_ENTRIES = 1000
 
 
 class Pace:
-    """Counts entries; says when it is time to pause."""
+    """A counter that requests a pause after every STEP_ENTRIES entries."""
 
     __slots__ = ("_left",)
 
@@ -27,7 +27,7 @@ class Pace:
         self._left = STEP_ENTRIES
 
     def is_time(self, entries: int = 1) -> bool:
-        """So many more were looked at."""
+        """Count `entries` more entries. Return True if the caller should pause now."""
         self._left -= entries
         if self._left > 0:
             return False
@@ -36,7 +36,8 @@ class Pace:
 
 
 def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
-    """Sorted; of a million keys that alone would be a second in one go."""
+    """Return the keys in sorted order, in steps. Sorting a million keys without a pause would take
+    a second."""
     runs: list[list[Any]] = []
     rest = iter(keys)
     while run := sorted(islice(rest, STEP_ENTRIES)):
@@ -47,8 +48,11 @@ def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
 
 
 def freed(topics: PersistentMap[Uuid, Topic]) -> Steps[None]:
-    """Of an image that nobody has any more. Letting go of a million partitions at once takes half
-    a second; this holds the last reference and drops them topic by topic."""
+    """Free the topics of an image that is no longer used, in steps.
+
+    The caller passes the last reference to the map. Freeing a million partitions in one step takes
+    half a second, so this drops one topic after the other.
+    """
     pace = Pace()
     for topic_id in list(topics):
         weight = 1 + len(topics[topic_id].partitions)
