@@ -1,7 +1,7 @@
-"""A clock whose node may stand still: time goes on without it, timers that fall due wait in order.
+"""A clock under fault rules. While its node is paused, timers that become due wait in order.
 
-`now_ms` is not bent: after a pause the node sees the monotonic clock jump, as a process that was
-stopped does.
+`now_ms` is not changed. After a pause the node sees the monotonic clock jump, as a stopped process
+does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from quorate.quorum.seams import Clock, Timer
 
 
 class FaultClock:
+    """The clock of one node. The thread of the event loop owns it. `timers` holds the pending
+    timers."""
+
     def __init__(self, inner: Clock, faults: Faults) -> None:
         self.faults = faults
         self.timers: dict[FaultTimer, None] = {}
@@ -21,15 +24,20 @@ class FaultClock:
         faults.watch(self)
 
     def now_ms(self) -> int:
+        """Return the monotonic time in milliseconds."""
         return self._inner.now_ms()
 
     def wall_ms(self) -> int:
+        """Return the wall time in milliseconds."""
         return self._inner.wall_ms()
 
     def cpu_ms(self) -> float:
+        """Return the inner clock's CPU time in milliseconds."""
         return self._inner.cpu_ms()
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Run the callback after `delay_ms`, or after the pause if the node is then paused. After a
+        crash it never runs."""
         timer = FaultTimer(self, callback)
         if not self.faults.crashed:
             self.timers[timer] = None
@@ -37,17 +45,20 @@ class FaultClock:
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
+        """Run the callback on the next iteration of the loop, under the same rules as
+        `call_later`."""
         self._inner.call_soon(partial(self.faults.run, callback))
 
     def rules_changed(self) -> None: ...
 
     def crash(self) -> None:
+        """Cancel all timers."""
         for timer in list(self.timers):
             timer.cancel()
 
 
 class FaultTimer:
-    """Can still be cancelled when it is due but held, because its node is paused."""
+    """A timer that can be cancelled even when it is due and its node is paused."""
 
     __slots__ = ("_callback", "_clock", "inner")
 
@@ -57,12 +68,14 @@ class FaultTimer:
         self._callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
+        """Cancel the timer. Do nothing if it has fired."""
         self._callback = None
         self._clock.timers.pop(self, None)
         if self.inner is not None:
             self.inner.cancel()
 
     def due(self) -> None:
+        """Fire now, or after the pause if the node is paused."""
         self._clock.faults.run(self._fire)
 
     def _fire(self) -> None:

@@ -1,9 +1,10 @@
-"""The way to a node's faults from another process: a Unix socket, which no fault can cut.
+"""Control of a node's faults from another process, over a Unix socket that no fault can cut.
 
-One JSON object per line, one answer per line. `{"rules": {"drop": ["BrokerHeartbeatRequest"]}}`
-puts these rules, and no others, in force; `{}` only asks. The answer holds the rules in force and
-when each type of message last left the node: `{"rules": {...}, "last_sent_ms": {...}}`; or
-`{"error": TEXT}`. Only the user who runs the node may connect (mode 0600).
+Each request and each response is one line with a JSON object. The request `{"rules": {"drop":
+["BrokerHeartbeatRequest"]}}` replaces all rules in force. The request `{}` changes nothing. The
+response holds the rules in force and the time at which each message type was last sent: `{"rules":
+{...}, "last_sent_ms": {...}}`. An invalid request gets `{"error": TEXT}`. The socket has mode 0600,
+so only the node's own user may connect.
 """
 
 from __future__ import annotations
@@ -39,14 +40,19 @@ logger = logging.getLogger("quorate.faults")
 
 
 class ControlRefused(Exception):
-    """The socket cannot be made."""
+    """The control socket cannot be made. The text is for the operator."""
 
     for_operator = True
 
 
 @contextlib.asynccontextmanager
 async def controlled(seams: Seams, path: Path, voters: dict[Address, int]) -> AsyncIterator[Seams]:
-    """Seams whose faults are governed through a socket at `path`."""
+    """Yield seams whose faults are controlled through a socket at `path`, and remove the socket at
+    the end.
+
+    `voters` maps node-to-node addresses to node ids. Raise ControlRefused if the socket cannot be
+    made.
+    """
     witness = WitnessTransport(seams.transport, seams.clock)
     faults = Faults()
     faults.peer_of = voters.get
@@ -62,7 +68,10 @@ async def controlled(seams: Seams, path: Path, voters: dict[Address, int]) -> As
 
 
 def bound(path: Path) -> socket.socket:
-    """A node that was killed leaves its socket's name behind."""
+    """Return a socket that is bound to `path`, with mode 0600. Raise ControlRefused if that fails.
+
+    A node that was killed leaves its socket file, so an existing file is removed first.
+    """
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o777 & ~MODE)
@@ -79,8 +88,8 @@ def bound(path: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def short_enough(path: Path) -> Iterator[str]:
-    """A name of `path` for bind or connect, which take about a hundred bytes: through a link to its
-    directory where that is needed."""
+    """Yield a name for `path` that fits into bind or connect, which accept about a hundred bytes. A
+    longer path is reached through a temporary symbolic link to its directory."""
     if len(os.fsencode(path)) <= MAX_NAME_BYTES:
         yield str(path)
         return
@@ -91,13 +100,21 @@ def short_enough(path: Path) -> Iterator[str]:
 
 
 def check_depth(line: bytes) -> None:
-    """Raise RulesError for a line of more than MAX_BRACKETS brackets: rules nest three deep, and
-    the parser's stack is bounded. Brackets in strings count, too; rules have none."""
+    """Raise RulesError for a line with more than MAX_BRACKETS brackets.
+
+    Valid rules nest three deep, and the JSON parser's stack is bounded. Brackets in strings count,
+    too, because rules contain none.
+    """
     if line.count(b"[") + line.count(b"{") > MAX_BRACKETS:
         raise RulesError(f"fault control: a line has {MAX_BRACKETS} brackets at most")
 
 
 class FaultControl:
+    """The server of one control socket. At most MAX_CONNECTIONS clients are connected.
+
+    The thread of the event loop owns it. No request can stop the node.
+    """
+
     def __init__(self, faults: Faults, witness: WitnessTransport, path: Path) -> None:
         self._path = path
         self._faults = faults
@@ -105,6 +122,8 @@ class FaultControl:
         self._open: dict[asyncio.StreamWriter, None] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the lines of one client until it disconnects or sends more than MAX_LINE_BYTES in
+        one line."""
         if len(self._open) >= MAX_CONNECTIONS:
             writer.close()
             return
@@ -113,20 +132,21 @@ class FaultControl:
             while line := await reader.readline():
                 writer.write(json.dumps(self.answer(line)).encode() + b"\n")
                 await writer.drain()
-        except (ValueError, OSError):  # a line over the limit; a client that went away
+        except (ValueError, OSError):  # a line over the limit, or a client that disconnected
             return
         finally:
             del self._open[writer]
             writer.close()
 
     def close(self) -> None:
+        """Close all connections and remove the socket file."""
         for writer in list(self._open):
             writer.close()
         self._path.unlink(missing_ok=True)
 
     def answer(self, line: bytes) -> dict[str, object]:
-        """Apply what the line asks for. An error of any kind is an answer: what only disturbs the
-        node must not stop it."""
+        """Apply the request in the line and return the response. An error of any kind becomes an
+        error response, because fault control must not stop the node."""
         try:
             check_depth(line)
             asked = json.loads(line)

@@ -1,7 +1,8 @@
-"""A disk whose node may stand still or die: answers wait while it is paused; after a crash nothing
-of it writes any more, its files are closed and its directory is free for another node.
+"""A disk under fault rules. Its results wait while the node is paused. After a crash it writes
+nothing.
 
-Work that was submitted before a pause is done all the same; only its answer waits.
+Work that was submitted before a pause is still done; only its result waits. At a crash the files
+are closed and the locks are released, so another node can use the directory.
 """
 
 from __future__ import annotations
@@ -19,49 +20,68 @@ T = TypeVar("T")
 
 
 class FaultDisk:
+    """The disk of one node.
+
+    The event loop submits work, and the thread of the inner disk does it. Every method raises
+    OSError (ESHUTDOWN) after a crash, except `submit`, which then does nothing.
+    """
+
     def __init__(self, inner: Disk, faults: Faults) -> None:
         self._inner = inner
         self._faults = faults
-        self._working = threading.Lock()  # held by the disk's thread while it does a piece of work
+        self._working = threading.Lock()  # held by the disk's thread while it works
         self._opened: dict[FaultFile | FaultLock, None] = {}
         faults.watch(self)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> FaultFile:
+        """Open a file. It is closed when the node crashes."""
         file = FaultFile(self, self.alive().open(path, create=create, writable=writable))
         self._opened[file] = None
         return file
 
     def exists(self, path: str) -> bool:
+        """Return True if the path exists."""
         return self.alive().exists(path)
 
     def is_dir(self, path: str) -> bool:
+        """Return True if the path is a directory."""
         return self.alive().is_dir(path)
 
     def list(self, path: str) -> list[str]:
+        """Return the names in a directory."""
         return self.alive().list(path)
 
     def make_dir(self, path: str) -> None:
+        """Create a directory."""
         self.alive().make_dir(path)
 
     def make_dirs(self, path: str) -> None:
+        """Create a directory and its missing parents, durably."""
         self.alive().make_dirs(path)
 
     def rename(self, source: str, target: str) -> None:
+        """Replace `target` by `source` atomically. It is durable after `sync_dir` of the
+        parents."""
         self.alive().rename(source, target)
 
     def remove(self, path: str) -> None:
+        """Remove a file."""
         self.alive().remove(path)
 
     def remove_tree(self, path: str) -> None:
+        """Remove a directory with its contents."""
         self.alive().remove_tree(path)
 
     def restrict(self, path: str) -> bool:
+        """Take all access to the directory from group and others. Return True if they had some."""
         return self.alive().restrict(path)
 
     def sync_dir(self, path: str) -> None:
+        """Flush a directory, which makes its names durable."""
         self.alive().sync_dir(path)
 
     def lock(self, path: str) -> FaultLock:
+        """Lock a directory. The lock is released when the node crashes."""
         lock = FaultLock(self, self.alive().lock(path))
         self._opened[lock] = None
         return lock
@@ -69,6 +89,9 @@ class FaultDisk:
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
+        """Run `work` on the disk's thread and pass its outcome to `done` on the loop. `done` waits
+        while the node is paused."""
+
         def guarded() -> T:
             with self._working:
                 self.alive()
@@ -81,23 +104,29 @@ class FaultDisk:
             self._inner.submit(guarded, answered)
 
     def alive(self) -> Disk:
+        """Return the inner disk. Raise OSError (ESHUTDOWN) if the node has crashed."""
         if self._faults.crashed:
             raise OSError(errno.ESHUTDOWN, "the node has crashed")
         return self._inner
 
     def forget(self, closed: FaultFile | FaultLock) -> None:
+        """Remove a file or lock that is closed."""
         self._opened.pop(closed, None)
 
     def rules_changed(self) -> None: ...
 
     def crash(self) -> None:
-        """Waits for the piece of work that is under way, if any, which is milliseconds."""
+        """Close all files and locks. This blocks the loop until the work in progress ends, which
+        takes milliseconds."""
         with self._working:
             for opened in self._opened:
                 opened.crash()
 
 
 class FaultFile:
+    """An open file of a FaultDisk. Every method except `close` raises OSError (ESHUTDOWN) after a
+    crash."""
+
     __slots__ = ("_disk", "_inner", "path")
 
     def __init__(self, disk: FaultDisk, inner: File) -> None:
@@ -106,41 +135,52 @@ class FaultFile:
         self._inner = inner
 
     def pread(self, size: int, offset: int) -> bytes:
+        """Return up to `size` bytes from `offset`."""
         self._disk.alive()
         return self._inner.pread(size, offset)
 
     def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all bytes at `offset`."""
         self._disk.alive()
         self._inner.pwrite(data, offset)
 
     def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
         self._disk.alive()
         self._inner.truncate(size)
 
     def sync(self) -> None:
+        """Flush the file to the disk."""
         self._disk.alive()
         self._inner.sync()
 
     def size(self) -> int:
+        """Return the size of the file in bytes."""
         self._disk.alive()
         return self._inner.size()
 
     def close(self) -> None:
+        """Close the file."""
         self.crash()
         self._disk.forget(self)
 
     def crash(self) -> None:
+        """Close the inner file because the node crashed."""
         self._inner.close()
 
 
 class FaultLock:
+    """A lock of a FaultDisk."""
+
     def __init__(self, disk: FaultDisk, inner: DirectoryLock) -> None:
         self._disk = disk
         self._inner = inner
 
     def release(self) -> None:
+        """Release the lock."""
         self.crash()
         self._disk.forget(self)
 
     def crash(self) -> None:
+        """Release the inner lock because the node crashed."""
         self._inner.release()

@@ -1,11 +1,12 @@
-"""One node's faults: the rules in force, and the gate through which everything reaches the node.
+"""The rules in force for one node, and the gate for every callback to the node.
 
-A node gets wrapped seams (`wrappers.py`), all governed by one `Faults`. Timers, frames, the ends of
-links and what the disk answers pass `Faults.run`: held in order while the node is paused, dropped
-once it has crashed. Rules change on the event loop and hold from that call on.
+A node gets wrapped seams (`wrappers.py`) that one `Faults` object governs. Timers, frames, closed
+links and results of the disk pass `Faults.run`. It queues them in order while the node is paused
+and discards them after a crash. Rules change on the event loop and hold from that call on.
 
-What a pause cannot hold: the kernel and the WebSocket server go on accepting connections, so a
-peer that connects meanwhile meets silence after the upgrade rather than before it.
+Limit of a pause: the kernel and the WebSocket server continue to accept connections. A peer that
+connects to a paused node gets no response after the WebSocket upgrade, whereas a stopped process
+would not complete the upgrade.
 """
 
 from __future__ import annotations
@@ -23,18 +24,28 @@ Callback = Callable[[], None]
 
 
 class Subject(Protocol):
-    """What is wrapped: a link, a listener, a clock ..."""
+    """A wrapped seam that rules affect, such as a link, a listener, a clock or a disk.
+
+    `rules_changed` is called after each change of the rules.
+    """
 
     def rules_changed(self) -> None: ...
 
     def crash(self) -> None:
-        """Drop it: no callback, no goodbye; idempotent."""
+        """Close the wrapped object without any callback and without a regular close. A second call
+        has no effect."""
 
 
 class Faults:
-    """`peer_of` tells which node has a node-to-node address, as far as it is known; until it is
-    set, peers are known by address, and by what they say in the handshake. `on_failure` is told
-    what the node's callbacks raise; by default the loop's exception handler is."""
+    """The faults of one node. The thread of the event loop owns the object.
+
+    `rules` are in force until the next `apply`. `crashed` is True after `crash`, and it never
+    becomes False again.
+
+    `peer_of` returns the id of the node that has a node-to-node address, or None if it is unknown.
+    Until it is set, peers are identified by address and by their handshake. `on_failure` gets each
+    exception that a callback of the node raises; the default is the loop's exception handler.
+    """
 
     def __init__(self, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self.rules = Rules()
@@ -48,7 +59,7 @@ class Faults:
     # --- the rules
 
     def apply(self, rules: Rules) -> None:
-        """These, and no others, from now on."""
+        """Replace all rules in force."""
         resumed = self.rules.paused and not rules.paused
         self.rules = rules
         for subject in list(self._subjects):
@@ -57,43 +68,53 @@ class Faults:
             asyncio.get_running_loop().call_soon(self._run_held)
 
     def cut(self, *peers: Peer) -> None:
+        """Cut the links to these peers, in addition to those that are cut."""
         self.apply(replace(self.rules, cut=_with(self.rules.cut, peers)))
 
     def heal(self, *peers: Peer) -> None:
-        """Ends `cut`; of all peers, if none is named."""
+        """End `cut` for these peers, or for all peers if none is given."""
         self.apply(replace(self.rules, cut=_without(self.rules.cut, peers)))
 
     def hold(self, *peers: Peer) -> None:
+        """Hold the links to these peers, in addition to those that are held."""
         self.apply(replace(self.rules, hold=_with(self.rules.hold, peers)))
 
     def release(self, *peers: Peer) -> None:
-        """Ends `hold`; of all peers, if none is named."""
+        """End `hold` for these peers, or for all peers if none is given."""
         self.apply(replace(self.rules, hold=_without(self.rules.hold, peers)))
 
     def drop(self, *messages: str) -> None:
-        """Exactly these types of messages vanish; none, if none is named."""
+        """Discard messages of exactly these types. Without arguments, discard none."""
         self.apply(replace(self.rules, drop=messages))
 
     def delay(self, delay_ms: int) -> None:
+        """Delay each frame on node links by `delay_ms`; 0 ends the delay."""
         self.apply(replace(self.rules, delay_ms=delay_ms))
 
     def pause(self) -> None:
+        """Pause the node until `resume`."""
         self.apply(replace(self.rules, paused=True))
 
     def resume(self) -> None:
+        """End the pause. Queued callbacks run in order on the next iteration of the loop."""
         self.apply(replace(self.rules, paused=False))
 
     def cuts(self, node_id: int | None, address: Address | None) -> bool:
+        """Return True if links to this peer are cut."""
         return named(self.rules.cut, node_id, address)
 
     def holds(self, node_id: int | None, address: Address | None) -> bool:
+        """Return True if links to this peer are held."""
         return named(self.rules.hold, node_id, address)
 
     # --- the end
 
     def crash(self) -> None:
-        """kill -9: from now on nothing reaches the node and the node reaches nothing; sockets are
-        reset, files closed, locks free. Nothing of the node's own code runs."""
+        """End the node as kill -9 does.
+
+        None of the node's own code runs any more, not even cleanup. Sockets are reset, files are
+        closed and locks are released. `gone` waits until this is complete.
+        """
         if self.crashed:
             return
         self.crashed = True
@@ -103,7 +124,8 @@ class Faults:
         self._subjects.clear()
 
     async def gone(self) -> None:
-        """After `crash`: until its ports are free, its sockets closed and its tasks ended."""
+        """After `crash`, wait until the node's ports are free, its sockets are closed and its tasks
+        have ended."""
         while self._closing:
             closing, self._closing = self._closing, []
             await asyncio.wait(closing)
@@ -111,17 +133,21 @@ class Faults:
     # --- for what is wrapped
 
     def watch(self, subject: Subject) -> None:
+        """Register a subject. It is notified of changed rules and of a crash until `forget`."""
         self._subjects[subject] = None
 
     def forget(self, subject: Subject) -> None:
+        """Remove a subject. Do nothing if it is not registered."""
         self._subjects.pop(subject, None)
 
     def closing(self, end: asyncio.Future[Any]) -> None:
-        """Something of a crashed node that takes some iterations of the loop to be gone."""
+        """Make `gone` wait for this future, which belongs to an object that closes
+        asynchronously."""
         self._closing.append(end)
 
     def run(self, callback: Callback) -> None:
-        """Now, unless the node stands still; then in order once it goes on."""
+        """Run the callback of the node now. If the node is paused, run it in order after the pause;
+        after a crash, discard it."""
         if self.crashed:
             return
         if self.rules.paused or self._held:
@@ -134,9 +160,11 @@ class Faults:
 
     @property
     def standing_still(self) -> bool:
+        """Return True if the node is paused, or callbacks from a pause are still queued."""
         return not self.crashed and (self.rules.paused or bool(self._held))
 
     def failed(self, error: BaseException) -> None:
+        """Report an exception that a callback of the node raised."""
         if self._on_failure is not None:
             self._on_failure(error)
             return
@@ -150,7 +178,7 @@ class Faults:
                 self._held[0]()
             except Exception as error:
                 self.failed(error)
-            if self._held:  # unless that was its end
+            if self._held:  # a crash in the callback has cleared the queue
                 self._held.popleft()
 
 

@@ -1,8 +1,9 @@
-"""A link under rules: each direction is a line on which frames pass, wait, are late or vanish.
+"""A link that obeys the fault rules. In each direction frames pass, wait, are delayed or are
+discarded.
 
-Order holds: what was queued goes before what comes later, and the end of the link is the last to
-arrive. A link that is held shows nothing of its peer, nor of its own end to the peer: aborted here,
-it is reset there only when it is released.
+Order is preserved: queued frames precede later ones, and the end of the link arrives last. While a
+link is held, neither side sees that the other one closed it. If this node aborts it, the peer sees
+the reset only after the release.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ logger = logging.getLogger(__name__)
 
 
 class Nature(NamedTuple):
-    """What kind of link it is, and what is known of its other end when it is made."""
+    """The kind of a link, and the facts about its other end when it is made."""
 
-    of_messages: bool  # msgpack messages of nodes travel on it
+    of_messages: bool  # the link carries MessagePack messages of nodes
     between_nodes: bool
     peer_id: int | None = None
-    peer_address: Address | None = None  # of the node's port, not of the connection
+    peer_address: Address | None = None  # of the peer's node port, not of the connection
 
 
 class Line:
-    """One direction. `act` is what makes a frame pass; it goes at once when nothing stops it."""
+    """One direction of a link. A frame is a callable that passes it on. It is called immediately if
+    no rule stops it.
+
+    The thread of the event loop owns the object. `queued_bytes` is the size of the queued frames.
+    """
 
     def __init__(self, holds: Callable[[], bool], delay_ms: Callable[[], int]) -> None:
         self.queued_bytes = 0
@@ -45,6 +50,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def put(self, act: Callback, size_bytes: int = 0) -> None:
+        """Pass the frame on, or queue it behind the others if it is held or delayed."""
         delay_ms = self._delay_ms()
         if not delay_ms and not self._queue and not self._holds():
             return act()
@@ -54,7 +60,7 @@ class Line:
         return self.go_on()
 
     def go_on(self) -> None:
-        """Let pass what may; come back when the next is due."""
+        """Pass on all queued frames that are due and not held. Start a timer for the next one."""
         loop = asyncio.get_running_loop()
         while self._queue and not self._holds():
             due_s, size_bytes, act = self._queue[0]
@@ -67,6 +73,7 @@ class Line:
             act()
 
     def clear(self) -> None:
+        """Discard all queued frames."""
         self._queue.clear()
         self.queued_bytes = 0
         if self._timer is not None:
@@ -79,7 +86,11 @@ class Line:
 
 
 class FaultLink:
-    """Link to the node, LinkHandler to the transport below."""
+    """A link under fault rules.
+
+    The node uses it as its `Link`, and the transport below uses it as its `LinkHandler`. It
+    registers itself with `Faults` until both sides have ended.
+    """
 
     def __init__(self, faults: Faults, inner: Link, accept: Accept, nature: Nature) -> None:
         self.peer = inner.peer
@@ -93,8 +104,8 @@ class FaultLink:
         self._ended = False
         self._error: Exception | None = None
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._reads = True  # as the node wants it
-        self._unread: deque[memoryview] = deque()  # came through while it did not
+        self._reads = True  # the node's wish; the rules may stop reading anyway
+        self._unread: deque[memoryview] = deque()  # received while the node did not read
         self._in = Line(self._held, self._delay_ms)
         self._out = Line(self._held, self._delay_ms)
         faults.watch(self)
@@ -104,6 +115,7 @@ class FaultLink:
     # --- what the node does
 
     def send(self, *parts: Buffer) -> None:
+        """Send the frame unless the link is closed. Messages of dropped types are removed first."""
         if self.closed:
             return
         if self._nature.of_messages and self._faults.rules.drop:
@@ -115,24 +127,30 @@ class FaultLink:
 
     @property
     def pending_bytes(self) -> int:
+        """Return the bytes that wait to be sent, including those that the rules hold back."""
         return 0 if self._ended else self._inner.pending_bytes + self._out.queued_bytes
 
     def pause_reading(self) -> None:
+        """Stop passing frames to the node."""
         self._reads = False
         self._read_or_not()
 
     def resume_reading(self) -> None:
+        """Pass frames to the node again."""
         self._reads = True
         self._read_or_not()
         if self._unread:
             asyncio.get_running_loop().call_soon(self._faults.run, self._read_on)
 
     def close(self) -> None:
+        """Close the link after all queued frames are sent."""
         if not self.closed:
             self.closed = True
             self._out.put(self._inner.close)
 
     def abort(self) -> None:
+        """Discard all queued frames and reset the link. If the link is held, only this side sees
+        the end now."""
         self.closed = True
         self._out.clear()
         if self._held() and not self._ended:
@@ -143,6 +161,8 @@ class FaultLink:
     # --- what comes from below
 
     def on_frame(self, frame: memoryview) -> None:
+        """Accept a frame from the transport. The first frame of a link may identify the peer, so
+        rules about it then apply."""
         if self._nature.of_messages and not self._greeted:
             self._meet(frame)
             if self._cut():
@@ -150,6 +170,7 @@ class FaultLink:
         self._in.put(partial(self._faults.run, partial(self._take, frame)))
 
     def on_closed(self, error: Exception | None) -> None:
+        """Accept the end of the transport's link. `error` is None after a regular close."""
         self._gone.set_result(None)
         if self._ended:
             self._faults.forget(self)
@@ -159,6 +180,7 @@ class FaultLink:
     # --- what the rules do
 
     def rules_changed(self) -> None:
+        """Reset the link if it is cut. Otherwise pass on what the new rules permit."""
         if self._cut():
             self._out.clear()
             self._inner.abort()
@@ -169,6 +191,7 @@ class FaultLink:
         self._out.go_on()
 
     def crash(self) -> None:
+        """Reset the link without any callback to the node."""
         self.closed = self._ended = True
         self._in.clear()
         self._out.clear()
@@ -187,7 +210,8 @@ class FaultLink:
         return self._faults.rules.delay_ms if self._nature.between_nodes else 0
 
     def _read_or_not(self) -> None:
-        """Not reading, so that it is the peer's buffers that fill."""
+        """Read from the transport unless the node, a pause or a hold prevents it. Then the peer's
+        buffers fill and not this node's memory."""
         if self._reads and not self._faults.rules.paused and not self._held():
             self._inner.resume_reading()
         else:
@@ -236,13 +260,13 @@ class FaultLink:
             self._handler.on_closed(self._error or error)
 
     def _meet(self, frame: memoryview) -> None:
-        """The first frame says who is at the other end."""
+        """Take the peer's id from the first frame."""
         self._greeted = True
         ours = self._nature.peer_address is not None
         try:
             message = sole_message(frame, HelloReply if ours else Hello)
         except ProtocolError:
-            return  # the node will find out, too
+            return  # the node itself rejects this frame
         hello: Hello | None = message.hello if ours else message
         if self._peer_id is None and hello is not None:
             self._peer_id = hello.node_id
@@ -250,7 +274,7 @@ class FaultLink:
 
 
 def without(dropped: tuple[str, ...], frame: Buffer) -> Buffer | None:
-    """The frame less its messages of these types; None when nothing is left of it."""
+    """Return the frame without its messages of the dropped types, or None if no message remains."""
     kinds = [KINDS[name] for name in dropped]
     rows = rows_of(frame)
     kept = [row for row in rows if row[0] not in kinds]

@@ -1,8 +1,8 @@
-"""The rules of a node's faults: what is wrong with its links, and whether it stands still.
+"""The fault rules of a node: the state of its links, and whether it is paused.
 
-A value: `Faults.apply` puts a whole new one in force. As JSON, `{"cut": [2], "paused": false}`, it
-is sent to nodes of other processes; what is not named there is at its default, that is, in order.
-Peers are named by node id or by the HOST:PORT of their node-to-node port.
+`Rules` is a value, and `Faults.apply` replaces all rules in force. Rules travel to nodes of other
+processes as JSON: `{"cut": [2], "paused": false}`. A key that is absent has its default, which
+means no fault. Peers are identified by node id or by the HOST:PORT of their node port.
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ KINDS = {cls.__name__: kind.number for cls, kind in BY_CLASS.items()}
 
 
 class RulesError(ValueError):
-    """Names the rule that is wrong, what was given, and what is allowed."""
+    """Fault rules that are not valid. The text names the rule, the given value and the allowed
+    values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """`cut`: links to these peers are reset, new ones fail as unreachable. `hold`: links to these
-    stay open and carry nothing, new ones hang until their timeout; what was sent queues. `drop`:
-    messages of these types vanish on node links, both ways. `delay_ms`: each frame on node links
-    takes so much longer, each way. `paused`: the node stands still as under SIGSTOP."""
+    """The faults of one node. Raise RulesError for a value that is not valid.
+
+    - `cut`: links to these peers are reset, and new ones fail as unreachable.
+    - `hold`: links to these peers stay open but carry nothing; frames are queued. New links wait
+      until their timeout.
+    - `drop`: messages of these types are discarded on node links, in both directions.
+    - `delay_ms`: each frame on node links is delayed by this time, in each direction.
+    - `paused`: the node stops running, as under SIGSTOP.
+    """
 
     cut: tuple[Peer, ...] = ()
     hold: tuple[Peer, ...] = ()
@@ -51,6 +57,7 @@ class Rules:
 
 
 def is_peer(value: object) -> bool:
+    """Return True if the value is a node id or a HOST:PORT."""
     if isinstance(value, str):
         host, colon, port = value.rpartition(":")
         return bool(host and colon) and port.isdigit()
@@ -58,7 +65,8 @@ def is_peer(value: object) -> bool:
 
 
 def named(peers: tuple[Peer, ...], node_id: int | None, address: Address | None) -> bool:
-    """Is the peer with this id or address among them? Either may be unknown."""
+    """Return True if the peer with this id or address is in `peers`. None means that the id or the
+    address is unknown."""
     if not peers:
         return False
     return (node_id is not None and node_id in peers) or (
@@ -67,11 +75,12 @@ def named(peers: tuple[Peer, ...], node_id: int | None, address: Address | None)
 
 
 def rules_to_json(rules: Rules) -> str:
+    """Return the rules as JSON text."""
     return json.dumps(asdict(rules))
 
 
 def rules_from_json(text: str | bytes) -> Rules:
-    """Raise RulesError for anything that is no JSON of rules."""
+    """Return the rules of a JSON text. Raise RulesError if the text does not hold valid rules."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:

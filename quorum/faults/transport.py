@@ -1,9 +1,10 @@
-"""A transport whose links obey a node's rules.
+"""A transport whose links obey the fault rules of one node.
 
-Rules about a peer hold for links that this node made, whatever travels on them, and for links of
-messages that came to it, once their Hello says from whom. Replica fetches that come to it do not
-say that in time: they are ruled by the node that makes them, so a partition is two rules, one at
-each end. Clients' links only know the pause and the crash.
+A rule about a peer applies to every link that this node opens to it. It also applies to a message
+link that the peer opens, once the peer's Hello has identified it. A replica fetch that arrives does
+not identify its sender in time, so only the rules of the fetching node apply to it. A full
+partition therefore needs a rule at each end. For links of clients, only the pause and the crash
+apply.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ Links = WeakKeyDictionary[FaultLink, None]
 
 
 class FaultTransport:
+    """The transport of one node under fault rules. The thread of the event loop owns it."""
+
     def __init__(self, inner: Transport, faults: Faults) -> None:
         self._inner = inner
         self._faults = faults
@@ -41,6 +44,7 @@ class FaultTransport:
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
+        """Listen on the inner transport and wrap each accepted link."""
         self._end_ghosts()
         links: Links = WeakKeyDictionary()
         inner = await self._inner.listen(
@@ -53,6 +57,11 @@ class FaultTransport:
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
+        """Connect and return the wrapped link.
+
+        Raise PeerUnreachable if the peer is cut, or if it is held until `timeout_ms` has passed.
+        While the node is paused, the call returns only after the pause.
+        """
         self._end_ghosts()
         task = asyncio.current_task()
         assert task is not None
@@ -81,17 +90,20 @@ class FaultTransport:
         return made[0]
 
     def rules_changed(self) -> None:
+        """Let waiting connects check the new rules."""
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             _open(waiter)
 
     def crash(self) -> None:
+        """Cancel all connects of the node."""
         for task in list(self._connecting):
             task.cancel()
             self._faults.closing(task)
 
     def _end_ghosts(self) -> None:
-        """A task that the node began before it crashed, and that runs only now, ends here."""
+        """Raise CancelledError in a task that the node started before its crash and that runs only
+        now."""
         if self._faults.crashed:
             raise asyncio.CancelledError("the node has crashed")
 
@@ -106,7 +118,7 @@ class FaultTransport:
             await waiter
 
     async def _running(self) -> None:
-        """Through the gate: not while the node is paused, and after what came before."""
+        """Wait until the node is not paused and earlier callbacks have run."""
         if self._faults.standing_still:
             through: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._faults.run(partial(_open, through))
@@ -125,6 +137,8 @@ class FaultTransport:
 
 
 class FaultListener:
+    """A listener whose accepted links are under fault rules."""
+
     def __init__(self, inner: Listener, faults: Faults, links: Links) -> None:
         self.address = inner.address
         self._inner = inner
@@ -133,6 +147,7 @@ class FaultListener:
         faults.watch(self)
 
     async def close(self) -> None:
+        """Abort the accepted links and stop listening."""
         self._faults.forget(self)
         for link in list(self._links):
             link.abort()
@@ -141,6 +156,7 @@ class FaultListener:
     def rules_changed(self) -> None: ...
 
     def crash(self) -> None:
+        """Close the listening socket. `Faults.gone` waits until its port is free."""
         self._faults.closing(asyncio.get_running_loop().create_task(self._inner.close()))
 
 

@@ -1,4 +1,4 @@
-"""The seams of a node that faults govern."""
+"""The seams of a node under fault rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quorate.quorum.seams import Seams
 
 
 def with_faults(seams: Seams, faults: Faults) -> Seams:
-    """To be given to one node; the others have their own."""
+    """Return the seams wrapped for one node. Each node needs its own `faults`."""
     return Seams(
         clock=FaultClock(seams.clock, faults),
         random=seams.random,
