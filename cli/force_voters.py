@@ -70,10 +70,10 @@ def force_voters(
     """Rebuild a quorum that has lost its majority for good.
 
     Works offline: stop every node first. Every broker holds the committed metadata log, so the
-    quorum can be rebuilt even if no controller's directory remains. The longest log is copied into
-    the directory of each --controller, and these controllers become the voters. A new directory is
-    formatted; the previous log of an existing one is kept next to the new log. Nodes of the old
-    quorum are refused from then on.
+    quorum can be rebuilt even if no controller's directory remains. The log with the highest
+    generation, epoch and end offset is copied into the directory of each --controller, and these
+    controllers become the voters. A new directory is formatted. The previous log of an existing one
+    is kept next to the new log. Nodes of the old quorum are refused from then on.
 
     \b
     quorate metadata-quorum force-voters --dir /data/b4 --dir /data/b5 --controller c10.properties

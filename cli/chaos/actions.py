@@ -1,8 +1,7 @@
-"""The steps of scenarios, each a coroutine on the stage; `ACTIONS` is the table.
+"""The steps of scenarios, each a coroutine on the state of the run; `ACTIONS` is the table.
 
-An action raises Unmet when what it waits for does not come. It never sleeps for luck: it waits for
-what the metadata log or the clients say.
-"""
+An action raises Unmet when its condition does not become true in time. It never sleeps and hopes:
+it waits for a fact in the metadata log or in the clients' records."""
 
 from __future__ import annotations
 
@@ -25,6 +24,7 @@ Action = Callable[[Stage, Values], Awaitable[None]]
 
 
 async def kill(stage: Stage, values: Values) -> None:
+    """Send SIGKILL to the node."""
     node = stage.node_named(values["node"])
     led = stage.story.led_by(node)
     stage.cluster.kill(node)
@@ -34,6 +34,7 @@ async def kill(stage: Stage, values: Values) -> None:
 
 
 async def start(stage: Stage, values: Values) -> None:
+    """Start a node that does not run."""
     node = stage.node_named(values["node"])
     await asyncio.to_thread(stage.cluster.restart, node)
     stage.hurt.end(node, stage.watch.now_ms())
@@ -41,6 +42,7 @@ async def start(stage: Stage, values: Values) -> None:
 
 
 async def stop(stage: Stage, values: Values) -> None:
+    """Send SIGTERM to the node and wait until its process has ended. Raise Unmet on a timeout."""
     node, within_ms = stage.node_named(values["node"]), values["within_ms"]
     stage.note("is told to stop", node, "SIGTERM", "fault")
     if not await asyncio.to_thread(stage.cluster.terminate, node, within_ms / 1000):
@@ -50,7 +52,8 @@ async def stop(stage: Stage, values: Values) -> None:
 
 
 async def wait_caught_up(stage: Stage, values: Values) -> None:
-    """What the others have now, and what was written to the log since."""
+    """Wait until the node's metadata log reaches the end that the other controllers' logs have
+    now."""
     node = stage.node_named(values["node"])
     others = [each for each in stage.controllers if each != node]
     end = await asyncio.to_thread(
@@ -69,7 +72,7 @@ async def wait_caught_up(stage: Stage, values: Values) -> None:
 
 
 async def roll(stage: Stage, values: Values) -> None:
-    """The active controller is the last of its kind."""
+    """Restart all nodes of a role one after another, the active controller last."""
     brokers = values["nodes"] == "brokers"
     nodes = stage.broker_ids if brokers else stage.controllers
     for node in sorted(nodes, key=lambda node: (node == stage.story.active, node)):
@@ -79,6 +82,7 @@ async def roll(stage: Stage, values: Values) -> None:
 
 
 async def mute_heartbeats(stage: Stage, values: Values) -> None:
+    """Drop the node's heartbeats and nothing else."""
     node = stage.node_named(values["node"])
     stage.faults.drop(node, HEARTBEAT)
     stage.hurt.begin(node, MUTED, stage.watch.now_ms(), "its heartbeats are lost")
@@ -86,6 +90,7 @@ async def mute_heartbeats(stage: Stage, values: Values) -> None:
 
 
 async def cut_controllers(stage: Stage, values: Values) -> None:
+    """Hold all traffic between the node and the controllers. No connection closes."""
     node = stage.node_named(values["node"])
     stage.faults.hold(node, stage.controllers)
     stage.hurt.begin(node, CUT, stage.watch.now_ms(), "nothing passes between it and controllers")
@@ -93,6 +98,7 @@ async def cut_controllers(stage: Stage, values: Values) -> None:
 
 
 async def heal(stage: Stage, values: Values) -> None:
+    """End all faults. Count before the records that only the isolated broker has."""
     for node, was in stage.hurt.open().items():
         if was not in (MUTED, CUT):
             continue
@@ -106,7 +112,7 @@ async def heal(stage: Stage, values: Values) -> None:
 
 
 def _diverged(stage: Stage, node: int) -> int:
-    """Records in the log of a broker that its partitions' leaders do not have."""
+    """Return the number of records in a broker's log that its partitions' leaders do not have."""
     topic = stage.brokers.topic
     return sum(
         only_here(stage.log_dir(node), stage.log_dir(now.leader), topic, partition)
@@ -116,6 +122,7 @@ def _diverged(stage: Stage, node: int) -> int:
 
 
 async def pin_writer(stage: Stage, values: Values) -> None:
+    """Start a producer that writes only to this node, for the partitions that it leads now."""
     node = stage.node_named(values["node"])
     led = stage.story.led_by(node)
     brokers = stage.make_brokers()
@@ -133,6 +140,7 @@ async def pin_writer(stage: Stage, values: Values) -> None:
 
 
 async def unpin_writer(stage: Stage, values: Values) -> None:
+    """Stop that producer and record its results. Raise Unmet if there is none."""
     writer, stage.pinned_writer = stage.pinned_writer, None
     if writer is None:
         raise Unmet("unpin-writer: no writer is pinned")
@@ -148,10 +156,15 @@ async def unpin_writer(stage: Stage, values: Values) -> None:
 
 
 async def wait(stage: Stage, values: Values) -> None:
+    """Let time pass."""
     await asyncio.sleep(values["ms"] / 1000)
 
 
 async def wait_fenced(stage: Stage, values: Values) -> None:
+    """Wait until the broker is fenced and leads no partition.
+
+    If the broker was isolated by a fault, also record when its session expired after its last
+    heartbeat."""
     node = stage.node_named(values["node"])
     story = stage.story
     await stage.until(
@@ -176,6 +189,7 @@ async def wait_fenced(stage: Stage, values: Values) -> None:
 
 
 async def wait_written(stage: Stage, values: Values) -> None:
+    """Wait until a write to every partition is acknowledged."""
     since_s = time.monotonic()
     partitions = range(stage.ledger.partitions)
 
@@ -187,11 +201,13 @@ async def wait_written(stage: Stage, values: Values) -> None:
 
 
 async def wait_in_sync(stage: Stage, values: Values) -> None:
+    """Wait until every ISR holds all replicas."""
     took_ms = await stage.until(stage.in_sync, values["within_ms"], "every ISR is whole")
     stage.note(f"every ISR is whole after {took_ms:,} ms")
 
 
 async def write_metadata(stage: Stage, values: Values) -> None:
+    """Change a config and wait until the change is committed."""
     begin_s = time.monotonic()
     topic, value = stage.brokers.topic, str(604_800_000 + len(stage.timeline))
     try:
@@ -224,4 +240,5 @@ assert ACTIONS.keys() == STEPS.keys()
 
 
 async def carry_out(stage: Stage, step: Step) -> None:
+    """Carry out one step. Raise Unmet, Refused or NotReachable if it fails."""
     await ACTIONS[step.do](stage, step.values)

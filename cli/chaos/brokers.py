@@ -1,8 +1,8 @@
-"""A client's view of one topic: who leads which partition, and connections to brokers.
+"""A client's metadata of one topic: the leaders of its partitions, and connections to brokers.
 
-Of two answers about a partition the one with the higher leader epoch counts (KIP-320), so a broker
-that hears no controller and answers with what it knew does not lead clients back to itself.
-"""
+Of two responses about a partition, the one with the higher leader epoch counts (KIP-320). A broker
+that is cut off from the controllers answers with stale metadata. Because of the rule, such an
+answer does not lead clients back to that broker."""
 
 from __future__ import annotations
 
@@ -25,22 +25,28 @@ from quorate.quorum.seams import Address, Clock, Transport, TransportError
 REFRESH_PAUSE_S = 0.02
 METADATA_TIMEOUT_MS = 1000
 FAILURES = (ClientError, TransportError)
-"""What a broker does that is gone, or does not answer."""
+"""The errors of a call to a broker that has gone or does not answer."""
 
 
 class NotKnown(ClientError):
-    """No address of that broker was ever heard."""
+    """No response has contained the address of this broker."""
 
     sent = False
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
+    """The leader of a partition and its leader epoch."""
+
     epoch: int
     node_id: int
 
 
 class Brokers:
+    """The metadata and connections of one client, owned by its event loop.
+
+    Invariant: the epoch of a known leader never decreases."""
+
     def __init__(
         self,
         transport: Transport,
@@ -64,19 +70,20 @@ class Brokers:
 
     @property
     def known(self) -> list[int]:
-        """Brokers that were alive by some answer."""
+        """Return the ids of the brokers in any Metadata response so far."""
         return sorted(self._addresses)
 
     def leader(self, partition: int) -> int:
-        """-1: none."""
+        """Return the id of the partition's leader, or -1 if none is known."""
         known = self.leaders.get(partition)
         return -1 if known is None else known.node_id
 
     def led_by(self, node_id: int) -> list[int]:
+        """Return the partitions that the broker leads, according to the known metadata."""
         return sorted(p for p, leader in self.leaders.items() if leader.node_id == node_id)
 
     async def call(self, node_id: int, request: Message, **options: Any) -> Any:
-        """Raises one of FAILURES."""
+        """Send a request to a broker and return its response. Raise one of FAILURES."""
         address = self._addresses.get(node_id)
         if address is None:
             raise NotKnown(f"broker {node_id} is not known")
@@ -84,8 +91,10 @@ class Brokers:
         return await client.call(request, **options)
 
     async def refresh(self, last: int = -1) -> None:
-        """Ask any broker, but `last` only if no other answers: it just said or did nothing good.
-        Callers that wait for the same answer ask once."""
+        """Read the metadata from any broker.
+
+        `last` is tried only if no other broker answers, because a request to it has just failed.
+        Concurrent callers share one request. If no broker answers, the metadata stays as it is."""
         seen = self._refreshed
         async with self._refreshing:
             if self._refreshed != seen:
@@ -103,6 +112,7 @@ class Brokers:
             self._refreshed += 1
 
     def close(self) -> None:
+        """Close all connections."""
         for client in self._clients.values():
             client.close()
 

@@ -1,7 +1,7 @@
-"""The cluster that is rehearsed on: processes of `quorate up`, hurt by their ids.
+"""The cluster of a scenario run: the processes of `quorate up`, addressed by node id.
 
-Blocking; the rehearsal calls it in threads. What is started here is waited for here. Nodes that
-ran with `--faults` are started again with it."""
+All calls block, so that the run makes them in threads. Child processes are reaped by `stop`. Nodes
+that ran with `--faults` are restarted with it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ POLL_S = 0.02
 
 
 class LocalCluster:
+    """A cluster of processes in one directory."""
+
     def __init__(self, directory: Path, *, faults: bool = False) -> None:
         self.directory = ClusterDir(directory)
         self._faults = ("--faults",) if faults else ()
@@ -34,10 +36,13 @@ class LocalCluster:
 
     @property
     def entry(self) -> ClusterEntry:
+        """Return the content of cluster.json."""
         return self.directory.read()
 
     def start(self, *options: str) -> float:
-        """A new cluster; the seconds until it was ready."""
+        """Start a new cluster, which replaces the directory. Return the seconds until it was ready.
+
+        Raise Refused if it does not start."""
         if self.directory.file.exists():
             subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
         shutil.rmtree(self.directory.root, ignore_errors=True)
@@ -51,15 +56,18 @@ class LocalCluster:
         return time.monotonic() - begin_s
 
     def stop(self) -> None:
+        """Stop all nodes and reap the child processes."""
         subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
         for child in self._children:
             child.wait()
 
     def admin(self, timeout_s: float = 30.0) -> Admin:
+        """Return a new Admin, which the caller closes."""
         servers = parse_servers("bootstrap", self.entry["bootstrap"].split(","))
         return Admin(AdminSettings(servers=servers, timeout_s=timeout_s))
 
     def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
+        """Create a topic. Raise Refused."""
         wanted = topics.CreatableTopic(
             name=topic,
             num_partitions=partitions,
@@ -77,6 +85,7 @@ class LocalCluster:
         check(answer.topics[0].error_code, answer.topics[0].error_message)
 
     def delete_topic(self, topic: str) -> None:
+        """Delete a topic. Raise Refused."""
         admin = self.admin()
         answer = admin.change(
             topics.DeleteTopicsRequest(
@@ -91,18 +100,21 @@ class LocalCluster:
         check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
 
     def leaders(self, topic: str) -> dict[int, int]:
+        """Return the leader of each partition of a topic."""
         admin = self.admin()
         (described,) = admin.metadata([topic]).topics
         admin.close()
         return {each.partition_index: each.leader_id for each in described.partitions}
 
     def active_controller(self) -> int:
+        """Return the id of the active controller."""
         admin = self.admin()
         leader = describe_quorum(admin).state.leader_id
         admin.close()
         return leader
 
     def node(self, node_id: int) -> NodeEntry:
+        """Return the node's entry in cluster.json. Raise Refused if there is none."""
         nodes = (*self.entry["controllers"], *self.entry["brokers"])
         found = next((node for node in nodes if node["id"] == node_id), None)
         if found is None:
@@ -111,12 +123,14 @@ class LocalCluster:
         return found
 
     def kill(self, node_id: int) -> float:
-        """kill -9; the moment of it."""
+        """Send SIGKILL, and return the moment on the monotonic clock, in s.
+
+        Raise Refused if it does not run."""
         os.kill(self._pid(node_id), signal.SIGKILL)
         return time.monotonic()
 
     def terminate(self, node_id: int, timeout_s: float) -> bool:
-        """SIGTERM, until the process is gone; False when that takes too long."""
+        """Send SIGTERM and return True when the process has ended, or False after `timeout_s`."""
         pid = self._pid(node_id)
         os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + timeout_s
@@ -127,7 +141,9 @@ class LocalCluster:
         return True
 
     def restart(self, node_id: int) -> None:
-        """Nothing, when a supervisor was faster."""
+        """Start the node as a new process.
+
+        Do nothing if it already runs, because a supervisor restarted it."""
         if alive(self.node(node_id)["pid"]):
             return
         file = self.directory.node_file(node_id)
@@ -149,7 +165,7 @@ class LocalCluster:
         return pid
 
     def change_a_config(self, topic: str, value: str) -> None:
-        """One metadata write; returns when it is committed."""
+        """Set the topic's retention.ms, and return when the change is committed. Raise Refused."""
         change = configs.IncrementalAlterableConfig(
             name="retention.ms", config_operation=0, value=value
         )
@@ -168,7 +184,7 @@ class LocalCluster:
         check(answer.responses[0].error_code, answer.responses[0].error_message)
 
     def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
-        """Until every ISR is full again; False when that takes too long."""
+        """Return True when every ISR has `replicas` members, or False after `timeout_s`."""
         begin_s = time.monotonic()
         admin = self.admin()
         try:

@@ -1,4 +1,4 @@
-"""`quorate chaos`: the commands."""
+"""The commands of `quorate chaos`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from quorate.cli.server import pair_of
 
 @click.group()
 def chaos() -> None:
-    """Rehearse a failure on real processes, with a verdict."""
+    """Run failure scenarios on real processes, with a verdict."""
 
 
 @chaos.command("list")
 @format_option
 def list_(output: str) -> None:
-    """The scenarios that come with Quorate."""
+    """List the scenarios that come with Quorate."""
     scenarios = [load(name) for name in ready_made()]
     if output == "json":
         rows = [
@@ -52,7 +52,7 @@ def list_(output: str) -> None:
 
 @chaos.command()
 def steps() -> None:
-    """What a scenario file can ask for: its tables and its steps."""
+    """List the tables and the steps of scenario files."""
     for name, table in TABLES.items():
         click.echo(f"[{name}]")
         for key, rule in table.items():
@@ -90,11 +90,10 @@ def run(
     keep: bool,
     output: str,
 ) -> None:
-    """Hurt a cluster while clients write and read; is anything acknowledged lost?
+    """Inject failures while clients write and read, and check that nothing acknowledged is lost.
 
     SCENARIO is a name of `quorate chaos list`, or a .toml file. The exit status is the verdict: 0
-    good, 1 bad.
-    """
+    good, 1 bad."""
     try:
         loaded = load(scenario).with_partitions(partitions)
     except ScenarioError as error:
@@ -122,12 +121,13 @@ def run(
 
 
 def clean_up_when_told_to_end() -> None:
-    """SIGTERM is as Ctrl-C: faults end, a cluster of its own is stopped and removed."""
+    """Treat SIGTERM like Ctrl-C, so that faults end and a temporary cluster is removed."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
+    """Return the variant with the name, or all variants. Raise UsageError."""
     if name is None:
         return scenario.variants
     found = tuple(each for each in scenario.variants if each.name == name)
@@ -140,6 +140,9 @@ def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
 def on_existing(
     scenario: Scenario, variants: tuple[Variant, ...], directory: Path, view: View
 ) -> Result:
+    """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
+
+    Raise Refused if a node does not run, or lacks the fault socket that the scenario needs."""
     cluster = LocalCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster here (no cluster.json)")
@@ -168,6 +171,8 @@ def on_its_own(
     keep: bool,
     view: View,
 ) -> Result:
+    """Run the scenario on a new cluster in a temporary directory, which is removed unless
+    `keep`."""
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
     cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
     shape = scenario.cluster

@@ -1,10 +1,13 @@
-"""Was anything lost, doubled or reordered? Pure: what was sent and acknowledged against what was
-read.
+"""The check that no record was lost, duplicated or reordered.
 
-Line n goes to partition n modulo the number of partitions, with n as its key, so every record read
-says which line it must be. Where several clients write, line n is of client n // partitions modulo
-their number, and order is looked at per client. What was acknowledged must be there, at the offset
-that was acknowledged; what was not may be there or not, once."""
+The module is pure: it compares the sent and acknowledged lines with the records that were read.
+
+- Line n goes to partition n modulo the number of partitions, with n as its key. Thus each record
+  names the line that it must contain.
+- If several clients write, line n belongs to client n // partitions modulo their number. The order
+  is checked for each client.
+- An acknowledged line must be present at the acknowledged offset. Any other line may be present
+  once or be absent."""
 
 from __future__ import annotations
 
@@ -18,24 +21,27 @@ MAX_FAULTS_KEPT = 10
 
 @dataclass(slots=True)
 class Faults:
-    """How often, and the first few in words."""
+    """The number of faults of one kind, and the first few as text."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, example: str) -> None:
+        """Count one fault, and keep its text if few are kept so far."""
         self.count += 1
         if len(self.examples) < MAX_FAULTS_KEPT:
             self.examples.append(example)
 
 
 class Comparison:
-    """Fed with every record in the order in which its partition holds it."""
+    """The comparison of all lines with the records read.
+
+    Every partition's records must be passed to `read` in the order of their offsets."""
 
     def __init__(
         self, lines: Sequence[bytes], acknowledged: array[int], partitions: int, clients: int = 1
     ) -> None:
-        """`acknowledged[n]` is the offset that line n was acknowledged at, or NOT_ACKNOWLEDGED."""
+        """Start a comparison. `acknowledged[n]` is the offset of line n, or NOT_ACKNOWLEDGED."""
         assert len(lines) == len(acknowledged)
         self._lines = lines
         self._acknowledged = acknowledged
@@ -49,6 +55,7 @@ class Comparison:
         self.moved = Faults()
 
     def read(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
+        """Check one record that was read."""
         self.records += 1
         where = f"partition {partition} offset {offset}"
         line = int(key) if key.isdigit() else -1
@@ -69,6 +76,7 @@ class Comparison:
             self.moved.add(f"{where}: line {line} was acknowledged at offset {told}")
 
     def verdict(self) -> Verdict:
+        """Return the result after all records were read."""
         lost = Faults()
         acknowledged = 0
         for line, offset in enumerate(self._acknowledged):
@@ -91,6 +99,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
+    """The result of a comparison: the numbers of lines and records, and the faults by kind."""
+
     sent: int
     acknowledged: int
     read: int
@@ -102,10 +112,11 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Nothing wrong, and something shown at all."""
+        """Return True if there are no faults and at least one line was acknowledged."""
         return self.acknowledged > 0 and not any(faults.count for _, faults in self.faults())
 
     def faults(self) -> Iterator[tuple[str, Faults]]:
+        """Yield the faults of each kind with the name of the kind."""
         yield "lost", self.lost
         yield "doubled", self.doubled
         yield "out of order", self.reordered
@@ -113,6 +124,7 @@ class Verdict:
         yield "at another offset", self.moved
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines of a report."""
         yield f"{self.sent:,} lines sent, {self.acknowledged:,} acknowledged, {self.read:,} read"
         yield ", ".join(f"{faults.count} {name}" for name, faults in self.faults())
         for _, faults in self.faults():

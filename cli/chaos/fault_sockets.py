@@ -1,4 +1,4 @@
-"""The rehearsal's end of the nodes' fault sockets (`quorum/faults/control.py`)."""
+"""The client of the nodes' fault sockets (`quorum/faults/control.py`)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,28 @@ HEARTBEAT = "BrokerHeartbeatRequest"
 
 @dataclass(frozen=True, slots=True)
 class FaultSockets:
-    """Blocks for a moment; a node's loop answers at once."""
+    """The fault sockets of a local cluster's nodes.
+
+    Each call blocks until the node has answered, for TIMEOUT_S at most. It raises Refused if the
+    node does not answer or refuses the rules. The new rules replace all previous ones of the
+    node."""
 
     directory: ClusterDir
 
     def drop(self, node_id: int, message: str) -> None:
+        """Drop all messages of one type that the node sends."""
         self._ask(node_id, {"rules": {"drop": [message]}})
 
     def hold(self, node_id: int, peers: list[int]) -> None:
+        """Hold all traffic between the node and its peers without closing connections."""
         self._ask(node_id, {"rules": {"hold": peers}})
 
     def heal(self, node_id: int) -> None:
+        """End all faults of the node."""
         self._ask(node_id, {"rules": {}})
 
     def last_heartbeat_ms(self, node_id: int) -> int:
-        """Wall time."""
+        """Return the wall-clock time in ms at which a heartbeat last left the node."""
         sent: int = self._ask(node_id, {})["last_sent_ms"][HEARTBEAT]
         return sent
 

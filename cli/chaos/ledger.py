@@ -1,9 +1,7 @@
-"""What clients wrote and were told: the numbers of records, their values, their acknowledgements.
+"""The record of the clients' writes: the numbers of records, and their acknowledgements.
 
-Record n goes to partition n modulo the number of partitions; each client has numbers of its own
-(see `comparison.py`). A value follows from its number, so nothing has to be kept to know what a
-record must be.
-"""
+Record n goes to partition n modulo the number of partitions, and each client has numbers of its own
+(see `comparison.py`). A value is a function of its number, so that no values have to be stored."""
 
 from __future__ import annotations
 
@@ -18,28 +16,30 @@ from quorate.cli.chaos.outage import Gap
 
 CLIENTS = 2
 ROAMING, PINNED = range(CLIENTS)
-"""The client that follows the leaders, and the one that stays with a broker."""
+"""The client that follows the leaders, and the client that stays with one broker."""
 MAX_RECORDS = 50_000_000
 GROWTH = 1 << 16
 
 
 @dataclass(slots=True)
 class Ledger:
+    """All records sent and acknowledged in one run, owned by the event loop of the clients."""
+
     partitions: int
     record_bytes: int
     acknowledged: array[int] = field(default_factory=lambda: array("q"))
-    """The offset of each record, by its number."""
+    """The acknowledged offset of each record by its number, or NOT_ACKNOWLEDGED."""
     sent: int = 0
     confirmed: int = 0
     confirmed_s: dict[int, float] = field(default_factory=dict)
-    """When each partition took a write last."""
+    """The moment of the last acknowledgement in each partition, on the monotonic clock."""
     outages: list[Gap] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """Answers that must not come: they say that something acknowledged is gone."""
+    """Fatal errors, which show that acknowledged records are gone."""
     _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
 
     def take(self, client: int, partition: int, records: int) -> list[int]:
-        """Numbers for the next records of `client` in `partition`."""
+        """Return the numbers of the next `records` records of the client in the partition."""
         counter = self._next.setdefault((client, partition), count())
         numbers = [
             (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)
@@ -51,25 +51,27 @@ class Ledger:
         return numbers
 
     def acknowledge(self, numbers: Sequence[int], base_offset: int, now_s: float) -> None:
-        """In the order of time."""
+        """Record that a batch was acknowledged. Calls must be in the order of time."""
         self.confirmed_s[numbers[0] % self.partitions] = now_s
         for offset, number in enumerate(numbers, base_offset):
             self.acknowledged[number] = offset
         self.confirmed += len(numbers)
 
     def first_writes(self) -> bool:
-        """Every partition took one."""
+        """Return True if every partition has acknowledged a write."""
         return len(self.confirmed_s) == self.partitions
 
     def value(self, number: int) -> bytes:
+        """Return the value of a record, which has `record_bytes` bytes."""
         return (b"%d " % number * (self.record_bytes // 2 + 1))[: self.record_bytes]
 
     def lines(self) -> Sequence[bytes]:
+        """Return the values of all record numbers as a lazy sequence."""
         return _Values(self)
 
 
 class _Values(Sequence[bytes]):
-    """Every value by its number, made when it is looked at."""
+    """The value of every record number, computed on access."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -1,4 +1,6 @@
-"""Scenario files: from TOML to a `Scenario`, and mistakes with file, line and what is allowed."""
+"""The reader of scenario files: TOML to a `Scenario`.
+
+Errors name the file, the line and the rule."""
 
 from __future__ import annotations
 
@@ -31,11 +33,11 @@ SYNTAX_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
 class ScenarioError(ValueError):
-    """A mistake in a scenario file: where, the rule, what is allowed."""
+    """An error in a scenario file: the place, the rule, and the allowed values."""
 
 
 def ready_made() -> dict[str, str]:
-    """The text of every scenario that comes with Quorate, by name."""
+    """Return the text of every scenario that comes with Quorate, by name."""
     found = files("quorate.config") / "chaos"
     return {
         each.name.removesuffix(SUFFIX): each.read_text("utf-8")
@@ -45,7 +47,7 @@ def ready_made() -> dict[str, str]:
 
 
 def load(name_or_path: str) -> Scenario:
-    """A ready-made scenario by its name, or one from a file."""
+    """Return a built-in scenario by its name, or the scenario in a file. Raise ScenarioError."""
     known = ready_made()
     if name_or_path in known:
         return parse(known[name_or_path], f"config/chaos/{name_or_path}{SUFFIX}", name_or_path)
@@ -63,6 +65,9 @@ def load(name_or_path: str) -> Scenario:
 
 
 def parse(content: str, origin: str, name: str) -> Scenario:
+    """Return the scenario in a text.
+
+    `origin` is the file's name for errors. Raise ScenarioError."""
     try:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
@@ -155,7 +160,7 @@ class _Reading:
             )
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Checked by the nodes' own table of keys."""
+        """Return the configs of a cluster's nodes, checked with the nodes' own table of keys."""
         found = {}
         for name, value in values.items():
             path = ("cluster", "config", name)

@@ -1,8 +1,7 @@
-"""Follows a metadata log on disk while a node writes it: what a rehearsal knows of decisions.
+"""A reader that follows a metadata log on disk while a node writes it.
 
-Reads whole batches and remembers where it stopped. What stands behind the high watermark may yet
-be replaced: the story that is told in the end is read again, from the longest log.
-"""
+It reads complete batches and remembers its position. Records above the high watermark may still be
+replaced. The final timeline is therefore read again from the most up-to-date log after the run."""
 
 from __future__ import annotations
 
@@ -22,6 +21,8 @@ PARTITION = "__cluster_metadata-0"
 
 
 class Logged(NamedTuple):
+    """A decoded record with its offset, its batch's epoch and its timestamp in ms since 1970."""
+
     offset: int
     epoch: int
     wall_ms: int
@@ -30,18 +31,21 @@ class Logged(NamedTuple):
 
 @dataclass(slots=True)
 class MetadataTail:
+    """The position of a reader in one metadata log. `offset` is the next offset."""
+
     log_dir: Path
     offset: int = 0
-    """The next one."""
+    """The next offset to read."""
     _segment: str = ""
     _position: int = 0
 
     def skip_to_end(self) -> int:
-        """The epoch at the end."""
+        """Advance to the end of the log. Return the highest epoch passed, or -1."""
         return max((header.leader_epoch for _, _, header in self._batches()), default=-1)
 
     def read(self) -> Iterator[Logged]:
-        """What came since the last time."""
+        """Yield the records appended since the last call, without control records except
+        LeaderChange."""
         for content, position, header in self._batches():
             for each in records_of(content, position, header):
                 record = _decoded(each, header.is_control)
@@ -49,7 +53,7 @@ class MetadataTail:
                     yield Logged(each.offset, header.leader_epoch, each.timestamp_ms, record)
 
     def _batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
-        """Segments that were deleted meanwhile are passed over."""
+        """Yield the batches since the last call. Segments deleted meanwhile are skipped."""
         directory = self.log_dir / PARTITION
         for name in sorted(each.name for each in directory.glob("*.log")):
             if name < self._segment:
@@ -75,6 +79,8 @@ def _decoded(record: Record, is_control: bool) -> MetadataRecord | LeaderChangeM
 
 
 def log_end(log_dir: Path) -> tuple[int, int]:
-    """(epoch, end offset): the greatest is the longest log."""
+    """Return the epoch and the end offset of a log.
+
+    The most up-to-date log has the greatest pair."""
     tail = MetadataTail(log_dir)
     return tail.skip_to_end(), tail.offset

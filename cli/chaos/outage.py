@@ -1,4 +1,6 @@
-"""How long a partition could not be written: the gaps between its acknowledgements. Pure."""
+"""The gaps between the acknowledgements of a partition, during which it could not be written.
+
+The module is pure."""
 
 from __future__ import annotations
 
@@ -6,28 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 GAP_S = 0.1
-"""Shorter ones are the rhythm of batches."""
+"""Shorter gaps are the normal interval between batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
+    """An interval in which a partition acknowledged nothing, in s on the monotonic clock."""
+
     partition: int
     start_s: float
     end_s: float
 
     @property
     def duration_ms(self) -> int:
+        """Return the length of the gap in ms."""
         return round((self.end_s - self.start_s) * 1000)
 
 
 class Gaps:
-    """Told of every acknowledgement, in the order of time."""
+    """The gaps of all partitions. Acknowledgements must be reported in the order of time."""
 
     def __init__(self, partitions: int) -> None:
         self._last: list[float | None] = [None] * partitions
         self.found: list[Gap] = []
 
     def acknowledged(self, partition: int, now_s: float) -> None:
+        """Record an acknowledgement at `now_s`."""
         last = self._last[partition]
         if last is not None and now_s - last > GAP_S:
             self.found.append(Gap(partition, last, now_s))
@@ -37,7 +43,8 @@ class Gaps:
 def longest_around(
     gaps: Sequence[Gap], event_s: float, *, within_s: float = 15.0
 ) -> dict[int, int]:
-    """Per partition, the longest gap (ms) in which the event lies or that began soon after it."""
+    """Return the longest gap in ms of each partition that contains the event or starts soon after
+    it."""
     found: dict[int, int] = {}
     for gap in gaps:
         if gap.end_s >= event_s and gap.start_s <= event_s + within_s:
@@ -46,6 +53,7 @@ def longest_around(
 
 
 def outage_text(longest: dict[int, int]) -> str:
+    """Return the longest gaps as text, the longest one first."""
     if not longest:
         return f"no partition stood still for more than {GAP_S * 1000:.0f} ms"
     by_length = sorted(longest.items(), key=lambda item: (-item[1], item[0]))

@@ -1,9 +1,7 @@
-"""A rehearsal's page: one file of HTML that needs nothing else, light or dark as the reader's
-system is.
+"""The HTML page of a scenario run: one self-contained file, light or dark as the reader's system.
 
-Style and script are those of `quorate history report`. Every lane lies on one axis of time: what
-was done to nodes, who led each partition, and when clients could not write to it.
-"""
+Style and script are those of `quorate history report`. All lanes share one time axis. They show the
+faults of nodes, the leaders of partitions, and the times at which clients could not write."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ STATES = {
     DEAD: "down",
 }
 OVER = (MUTED, CUT)
-"""Drawn over what the cluster thinks of the node meanwhile."""
+"""States drawn over the state of the node in the cluster."""
 
 OWN_STYLE = """
 :root { --good:#2f7d3b; --ok:#8cc295; --quiet:#b9bec5; --silent:#d99a1b; --silent2:#f3dca8;
@@ -74,6 +72,7 @@ td.v { font-weight:600; color:var(--good); } tr.bad td.v { color:var(--lost); }
 
 
 def render(result: Result) -> str:
+    """Return the page of a result."""
     scale = Scale(max(result.duration_ms, 1))
     body = "".join(
         (

@@ -1,9 +1,8 @@
-"""A consumer that follows along: what it was given once must stay what it is.
+"""A consumer that reads during a run: a record read once must never change.
 
-One fetch loop per broker, for the partitions that it leads by the newest word. A record read below
-a high watermark is committed; if another one stands at its offset in the end, or none, a broker
-showed what it could not promise.
-"""
+One fetch loop per broker reads the partitions that the broker leads, according to the newest
+metadata. A record below the high watermark is committed. If another record, or none, is at its
+offset at the end, a broker has exposed an uncommitted record."""
 
 from __future__ import annotations
 
@@ -27,25 +26,30 @@ ANSWER_MS = 3000
 RETRY_S = 0.05
 PARTITION_MAX_BYTES = 1 << 20
 UNREADABLE = -1
-"""Stands for a key that is no number."""
+"""The number in place of a key that is no number."""
 
 
 @dataclass(slots=True)
 class Reader:
+    """The consumer of one run, owned by the event loop on which `start` is called."""
+
     brokers: Brokers
     read: dict[int, array[int]] = field(default_factory=dict)
-    """Per partition, by offset: the number of the record that was read there."""
+    """The number of the record at each offset, by partition."""
     _loops: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self, node_ids: Sequence[int], partitions: int) -> None:
+        """Start a fetch loop for each broker."""
         self.read = {partition: array("q") for partition in range(partitions)}
         self._loops = [asyncio.create_task(self._follow(node_id)) for node_id in node_ids]
 
     @property
     def records(self) -> int:
+        """Return the number of records read."""
         return sum(map(len, self.read.values()))
 
     async def stop(self) -> None:
+        """Cancel the loops. Raise the first unexpected error of one of them."""
         for loop in self._loops:
             loop.cancel()
         results = await asyncio.gather(*self._loops, return_exceptions=True)
@@ -85,7 +89,7 @@ class Reader:
         return FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, topics=(topic,))
 
     def _taken(self, data: PartitionData) -> bool:
-        """False: this broker does not lead it."""
+        """Add the records of one partition. Return False if the broker does not lead it."""
         read = self.read[data.partition_index]
         content = memoryview(data.records or b"")
         for position, header in whole_batches(content):
@@ -96,13 +100,15 @@ class Reader:
 
 
 def number_of(key: bytes) -> int:
+    """Return the number that a key contains, or UNREADABLE."""
     return int(key) if key.isdigit() else UNREADABLE
 
 
 def taken_back(
     read: Mapping[int, Sequence[int]], final: Mapping[int, Sequence[int]]
 ) -> list[tuple[int, int]]:
-    """(partition, offset) of what was read once and is not there in the end."""
+    """Return (partition, offset) of each record in `read` that differs from `final` or is missing
+    there."""
     return [
         (partition, offset)
         for partition, numbers in sorted(read.items())

@@ -1,8 +1,7 @@
-"""What every replica holds on its disk, when nobody writes any more: the same bytes, or not.
+"""A comparison of the replicas' files after all writes have ended.
 
-Batches are equal in every byte on all replicas: the leader assigns offset and epoch, and followers
-append what they fetch.
-"""
+Batches are equal in every byte on all replicas, because the leader assigns offset and epoch and the
+followers append the bytes that they fetch."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from quorate.quorum.log.batch import BatchHeader
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One replica's log."""
+    """The end and the digest of one replica's log."""
 
     end_offset: int
     last_epoch: int
@@ -25,6 +24,7 @@ class Copy:
 
 
 def copy_of(log_dir: Path, topic: str, partition: int) -> Copy:
+    """Return the end and the digest of a replica. It reads all segments; torn tails are ignored."""
     digest = hashlib.blake2b(digest_size=16)
     end_offset, last_epoch = 0, -1
     for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
@@ -38,7 +38,7 @@ def copy_of(log_dir: Path, topic: str, partition: int) -> Copy:
 def differing(
     log_dirs: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> dict[int, dict[int, Copy]]:
-    """Partitions whose replicas are not the same, each with what the brokers hold."""
+    """Return the partitions whose replicas differ, with the log of each replica."""
     found = {}
     for partition, brokers in sorted(replicas.items()):
         copies = {broker: copy_of(log_dirs[broker], topic, partition) for broker in brokers}
@@ -48,7 +48,8 @@ def differing(
 
 
 def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
-    """How many records the one log holds that the other does not, at their offsets."""
+    """Return the number of records in one log that the other log does not have at the same
+    offsets."""
     known = {header[:3]: header for header in headers(theirs, topic, partition)}
     return sum(
         header.record_count
@@ -58,6 +59,7 @@ def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
 
 
 def headers(log_dir: Path, topic: str, partition: int) -> Iterator[BatchHeader]:
+    """Yield the headers of all complete batches of a partition."""
     for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
         for _, header in whole_batches(memoryview(segment.read_bytes())):
             yield header

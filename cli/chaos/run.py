@@ -1,7 +1,7 @@
-"""A rehearsal from start to verdict: load, steps, healing, and the count of what is left.
+"""A scenario run from start to verdict: workload, steps, healing, and comparison.
 
-Whatever happens in the steps, faults end, clients stop, and what was acknowledged is looked for.
-"""
+Whatever fails in the steps, all faults end, the clients stop, and the acknowledged records are
+compared."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ POLL_S = 0.1
 
 
 async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
+    """Run the plan's variants one after another and return the result."""
     async with staged(plan, cluster, view) as stage:
         try:
             await play(stage, plan, view)
@@ -42,6 +43,7 @@ async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
 
 
 async def play(stage: Stage, plan: Plan, view: View) -> None:
+    """Carry out the steps. A step that fails is recorded and ends the run of steps."""
     workload = plan.scenario.workload
     stage.note(
         f"clients write into {workload.partitions} partitions x {workload.replication_factor}, "
@@ -60,11 +62,15 @@ async def play(stage: Stage, plan: Plan, view: View) -> None:
 
 
 async def settle(stage: Stage) -> None:
+    """Let the clients write for the workload's cool-down time."""
     await asyncio.sleep(stage.scenario.workload.cool_down_ms / 1000)
 
 
 async def unhurt(stage: Stage) -> None:
-    """Also when a step failed or somebody pressed Ctrl-C: no fault stays, every node runs."""
+    """End all faults and start all nodes that a step stopped.
+
+    It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded
+    first."""
     stage.unmet += [
         f"node {node} died by itself, see {stage.cluster.directory.node_log(node)}"
         for node in stage.died()
@@ -81,6 +87,7 @@ async def unhurt(stage: Stage) -> None:
 
 
 async def in_sync_again(stage: Stage) -> None:
+    """Wait until every ISR holds all replicas. Record it if that takes too long."""
     try:
         await stage.until(stage.in_sync, HEAL_MS, "every ISR is whole in the end")
     except Unmet as unmet:
@@ -88,6 +95,7 @@ async def in_sync_again(stage: Stage) -> None:
 
 
 async def judged(stage: Stage, plan: Plan) -> Result:
+    """Return the result: read everything back, compare it, and read the final timeline."""
     end_ms = stage.watch.now_ms()
     compared, final = await asyncio.to_thread(read_back, stage)
     different = await different_replicas(stage)
@@ -130,7 +138,9 @@ async def judged(stage: Stage, plan: Plan) -> Result:
 
 
 def read_back(stage: Stage) -> tuple[Verdict, dict[int, array[int]]]:
-    """Everything that the leaders have, compared; and which record stands at which offset."""
+    """Read all records from the leaders.
+
+    Return the comparison, and the record numbers by offset."""
     partitions = stage.ledger.partitions
     comparison = Comparison(
         stage.ledger.lines(), stage.ledger.acknowledged, partitions, clients=CLIENTS
@@ -152,7 +162,8 @@ def read_back(stage: Stage) -> tuple[Verdict, dict[int, array[int]]]:
 
 
 async def different_replicas(stage: Stage) -> list[int]:
-    """Followers are given a moment to have the last records."""
+    """Return the partitions whose replicas differ, after followers had time to fetch the last
+    records."""
     log_dirs = {node: stage.log_dir(node) for node in stage.broker_ids}
     deadline_s = time.monotonic() + SETTLE_S
     while True:

@@ -1,8 +1,8 @@
-"""What a rehearsal is: a cluster, a load, what is expected, and steps that hurt and heal.
+"""The parts of a scenario: a cluster, a workload, expectations, and steps that inject faults.
 
-The tables below are the whole language of scenario files (`config/chaos/*.toml`): every table, key,
-default and allowed value. `loader.py` reads files by them; `actions.py` carries the steps out.
-"""
+The tables below define the whole language of scenario files (`config/chaos/*.toml`): every table,
+key, default and allowed value. `loader.py` reads files with these tables, and `actions.py` carries
+the steps out."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 ROLES = ("leader", "controller", "victim")
-"""Of `node`: the leader of most partitions, the active controller, the node named last."""
+"""The names that `node` accepts: the broker that leads the most partitions, the active controller,
+and the node that a step named last."""
 MAX_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`wrong` says how a value must be, or None when it is allowed."""
+    """The rule of one key.
+
+    `wrong` returns the allowed values as text, or None if the value is allowed."""
 
     doc: str
     wrong: Callable[[Any], str | None]
@@ -26,6 +29,8 @@ class Rule:
 
 
 def whole(low: int, high: int) -> Callable[[Any], str | None]:
+    """Return the rule of an integer from `low` to `high`."""
+
     def wrong(value: Any) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         return None if fits else f"a whole number from {low} to {high}"
@@ -34,19 +39,23 @@ def whole(low: int, high: int) -> Callable[[Any], str | None]:
 
 
 def text(value: Any) -> str | None:
+    """Return None if the value is a text that is not empty."""
     return None if isinstance(value, str) and value.strip() else "a text that is not empty"
 
 
 def one_of(*names: str) -> Callable[[Any], str | None]:
+    """Return the rule of a value that must be one of `names`."""
     return lambda value: None if value in names else "one of " + ", ".join(names)
 
 
 def node(value: Any) -> str | None:
+    """Return None if the value is a node id or one of ROLES."""
     is_id = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return None if is_id or value in ROLES else f"a node's id or one of {', '.join(ROLES)}"
 
 
 def settings(value: Any) -> str | None:
+    """Return None if the value is a table of node configs."""
     fits = isinstance(value, dict) and all(
         isinstance(each, str | int | bool) for each in value.values()
     )
@@ -54,10 +63,12 @@ def settings(value: Any) -> str | None:
 
 
 def table(value: Any) -> str | None:
+    """Return None if the value is a table."""
     return None if isinstance(value, dict) else "a table"
 
 
 def tables(value: Any) -> str | None:
+    """Return None if the value is a list of tables that is not empty."""
     fits = isinstance(value, list) and value and all(isinstance(each, dict) for each in value)
     return None if fits else "one or more tables, as [[variants]] and [[variants.steps]]"
 
@@ -144,11 +155,13 @@ STEPS: Mapping[str, tuple[str, Table]] = {
     ),
 }
 NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers"})
-"""Steps for nodes that run with `--faults`."""
+"""The steps that need nodes with `--faults`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One step. `do` is its name in STEPS, and `line` its line in the file."""
+
     do: str
     values: Mapping[str, Any]
     line: int = 1
@@ -156,6 +169,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
+    """One sequence of steps of a scenario."""
+
     name: str
     title: str
     steps: tuple[Step, ...]
@@ -163,6 +178,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
+    """The topic of a run and the pace of its clients.
+
+    `records_per_s` is for all partitions together."""
+
     partitions: int
     replication_factor: int
     min_insync_replicas: int
@@ -175,13 +194,15 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
+    """The bounds that the verdict checks."""
+
     expiry_tolerance_ms: int
     max_unavailable_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Of a cluster of its own."""
+    """The size and the node configs of a temporary cluster."""
 
     controllers: int
     brokers: int
@@ -190,6 +211,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
+    """A scenario, as read from its file."""
+
     name: str
     title: str
     about: str
@@ -199,10 +222,12 @@ class Scenario:
     variants: tuple[Variant, ...]
 
     def with_partitions(self, partitions: int | None) -> Scenario:
+        """Return the scenario with another number of partitions, or the same one if it is None."""
         if partitions is None:
             return self
         return replace(self, workload=replace(self.workload, partitions=partitions))
 
     @property
     def needs_faults(self) -> bool:
+        """Return True if a step needs nodes with `--faults`."""
         return any(step.do in NEED_FAULTS for variant in self.variants for step in variant.steps)

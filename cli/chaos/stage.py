@@ -1,6 +1,5 @@
-"""Everything that a rehearsal has at hand while its steps are carried out: the cluster, the
-clients, the clock of the rehearsal, and what is known so far.
-"""
+"""The state of a scenario run, which its steps share: the cluster, the clients, the clock of the
+run, and the events so far."""
 
 from __future__ import annotations
 
@@ -25,32 +24,42 @@ from quorate.cli.cluster_dir import alive
 
 POLL_S = 0.02
 POLLS_PER_LOOK = 25
-"""Whether a node died is looked at more seldom."""
+"""A dead node is looked for only once in this many polls."""
 
 
 class Unmet(Exception):
-    """A step did not come to its end; the rehearsal is bad, and still healed and verified."""
+    """A step did not reach its end.
+
+    The verdict is bad; the cluster is still healed and compared."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """The rehearsal's clock: ms since it began, for our own deeds and for the log's records."""
+    """The clock of a run: ms since its start, for events of the run and for records of the log."""
 
     start_s: float = field(default_factory=time.monotonic)
     start_wall_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
     def now_ms(self) -> int:
+        """Return the present time in ms since the start."""
         return self.ms(time.monotonic())
 
     def ms(self, now_s: float) -> int:
+        """Return a time of the monotonic clock, in s, as ms since the start."""
         return max(0, round((now_s - self.start_s) * 1000))
 
     def of_wall(self, wall_ms: int) -> int:
+        """Return a wall-clock time in ms as ms since the start."""
         return wall_ms - self.start_wall_ms
 
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
+    """The state of one run, owned by its event loop.
+
+    `tails` follow the metadata logs of all brokers, and `story` holds the state that their records
+    describe. Events are appended to `timeline` and passed to `say`."""
+
     scenario: Scenario
     cluster: LocalCluster
     faults: FaultSockets
@@ -64,14 +73,14 @@ class Stage:
     story: Story
     session_timeout_ms: int
     since: int
-    """Where the metadata log ended before the topic was created."""
+    """The end offset of the metadata log before the topic was created."""
     serving: frozenset[int]
-    """Brokers that served when it began."""
+    """The brokers that were unfenced at the start of the run."""
     first_active: int
     say: Callable[[Event], None]
     timeline: list[Event] = field(default_factory=list)
     hurt: Track = field(default_factory=Track)
-    """Nodes that are dead, muted or cut off."""
+    """The intervals in which nodes were dead, muted or cut off."""
     victim: int | None = None
     pinned_writer: PinnedWriter | None = None
     pinned: list[Pinned] = field(default_factory=list)
@@ -79,13 +88,16 @@ class Stage:
     unmet: list[str] = field(default_factory=list)
     _told: int = 0
 
-    # --- what happens
+    # --- events
 
     def note(self, what: str, node: int | None = None, cause: str = "", kind: str = "step") -> None:
+        """Record an event of the run."""
         self._add(Event(self.watch.now_ms(), what, node, cause, kind))
 
     def poll_log(self) -> None:
-        """Whoever has more of the metadata log tells it."""
+        """Record the events in new records of the metadata log.
+
+        Each record is taken from the first log that contains it."""
         for tail in self.tails:
             new = [each for each in tail.read() if each.offset >= self._told]
             if new:
@@ -94,6 +106,7 @@ class Stage:
                     self._add(event)
 
     async def watch_log(self) -> None:
+        """Poll the metadata logs until cancelled."""
         while True:
             self.poll_log()
             await asyncio.sleep(POLL_S)
@@ -102,10 +115,13 @@ class Stage:
         self.timeline.append(event)
         self.say(event)
 
-    # --- who is who
+    # --- nodes
 
     def node_named(self, value: int | str) -> int:
-        """`leader`, `controller`, `victim` or an id; whoever it is, is the victim from now on."""
+        """Return the id of a node, or of the node in the role `leader`, `controller` or `victim`.
+
+        The node becomes the victim of the next steps. Raise Unmet if no step has named a victim
+        yet."""
         if value == "leader":
             counts = {broker: len(self.story.led_by(broker)) for broker in sorted(self.serving)}
             self.victim = max(counts, key=lambda broker: (counts[broker], -broker))
@@ -118,25 +134,29 @@ class Stage:
         return self.victim
 
     def log_dir(self, node_id: int) -> Path:
+        """Return the data directory of a node."""
         return Path(self.cluster.node(node_id)["log_dir"])
 
     @property
     def controllers(self) -> list[int]:
+        """Return the ids of all controllers."""
         return [node["id"] for node in self.cluster.entry["controllers"]]
 
     @property
     def broker_ids(self) -> list[int]:
+        """Return the ids of all brokers."""
         return [node["id"] for node in self.cluster.entry["brokers"]]
 
-    # --- how it stands
+    # --- state
 
     def in_sync(self) -> bool:
+        """Return True if every ISR holds all replicas and all brokers are unfenced again."""
         replicas = self.scenario.workload.replication_factor
         whole = all(len(isr) == replicas for isr in self.story.isr.values())
         return whole and all(self.story.state(broker) == SERVING for broker in self.serving)
 
     def died(self) -> list[int]:
-        """Nodes that are gone and that no step stopped."""
+        """Return the nodes that do not run although no step stopped them."""
         stopped = {spell.subject for spell in self.hurt.spells if spell.what == DEAD}
         stopped |= {node for node, what in self.hurt.open().items() if what == DEAD}
         nodes = (*self.cluster.entry["controllers"], *self.cluster.entry["brokers"])
@@ -144,7 +164,10 @@ class Stage:
         return [node for node in gone if node not in stopped]
 
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
-        """How long it took; Unmet when it takes too long."""
+        """Wait until the condition is true, and return the ms that it took.
+
+        Raise Unmet if it takes longer than `within_ms` or if a node dies meanwhile. `what` names
+        the condition."""
         begin_s = time.monotonic()
         for polls in itertools.count(1):
             if condition():
@@ -158,7 +181,9 @@ class Stage:
         return round((time.monotonic() - begin_s) * 1000)
 
     def final_story(self) -> tuple[list[Event], Story]:
-        """Told again from the longest log: what was live may have shown what was replaced."""
+        """Return the events and states from the most up-to-date log.
+
+        During the run, records may have been shown that were replaced later."""
         nodes = [*self.controllers, *self.broker_ids]
         longest = max((self.log_dir(node) for node in nodes), key=log_end)
         told = Story(self.story.topic_id, self.watch.start_wall_ms)
@@ -167,7 +192,7 @@ class Stage:
         return list(told.tell(records)), told
 
     def spells(self, story: Story, end_ms: int) -> tuple[Spell, ...]:
-        """Of nodes: what the log says, and over it what was done to them."""
+        """Return the states of all nodes over time: those in the log, and the faults over them."""
         return (
             *(Spell(node, STANDBY, 0, end_ms) for node in self.controllers),
             *story.brokers.close(end_ms),

@@ -1,6 +1,4 @@
-"""Before a rehearsal begins: its topic is there, clients write and read, the metadata log is
-followed; afterwards all of it ends.
-"""
+"""Set-up and tear-down of a run: the topic, the clients, and the reader of the metadata log."""
 
 from __future__ import annotations
 
@@ -37,6 +35,8 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """One run: a scenario, some of its variants, and the name of its topic."""
+
     scenario: Scenario
     variants: Sequence[Variant]
     topic: str
@@ -44,6 +44,9 @@ class Plan:
 
 @contextlib.asynccontextmanager
 async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator[Stage]:
+    """Yield the state of a run whose clients write and read all partitions.
+
+    Stop the clients afterwards."""
     workload = plan.scenario.workload
     active = await asyncio.to_thread(cluster.active_controller)
     tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
@@ -79,6 +82,7 @@ async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator
 
 
 def client_maker(plan: Plan, cluster: LocalCluster) -> Callable[[], Brokers]:
+    """Return a function that creates a client's metadata, with connections of its own."""
     servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
     bootstrap = [Address(*server) for server in servers]
     transport, clock = AioTransport(), AsyncioClock()
@@ -90,7 +94,9 @@ def client_maker(plan: Plan, cluster: LocalCluster) -> Callable[[], Brokers]:
 
 @contextlib.asynccontextmanager
 async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[Writer, Reader]]:
-    """They write and read, every partition, when this begins."""
+    """Yield a writer and a reader after the first write to every partition.
+
+    Stop them afterwards."""
     ledger = Ledger(workload.partitions, workload.record_bytes)
     writer = Writer(
         brokers=brokers,
@@ -114,7 +120,10 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[W
 
 
 async def first_writes(ledger: Ledger) -> None:
-    """What a partition takes longer the first time is no outage: the rehearsal begins now."""
+    """Wait until every partition has acknowledged a write.
+
+    Slow first writes are not outages, so the outages are cleared. Raise Refused if it takes too
+    long."""
     deadline_s = time.monotonic() + FIRST_WRITES_S
     while not ledger.first_writes():
         if time.monotonic() > deadline_s or ledger.failures:
@@ -126,7 +135,7 @@ async def first_writes(ledger: Ledger) -> None:
 
 @contextlib.asynccontextmanager
 async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
-    """The log is followed, and the terminal shows how it stands."""
+    """Follow the metadata log and show the status on the terminal for the duration of the block."""
 
     async def show_status() -> None:
         while True:
@@ -147,6 +156,7 @@ async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
 
 
 def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
+    """Create the topic and wait until all its replicas are in sync. Raise Refused."""
     cluster.create_topic(
         topic,
         workload.partitions,
@@ -158,7 +168,8 @@ def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
 
 
 def session_timeout_ms(cluster: LocalCluster) -> int:
-    """A controller's; all controllers of a local cluster have the same."""
+    """Return broker.session.timeout.ms of a controller; all controllers of a local cluster have the
+    same."""
     controller = cluster.entry["controllers"][0]["id"]
     timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
     return timeout

@@ -1,9 +1,8 @@
-"""What happened, in order, and for how long what was so. Pure.
+"""The events of a run in order, and the states of nodes and partitions over time.
 
-Two sources: what the rehearsal did (a fault, a kill, a restart), and what the metadata log says
-(who is fenced, who leads, who is the active controller, and why). Times are ms since the rehearsal
-began.
-"""
+The module is pure. It has two sources: the actions of the run (fault, kill, restart), and the
+records of the metadata log (fencing, leaders, the active controller, causes). Times are ms since
+the start of the run."""
 
 from __future__ import annotations
 
@@ -28,17 +27,22 @@ DEAD, MUTED, CUT = "dead", "muted", "cut"
 
 @dataclass(frozen=True, slots=True)
 class Event:
+    """Something that happened at one moment, to one node or to none in particular."""
+
     ms: int
     what: str
     node: int | None = None
     cause: str = ""
     kind: str = "step"
-    """step, fault, fenced, unfenced, leaders, controller, isr."""
+    """The kind: step, fault, fenced, unfenced, leaders, controller or isr."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """A partition led by someone, or a node that was something, for a while."""
+    """An interval in which a node or a partition was in one state.
+
+    `subject` is the node or partition, `what` the state. `leader` and `epoch` are set for
+    partitions."""
 
     subject: int
     what: str
@@ -51,7 +55,7 @@ class Spell:
 
 @dataclass(slots=True)
 class Open:
-    """A spell that lasts."""
+    """A state that has not ended yet."""
 
     what: str
     start_ms: int
@@ -62,18 +66,21 @@ class Open:
 
 @dataclass(slots=True)
 class Track:
-    """Spells of many subjects: one ends where the next begins."""
+    """The states of many subjects over time. A new state ends the previous one of the subject."""
 
     spells: list[Spell] = field(default_factory=list)
     _open: dict[int, Open] = field(default_factory=dict)
 
     def now(self, subject: int) -> Open | None:
+        """Return the present state of the subject, or None."""
         return self._open.get(subject)
 
     def open(self) -> dict[int, str]:
+        """Return the names of all present states by subject."""
         return {subject: each.what for subject, each in self._open.items()}
 
     def open_spells(self) -> dict[int, Open]:
+        """Return all present states by subject."""
         return dict(self._open)
 
     def begin(
@@ -86,10 +93,12 @@ class Track:
         leader: int = NO_LEADER,
         epoch: int = -1,
     ) -> None:
+        """End the subject's present state and begin a new one."""
         self.end(subject, ms)
         self._open[subject] = Open(what, ms, cause, leader, epoch)
 
     def end(self, subject: int, ms: int) -> None:
+        """End the subject's present state, if there is one."""
         was = self._open.pop(subject, None)
         if was is not None:
             self.spells.append(
@@ -105,6 +114,7 @@ class Track:
             )
 
     def close(self, ms: int) -> tuple[Spell, ...]:
+        """End all states, and return all of them by subject and start."""
         for subject in list(self._open):
             self.end(subject, ms)
         return tuple(sorted(self.spells, key=lambda spell: (spell.subject, spell.start_ms)))
@@ -112,7 +122,9 @@ class Track:
 
 @dataclass(slots=True)
 class Story:
-    """Replays the metadata log of one topic and of all nodes. Feed it in order."""
+    """The states of one topic and of all nodes, as the metadata log describes them.
+
+    Records must be passed to `tell` in the order of their offsets."""
 
     topic_id: Uuid
     start_wall_ms: int
@@ -125,17 +137,19 @@ class Story:
     _epochs: dict[int, int] = field(default_factory=dict)
 
     def begin(self, serving: Iterable[int], active: int) -> None:
-        """How it stood before anything was hurt."""
+        """Set the states at the start of the run."""
         for broker in serving:
             self.brokers.begin(broker, SERVING, 0)
         self.active = active
         self.controllers.begin(active, ACTIVE, 0)
 
     def state(self, broker: int) -> str:
+        """Return the state of a broker; one that is unknown is fenced."""
         now = self.brokers.now(broker)
         return FENCED if now is None else now.what
 
     def led_by(self, broker: int) -> list[int]:
+        """Return the partitions that the broker leads."""
         return [
             partition
             for partition in sorted(self.isr)
@@ -143,7 +157,9 @@ class Story:
         ]
 
     def tell(self, logged: Sequence[Logged]) -> Iterator[Event]:
-        """Changes of one moment and cause are told as one."""
+        """Apply records and yield their events.
+
+        Changes of leaders or ISRs with the same time and cause are one event."""
         moved: dict[tuple[int, str], list[tuple[int, int]]] = {}
         shrunk: dict[tuple[int, str, str], list[int]] = {}
         for each in logged:
@@ -206,6 +222,7 @@ class Story:
 
 
 def leaders_text(changes: Sequence[tuple[int, int]]) -> str:
+    """Return new leaders as text, by leader."""
     by_leader: dict[int, list[int]] = {}
     for partition, leader in changes:
         by_leader.setdefault(leader, []).append(partition)
@@ -217,6 +234,7 @@ def leaders_text(changes: Sequence[tuple[int, int]]) -> str:
 
 
 def partitions_text(partitions: Sequence[int], shown: int = 8) -> str:
+    """Return partitions as text, of which the first few are listed."""
     listed = ", ".join(map(str, sorted(partitions)[:shown]))
     rest = len(partitions) - shown
     word = "partition" if len(partitions) == 1 else "partitions"

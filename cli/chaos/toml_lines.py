@@ -1,8 +1,7 @@
-"""At which line of a TOML file a value stands: tomllib reads values and forgets where they were.
+"""The line numbers of the values in a TOML file, which tomllib does not report.
 
-Knows what scenario files are made of: `[table]`, `[[array of tables]]` and `key = value` at the
-start of a line. A key inside of an inline table counts as standing where its line begins.
-"""
+It supports the syntax of scenario files: `[table]`, `[[array of tables]]` and `key = value` at the
+start of a line. A key of an inline table has the line on which the inline table begins."""
 
 from __future__ import annotations
 
@@ -17,7 +16,9 @@ PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """The line (from 1) of each table and key, by its path; an array's element by its index."""
+    """Return the line (from 1) of each table and key by its path.
+
+    Elements of arrays have an index."""
     found: dict[Path, int] = {}
     lengths: dict[Path, int] = {}
     table: Path = ()
@@ -36,13 +37,13 @@ def lines_of(text: str) -> dict[Path, int]:
 
 
 def _set(found: dict[Path, int], path: Path, number: int) -> None:
-    """And of the tables that it is in, where nothing named them before."""
+    """Set the line of a path, and of each table above it that has no line yet."""
     for length in range(1, len(path) + 1):
         found.setdefault(path[:length], number)
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """Of the value, or of what it stands in."""
+    """Return the line of a value, or of the innermost table around it that has a line."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)
@@ -53,7 +54,7 @@ def _parts(dotted: str) -> list[str]:
 
 
 def _inside(names: list[str], lengths: dict[Path, int]) -> Path:
-    """`[a.b]` after `[[a]]` stands in the last element of a."""
+    """Return the path of a table. `[a.b]` after `[[a]]` is inside the last element of a."""
     path: Path = ()
     for name in names:
         path = (*path, name)

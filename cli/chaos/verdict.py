@@ -1,8 +1,7 @@
-"""From what was found to a verdict. Pure.
+"""The verdict on a run, from its evidence. The module is pure.
 
-A rehearsal is good when every check is, and when it showed something: something was acknowledged,
-and whoever was silent was refused.
-"""
+A run is good if every check is good and if the checks are meaningful: some records were
+acknowledged, and an isolated broker refused writes."""
 
 from __future__ import annotations
 
@@ -16,13 +15,15 @@ from quorate.cli.chaos.scenario import Expected
 from quorate.cli.chaos.timeline import Event, Spell
 
 GRACE_MS = 250
-"""Followers that have not heard of the new leader yet may still confirm the old one's records; the
-new leader then has them too."""
+"""Writes to the old leader may still be acknowledged for this long.
+
+Followers that do not know the new leader yet may confirm them, and then the new leader has them,
+too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """How long a silent broker's session lasted after its last heartbeat."""
+    """The end of an isolated broker's session, with the time of its last heartbeat."""
 
     node: int
     timeout_ms: int
@@ -32,12 +33,13 @@ class Expiry:
 
     @property
     def after_ms(self) -> int:
+        """Return the time from the last heartbeat to the fencing, in ms."""
         return self.fenced_ms - self.last_heartbeat_ms
 
 
 @dataclass(slots=True, kw_only=True)
 class Pinned:
-    """What a client saw that stayed with one broker."""
+    """The results of the client that wrote to one broker only."""
 
     node: int
     from_ms: int
@@ -45,12 +47,12 @@ class Pinned:
     acknowledged: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     successes: list[tuple[int, int]] = field(default_factory=list)
-    """(partition, when the batch was sent)."""
+    """(partition, time at which the batch was sent)."""
     diverged: int = 0
-    """Records in its log that the new leaders did not have, when it was heard again."""
+    """The records in the broker's log that the new leaders did not have when the fault ended."""
 
     def late(self, leadership: Sequence[Spell]) -> list[tuple[int, int]]:
-        """Successes for what was sent when somebody else led."""
+        """Return the acknowledged batches that were sent when another broker led the partition."""
         return [
             (partition, ms)
             for partition, ms in self.successes
@@ -63,17 +65,22 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
+    """An interval, in ms since the start, in which writes to a partition waited."""
+
     partition: int
     start_ms: int
     end_ms: int
 
     @property
     def duration_ms(self) -> int:
+        """Return the length of the interval."""
         return self.end_ms - self.start_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """One check of the verdict, with its result as text."""
+
     name: str
     good: bool
     text: str
@@ -81,6 +88,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
+    """Everything that the checks use."""
+
     compared: Verdict
     sent: int
     read_along: int
@@ -96,6 +105,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
+    """The outcome of a run."""
+
     scenario: str
     title: str
     about: str
@@ -110,23 +121,27 @@ class Result:
 
     @property
     def good(self) -> bool:
+        """Return True if all checks are good."""
         return all(check.good for check in self.checks)
 
     @property
     def verdict(self) -> str:
+        """Return "good" or "bad"."""
         return "good" if self.good else "bad"
 
     def unavailable_ms(self) -> dict[int, int]:
+        """Return the total time of outages of each partition, in ms."""
         found = dict.fromkeys(range(self.partitions), 0)
         for outage in self.evidence.outages:
             found[outage.partition] += outage.duration_ms
         return found
 
     def refused(self) -> dict[str, int]:
-        """What a client heard that stayed with a broker, by error."""
+        """Return the number of each error that the pinned clients received."""
         return dict(sorted(sum((each.refused for each in self.evidence.pinned), Counter()).items()))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         evidence, compared = self.evidence, self.evidence.compared
         return {
             "scenario": self.scenario,
@@ -153,6 +168,7 @@ class Result:
 
 
 def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield all checks of the evidence."""
     compared = evidence.compared
     yield Check("steps", not evidence.unmet, "; ".join(evidence.unmet) or "every step was met")
     something = compared.acknowledged > 0
@@ -186,6 +202,7 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def expired(expiry: Expiry, tolerance_ms: int) -> Check:
+    """Return the check that a session lasted as long as broker.session.timeout.ms."""
     good = abs(expiry.after_ms - expiry.timeout_ms) <= tolerance_ms
     text = (
         f"broker {expiry.node} was fenced {expiry.after_ms:,} ms after its last heartbeat "
@@ -196,6 +213,7 @@ def expired(expiry: Expiry, tolerance_ms: int) -> Check:
 
 
 def refused(pinned: Pinned, leadership: Sequence[Spell]) -> Check:
+    """Return the check that an isolated broker acknowledged nothing and refused writes."""
     late = pinned.late(leadership)
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(pinned.refused.items()))
     text = (
@@ -206,4 +224,5 @@ def refused(pinned: Pinned, leadership: Sequence[Spell]) -> Check:
 
 
 def example(faults: Faults) -> str:
+    """Return the first fault as text, if there is one."""
     return f": {faults.examples[0]}" if faults.examples else ""

@@ -1,4 +1,4 @@
-"""A rehearsal as it goes on, on a terminal: a line per event, and one line that is redrawn."""
+"""The progress of a run on a terminal: one line per event, and a status line that is redrawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITING_S = 0.2
 
 @dataclass(slots=True)
 class View:
-    """Events go to `out` (None: nowhere), the redrawn line to a terminal only."""
+    """The output of a run. `out` gets the events (None: no output), `terminal` the status line."""
 
     out: TextIO | None
     terminal: TextIO = sys.stderr
@@ -29,15 +29,18 @@ class View:
     _last: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
 
     def say(self, event: Event) -> None:
+        """Print an event."""
         self.line(event_text(event))
 
     def line(self, text: str) -> None:
+        """Print a line."""
         if self.out is None:
             return
         self.clear()
         print(text, file=self.out, flush=True)
 
     def status(self, ms: int, ledger: Ledger) -> None:
+        """Redraw the status line if the output is a terminal."""
         if not self.terminal.isatty():
             return
         now_s = time.monotonic()
@@ -58,18 +61,21 @@ class View:
         self._redrawn = True
 
     def clear(self) -> None:
+        """Remove the status line."""
         if self._redrawn:
             print(CLEAR_LINE, end="", file=self.terminal, flush=True)
             self._redrawn = False
 
 
 def event_text(event: Event) -> str:
+    """Return the line of an event."""
     node = "" if event.node is None else f"node {event.node}"
     cause = f" ({event.cause})" if event.cause else ""
     return f"{event.ms / 1000:8.3f} s  {node:<8}{event.what}{cause}"
 
 
 def verdict_lines(result: Result) -> Iterator[str]:
+    """Yield the lines of a verdict."""
     for check in result.checks:
         yield f"{'ok' if check.good else 'BAD':>10}  {check.text}"
     longest = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))

@@ -1,9 +1,8 @@
-"""The producers of a rehearsal: idempotent, acks=all, one batch in flight per partition.
+"""The producers of a run: idempotent, acks=all, with one batch in flight per partition.
 
-A batch is sent, with the same sequence number, until it is acknowledged: by the leader of the
-moment (the roaming writer), or by one broker whatever it answers (the pinned one, a client that
-never hears of another leader). How long a batch waited is what a client saw of an outage.
-"""
+A batch is sent with the same sequence number until it is acknowledged. The roaming writer sends it
+to the present leader. The pinned writer always sends to one broker, like a client that never
+refreshes its metadata. The time that a batch waits is the outage that a client sees."""
 
 from __future__ import annotations
 
@@ -31,9 +30,11 @@ RETRY_S = 0.02
 MAX_BATCHES_PER_S = 250
 MIN_INTERVAL_S = 0.03
 OUTAGE_S = 0.25
-"""Shorter waits are latency, of a busy machine too."""
+"""Shorter waits are normal latency, even on a busy machine."""
 ANSWER_SLACK_MS = 1000
-"""A broker answers REQUEST_TIMED_OUT by itself; the connection is given up that much later."""
+"""The broker answers REQUEST_TIMED_OUT itself.
+
+The client gives the connection up this much later."""
 FATAL = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -43,28 +44,34 @@ FATAL = frozenset(
         ErrorCode.CORRUPT_MESSAGE,
     }
 )
-"""One writer with one batch in flight never meets them, unless something is lost."""
+"""Errors that a writer with one batch in flight gets only if acknowledged records are lost."""
 NO_ANSWER = "NETWORK_EXCEPTION"
 
 
 class NoProducerId(Exception):
-    """No broker gave a producer id."""
+    """No broker assigned a producer id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
+    """The size and the interval of a partition's batches."""
+
     records: int
     interval_s: float
 
     @classmethod
     def of(cls, records_per_s: int, partitions: int) -> Pace:
-        """Of one partition: small batches, but not more than brokers and this process like."""
+        """Return small batches for one partition, at a total rate that this process can sustain."""
         interval_s = max(MIN_INTERVAL_S, partitions / MAX_BATCHES_PER_S)
         return cls(max(1, round(records_per_s * interval_s / partitions)), interval_s)
 
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
+    """The producer of one run, owned by the event loop on which `start` is called.
+
+    One task per partition writes batches until `stop`."""
+
     brokers: Brokers
     ledger: Ledger
     pace: Pace
@@ -77,11 +84,15 @@ class Writer:
     _waiting: dict[int, float] = field(default_factory=dict)
 
     async def start(self, partitions: Sequence[int]) -> None:
+        """Get a producer id and start the tasks. Raise NoProducerId."""
         self._producer = await self._producer_id()
         self._lanes = [asyncio.create_task(self._lane(partition)) for partition in partitions]
 
     async def stop(self, timeout_s: float) -> None:
-        """What is in flight is written, or given up as an outage that lasts."""
+        """Stop after the batches in flight, or cancel them after `timeout_s`.
+
+        A batch that is cancelled counts as an outage up to now. Raise the first unexpected error of
+        a task."""
         self._stopping = True
         if self._lanes:
             _, late = await asyncio.wait(self._lanes, timeout=timeout_s)
@@ -112,7 +123,7 @@ class Writer:
             self.ledger.outages.append(Gap(partition, since_s, now_s))
 
     async def _until_acknowledged(self, partition: int, numbers: Sequence[int]) -> bool:
-        """False: it never will be."""
+        """Send a batch until it is acknowledged. Return False after a fatal error."""
         request = self._request(partition, numbers)
         while True:
             leader = self.brokers.leader(partition)
@@ -127,7 +138,7 @@ class Writer:
             await self.brokers.refresh(last=leader)
 
     async def send(self, node_id: int, request: ProduceRequest) -> tuple[ErrorCode, int]:
-        """(error, base offset)."""
+        """Send a request to a broker, and return the error and the base offset."""
         timeout_ms = request.timeout_ms + ANSWER_SLACK_MS
         try:
             answer = await self.brokers.call(node_id, request, timeout_ms=timeout_ms)
@@ -174,13 +185,15 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Success:
+    """An acknowledged batch of the pinned writer."""
+
     partition: int
     sent_s: float
 
 
 @dataclass(slots=True, kw_only=True)
 class PinnedWriter(Writer):
-    """Never asks who leads: what a client does whose metadata nobody refreshes."""
+    """A producer that never looks up leaders and sends every batch to one broker."""
 
     node_id: int
     client: int = PINNED
