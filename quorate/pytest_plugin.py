@@ -1,9 +1,7 @@
-"""pytest fixtures: `quorate_cluster`, a Kafka-compatible cluster that is ready, and
-`quorate_cluster_factory`, which makes others.
+"""The pytest fixtures `quorate_cluster`, a running cluster, and `quorate_cluster_factory`.
 
-Loaded by pytest wherever Quorate is installed, so nothing of it is imported before a test asks for
-a cluster.
-"""
+pytest loads this module wherever Quorate is installed. Therefore it imports nothing else of Quorate
+before a test requests a cluster."""
 
 from __future__ import annotations
 
@@ -27,6 +25,7 @@ OPTIONS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ini options of the fixtures."""
     for name, (default, help_text) in OPTIONS.items():
         parser.addini(name, help_text, default=default)
     parser.addini(
@@ -35,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the `quorate` marker."""
     config.addinivalue_line(
         "markers",
         "quorate(controllers=, brokers=, config=, dir=): what quorate_cluster is to be like",
@@ -42,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def scope(fixture_name: str, config: pytest.Config) -> Scope:
+    """Return the scope of `quorate_cluster` from the ini file.
+
+    Raise UsageError if it is invalid."""
     value = config.getini("quorate_scope")
     if value not in SCOPES:
         raise pytest.UsageError(f"quorate_scope: value {value!r} must be one of {SCOPES}")
@@ -50,8 +53,10 @@ def scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope=scope)
 def quorate_cluster(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster]:
-    """One controller and three brokers, unless the ini file or `@pytest.mark.quorate` says
-    otherwise. A node that failed by itself fails the test."""
+    """A running cluster: one controller and three brokers by default.
+
+    The ini file and `@pytest.mark.quorate` change that. If a node fails by itself, the test
+    fails."""
     marker = request.node.get_closest_marker("quorate")
     with made(request.config, {} if marker is None else marker.kwargs) as cluster:
         yield cluster
@@ -61,13 +66,15 @@ def quorate_cluster(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster]
 def quorate_cluster_factory(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., ThreadedCluster]]:
-    """Call it with what LocalCluster takes; the clusters run until the session ends."""
+    """A function that starts a cluster with the arguments of `LocalCluster`.
+
+    The clusters run until the end of the session."""
     with ExitStack() as running:
         yield lambda **wanted: running.enter_context(made(request.config, wanted))
 
 
 def made(ini: pytest.Config, wanted: Mapping[str, Any]) -> LocalCluster:
-    """What is not said is as the ini file has it."""
+    """Return a cluster as wanted. Missing arguments come from the ini file."""
     from quorate.testing import LocalCluster
 
     pairs = (line.partition("=") for line in ini.getini("quorate_config"))

@@ -1,4 +1,4 @@
-"""A Quorate cluster for tests, in the process that tests. See `LocalCluster`."""
+"""A Quorate cluster for tests, in the process of the test. Start with `LocalCluster`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,13 @@
+"""A whole cluster in one process, for tests: `quorate.testing` re-exports it.
+
+The nodes are those of `quorate server`, with real sockets and files. Only their clock, transport
+and disk are wrapped, so that faults can be injected by node id. The cluster waits on the nodes' own
+metadata images and does not poll over the network.
+
+Files in reading order:
+
+- local_cluster.py: the entry point, a context manager for `with` and `async with`.
+- cluster.py: the methods of a running cluster, on its event loop.
+- threaded.py: the same methods for blocking callers, with the loop in a thread.
+- node.py: one node from start to stop or crash.
+- layout.py: ids, ports, directories and configs. topics.py: CreateTopics. errors.py: the errors."""

@@ -1,9 +1,8 @@
-"""A cluster in this process, on the running event loop: the real nodes, real sockets, real files.
+"""A cluster in this process, on the running event loop: real nodes, real sockets, real files.
 
-What breaks is asked for by node id. A node that fails by itself fails the cluster: every call
-raises NodeFailed from then on, and so does leaving it. Waiting methods raise NotInTime and say
-what they waited for.
-"""
+Faults are requested by node id. If a node fails by itself, the cluster has failed: every later call
+raises NodeFailed, and so does leaving the context. Methods that wait raise NotInTime, which names
+the condition. Methods that need another state of a node raise WrongState."""
 
 from __future__ import annotations
 
@@ -28,9 +27,14 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """Made and entered by `LocalCluster`; all methods are to be called on its loop."""
+    """A running cluster, created by `LocalCluster`.
+
+    All methods must be called on its event loop."""
 
     def __init__(self, shape: Shape, root: str) -> None:
+        """Reserve ports, write configs and format directories below `root`. No node starts yet.
+
+        Raise ValueError if `root` holds a cluster of another shape."""
         self.shape = shape
         self.failure: NodeFailed | None = None
         self._ports = Ports()
@@ -43,36 +47,41 @@ class Cluster:
             node_id: LocalNode(config, self._layout.node_ports, self.failed)
             for node_id, config in self._layout.configs.items()
         }
-        self._severed: dict[tuple[int, int], bool] = {}  # pairs, and whether silently
+        # the separated pairs of nodes; True if their links stay open
+        self._severed: dict[tuple[int, int], bool] = {}
 
-    # --- what it is
+    # --- description
 
     @property
     def bootstrap(self) -> str:
-        """For clients: HOST:PORT of every broker, whether it runs or not."""
+        """Return the HOST:PORT list of all brokers for clients, whether the brokers run or not."""
         return _joined(self._layout.clients)
 
     @property
     def bootstrap_controllers(self) -> str:
+        """Return the HOST:PORT list of all controllers."""
         return _joined(self._layout.controllers)
 
     @property
     def broker_ids(self) -> list[int]:
+        """Return the ids of all brokers."""
         return list(self.shape.broker_ids)
 
     @property
     def controller_ids(self) -> list[int]:
+        """Return the ids of all controllers."""
         return list(self.shape.controller_ids)
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster's metadata, as the node that is ahead has it."""
+        """Return the most recent metadata image of any node that is not paused."""
         images = (node.image for node in self._nodes.values() if not node.paused)
         return max(images, key=lambda image: image.last.offset, default=MetadataImage())
 
-    # --- life
+    # --- start and stop
 
     async def start(self) -> None:
+        """Start all nodes and wait until the cluster is ready."""
         for node in self._nodes.values():
             node.boot()
         for node in self._nodes.values():
@@ -80,7 +89,10 @@ class Cluster:
         await self.wait_ready()
 
     async def close(self, *, orderly: bool) -> None:
-        """Brokers first. Raises nothing that a node failed of; see `failure`."""
+        """Stop all nodes, the brokers first, and release the ports.
+
+        If `orderly`, faults end and each node stops cleanly; otherwise, or after a failure, nodes
+        are killed. The failure of a node is not raised; see `failure`."""
         try:
             if orderly and self.failure is None:
                 self.heal_now()
@@ -94,13 +106,14 @@ class Cluster:
             self._ports.release()
 
     async def kill_broker(self, broker_id: int) -> None:
-        """As kill -9: tasks dropped mid-await, sockets reset, no shutdown code."""
+        """Kill a broker as kill -9 does: tasks end at once, sockets are reset, no shutdown code
+        runs."""
         self._running(broker_id)
         self._require_role(broker_id, self.broker_ids, "broker")
         await self._nodes[broker_id].kill()
 
     async def kill_controller(self, controller_id: int | None = None) -> int:
-        """The active one, if none is named; returns its id."""
+        """Kill a controller, by default the active one, and return its id."""
         chosen = await self.controller_id() if controller_id is None else controller_id
         self._running(chosen)
         self._require_role(chosen, self.controller_ids, "controller")
@@ -108,7 +121,7 @@ class Cluster:
         return chosen
 
     async def stop(self, node_id: int) -> None:
-        """In order, as SIGTERM: leaderships move before it goes."""
+        """Stop a node cleanly, as SIGTERM does. A broker's leaderships move before it stops."""
         self._running(node_id)
         node = self._nodes[node_id]
         if node.paused:
@@ -117,7 +130,9 @@ class Cluster:
         self._check()
 
     async def restart(self, node_id: int) -> None:
-        """Start a node that was killed or stopped; `wait_ready` waits for it to be unfenced."""
+        """Start a node that was killed or stopped.
+
+        Use `wait_ready` to wait until it is unfenced."""
         self._check()
         node = self._node(node_id)
         if node.running is not None:
@@ -129,18 +144,22 @@ class Cluster:
     # --- faults
 
     async def pause(self, node_id: int) -> None:
-        """As SIGSTOP: its clock, transport and disk stand still; what peers send queues."""
+        """Pause a node as SIGSTOP does: its clock, transport and disk stand still.
+
+        Messages of its peers queue until `resume`."""
         self._running(node_id)
         self._pause(self._nodes[node_id], True)
 
     async def resume(self, node_id: int) -> None:
+        """Resume a paused node."""
         self._running(node_id)
         self._pause(self._nodes[node_id], False)
 
     async def partition(self, a: Nodes, b: Nodes, *, silent: bool = False) -> None:
-        """Cut the links between the nodes of `a` and those of `b`, both ways; clients reach all.
+        """Cut the links between the nodes of `a` and those of `b`, in both directions.
 
-        `silent`: links stay open and carry nothing, as when packets are lost."""
+        Clients still reach all nodes. With `silent` the links stay open and carry nothing, as if
+        all packets were lost."""
         self._check()
         for pair in product(_each(a), _each(b)):
             if pair[0] == pair[1]:
@@ -151,19 +170,22 @@ class Cluster:
         self._apply_all_rules()
 
     async def heal(self) -> None:
-        """Ends every partition."""
+        """End all partitions."""
         self._check()
         self.heal_now()
 
     def heal_now(self) -> None:
+        """End all partitions, even after a failure of the cluster."""
         self._severed.clear()
         self._apply_all_rules()
 
-    # --- waiting and asking
+    # --- queries, which wait
 
     async def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:
-        """Until there is an active controller, and every broker that runs and is not paused shows
-        its clients all of these as unfenced."""
+        """Wait until there is an active controller and all brokers are unfenced.
+
+        Only brokers that run and are not paused count. Each of them must list all of them to its
+        clients."""
 
         def ready() -> bool:
             expected = self._expected()
@@ -174,7 +196,7 @@ class Cluster:
         await self._until(ready, "an active controller and all running brokers unfenced", timeout_s)
 
     async def wait_in_sync(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Until all replicas of all partitions of the topic are in its ISRs."""
+        """Wait until the ISR of every partition of the topic holds all replicas."""
 
         def in_sync() -> bool:
             found = self.image.topic(topic)
@@ -186,7 +208,7 @@ class Cluster:
         await self._until(in_sync, f"every replica of {topic} in sync", timeout_s)
 
     async def wait_fenced(self, broker_id: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Until the controller has fenced the broker."""
+        """Wait until the broker is fenced."""
         self._node(broker_id)
 
         def fenced() -> bool:
@@ -196,11 +218,11 @@ class Cluster:
         await self._until(fenced, f"broker {broker_id} fenced", timeout_s)
 
     async def controller_id(self, timeout_s: float = TIMEOUT_S) -> int:
-        """The active controller; waits for there to be one."""
+        """Return the id of the active controller, and wait until there is one."""
         return await self._found(self._active, "an active controller", timeout_s)
 
     async def leader(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> int:
-        """The broker that leads the partition; waits for there to be one."""
+        """Return the leader of the partition, and wait until there is one."""
 
         def leader() -> int | None:
             found = self._partition(topic, partition)
@@ -209,7 +231,7 @@ class Cluster:
         return await self._found(leader, f"a leader of {topic}-{partition}", timeout_s)
 
     async def isr(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> list[int]:
-        """The replicas in sync; waits for the partition to exist."""
+        """Return the ISR in ascending order, and wait until the partition exists."""
 
         def isr() -> list[int] | None:
             found = self._partition(topic, partition)
@@ -224,8 +246,9 @@ class Cluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
-        """Every running broker serves it when this returns. Without a factor, the default: as many
-        replicas as there are brokers, three at most."""
+        """Create a topic and wait until every running broker serves it. Raise TopicRefused.
+
+        The default replication factor is the number of brokers, but at most three."""
         self._check()
         brokers = sorted(self._expected())
         if not brokers:
@@ -238,7 +261,7 @@ class Cluster:
 
         await self._until(served, f"topic {name} served by all running brokers", TIMEOUT_S)
 
-    # --- inside
+    # --- internals
 
     def _active(self) -> int | None:
         for node in self._nodes.values():
@@ -262,6 +285,7 @@ class Cluster:
         )
 
     def failed(self, node_id: int | None, error: BaseException) -> None:
+        """Record the first failure of a node. The id is None if the node is unknown."""
         if self.failure is None:
             self.failure = NodeFailed(node_id, error)
 

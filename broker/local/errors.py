@@ -1,15 +1,16 @@
-"""What goes wrong with a local cluster."""
+"""The errors of a local cluster."""
 
 from __future__ import annotations
 
 
 class LocalClusterError(Exception):
-    """Any of these."""
+    """The base class of these errors."""
 
 
 class NodeFailed(LocalClusterError):
-    """A node stopped by itself; the cause is the exception that made it. Which node it was is not
-    always known."""
+    """A node failed by itself.
+
+    The cause is its exception. The node's id is None if it is unknown."""
 
     def __init__(self, node_id: int | None, error: BaseException) -> None:
         super().__init__(f"{'a node' if node_id is None else f'node {node_id}'} failed: {error!r}")
@@ -18,12 +19,12 @@ class NodeFailed(LocalClusterError):
 
 
 class NotInTime(LocalClusterError, TimeoutError):
-    """The cluster did not come to the state that was waited for."""
+    """The cluster did not reach the expected state in time."""
 
 
 class WrongState(LocalClusterError):
-    """The node is not in the state that the call needs, or there is no such node."""
+    """The node is not in the state that the call requires, or it does not exist."""
 
 
 class TopicRefused(LocalClusterError):
-    """The cluster said no; the message has Kafka's error and the reason."""
+    """The cluster refused the topic. The message holds Kafka's error and its reason."""

@@ -1,9 +1,8 @@
-"""What a local cluster is made of: ids, ports, directories and settings of its nodes.
+"""The ids, ports, directories and configs of a local cluster's nodes.
 
-Ids are those of `quorate up`: controllers first. Ports stay the cluster's while it exists, also
-while a node is down: each is held by a socket that is bound and never listens, beside which the
-node's own may listen.
-"""
+The ids are those of `quorate up`: the controllers come first. A port belongs to the cluster while
+it exists, even while its node is down. A socket that is bound but never listens reserves it, and
+the node's own socket may listen on the same port."""
 
 from __future__ import annotations
 
@@ -32,6 +31,8 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Shape:
+    """The size of a cluster and the configs of all its nodes."""
+
     controllers: int = 1
     brokers: int = 1
     config: Mapping[str, Value] = field(default_factory=dict)
@@ -44,20 +45,23 @@ class Shape:
 
     @property
     def controller_ids(self) -> range:
+        """Return the ids of the controllers, from 1."""
         return range(1, self.controllers + 1)
 
     @property
     def broker_ids(self) -> range:
+        """Return the ids of the brokers, which follow the controllers."""
         return range(self.controllers + 1, self.controllers + self.brokers + 1)
 
 
 class Ports:
-    """Free ports of this machine, kept until `release`."""
+    """Free ports of this machine, reserved until `release`."""
 
     def __init__(self) -> None:
         self._sockets: list[socket.socket] = []
 
     def reserve(self) -> Address:
+        """Reserve a free port and return its address."""
         with free_socket(HOST) as found:
             address = Address(HOST, found.getsockname()[1])
         keeper = socket.socket()
@@ -65,25 +69,30 @@ class Ports:
         keeper.bind((HOST, address.port))
         if sys.platform == "linux":
             self._sockets.append(keeper)
-        else:  # nothing may be bound beside it there: free a moment ago has to do
+        else:  # other systems allow no second socket on the port, so it stays free
             keeper.close()
         return address
 
     def release(self) -> None:
+        """Release all reserved ports."""
         for keeper in self._sockets:
             keeper.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
+    """The configs and addresses of all nodes, by node id."""
+
     configs: Mapping[int, NodeConfig]
-    clients: Mapping[int, Address]  # where clients reach each broker
-    node_ports: Mapping[Address, int]  # which node has which node-to-node port
+    clients: Mapping[int, Address]  # the client address of each broker
+    node_ports: Mapping[Address, int]  # the node of each node-to-node address
     controllers: Mapping[int, Address]
 
 
 def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
-    """The settings of every node below `root`; formats what is not formatted yet."""
+    """Return the configs of all nodes below `root`, and format new directories.
+
+    Raise ValueError if `root` holds a cluster of another shape."""
     refuse_other_shape(shape, root)
     controllers = {node_id: ports.reserve() for node_id in shape.controller_ids}
     clients = {node_id: ports.reserve() for node_id in shape.broker_ids}
@@ -123,10 +132,12 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
 
 
 def as_text(value: Value) -> str:
+    """Return a value as a property."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refuse_other_shape(shape: Shape, root: str) -> None:
+    """Raise ValueError if `root` holds the directories of other nodes."""
     held = sorted(int(name) for name in os.listdir(root) if name.isdigit())
     wanted = [*shape.controller_ids, *shape.broker_ids]
     if held and held != wanted:
@@ -137,6 +148,7 @@ def refuse_other_shape(shape: Shape, root: str) -> None:
 
 
 def format_nodes(configs: Sequence[NodeConfig]) -> None:
+    """Format the directories that are not formatted, for the cluster of the others or a new one."""
     disk, chance = OsDisk(), SystemRandom()
     metas = [read_meta(disk, config.log_dir) for config in configs]
     known = next((meta.cluster_id for meta in metas if meta is not None), None)

@@ -1,4 +1,4 @@
-"""How a local cluster is asked for, and entered: on the running loop, or on a loop in a thread."""
+"""The entry point of a local cluster, on the running event loop or on a loop in a thread."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ logger = logging.getLogger("quorate.local")
 
 
 class LocalCluster:
-    """A cluster of real nodes in this process, ready when it is entered:
+    """A cluster of real nodes in this process, which is ready when the context is entered:
 
         with LocalCluster(brokers=3) as cluster: ...
         async with LocalCluster(brokers=3) as cluster: ...
 
-    `with` runs it on an event loop in a thread of its own, so any client may be used, blocking ones
-    too. `async with` runs it on the current loop, and its methods are coroutines; a blocking client
-    would then wait for a cluster that it keeps from running.
+    `with` runs the cluster on an event loop in a thread of its own, so that any client may be used,
+    even a blocking one. `async with` runs it on the current loop, and its methods are coroutines.
+    There a blocking client would block the loop that runs the cluster.
 
-    `config` are Kafka's properties, for all nodes. `dir` keeps the data (and is stopped in order at
-    the end); without it, the cluster lives in a temporary directory that is removed."""
+    `config` holds Kafka's properties for all nodes. `dir` keeps the data, and then the nodes are
+    stopped cleanly at the end. Without `dir` the data is in a temporary directory, the nodes are
+    killed, and the directory is removed.
+
+    The constructor raises ValueError for a wrong number of nodes. Entering raises ValueError if
+    `dir` holds another cluster, and the errors of `Cluster.start`. Leaving raises NodeFailed if a
+    node failed by itself."""
 
     def __init__(
         self,

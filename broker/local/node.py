@@ -1,8 +1,7 @@
-"""One node of a local cluster: what runs from a start to a stop or a crash, behind faults.
+"""One node of a local cluster, from a start to a stop or a crash, with fault injection.
 
-It is made of the classes that `quorate server` starts. What one of its callbacks raises, and what
-it stops itself for, is its failure, and the cluster's.
-"""
+It consists of the classes that `quorate server` starts. The exceptions of its callbacks, and errors
+that make it stop itself, are failures of the node and of the cluster."""
 
 from __future__ import annotations
 
@@ -25,6 +24,8 @@ from quorate.quorum.seams import Address, Seams
 
 @dataclass(slots=True)
 class Running:
+    """The parts of a running node."""
+
     faults: Faults
     disk: OsDisk
     core: NodeCore
@@ -33,10 +34,17 @@ class Running:
 
     @property
     def active(self) -> bool:
+        """Return True if the node is the active controller."""
         return self.controller is not None and self.controller.shell.active
 
 
 class LocalNode:
+    """A node that can be started and stopped repeatedly.
+
+    All methods run on the cluster's event loop.
+
+    `running` is None while the node does not run."""
+
     def __init__(
         self,
         config: NodeConfig,
@@ -51,22 +59,23 @@ class LocalNode:
 
     @property
     def paused(self) -> bool:
+        """Return True if the node is paused."""
         return self.running is not None and self.running.faults.rules.paused
 
     @property
     def image(self) -> MetadataImage:
-        """What it has replayed of what is committed; nothing while it does not run."""
+        """Return the image of the committed metadata. It is empty while the node does not run."""
         return MetadataImage() if self.running is None else self.running.core.image
 
     def serves(self, broker_ids: frozenset[int]) -> bool:
-        """Clients of this broker see all of these."""
+        """Return True if the broker lists all these brokers as unfenced to its clients."""
         if self.running is None or self.running.broker is None or not self.running.broker.running:
             return False
         brokers = self.running.broker.replicas.registry.image.brokers
         return all(i in brokers and not brokers[i].fenced for i in broker_ids)
 
     def boot(self) -> None:
-        """Opens the directory; nothing is sent before `start`."""
+        """Open the data directory. Nothing is sent before `start`."""
         faults, disk = Faults(self._failed), OsDisk()
         faults.peer_of = self._node_ports.get
         seams = with_faults(Seams(AsyncioClock(), random.Random(), AioTransport(), disk), faults)
@@ -81,7 +90,7 @@ class LocalNode:
         self.running = Running(faults, disk, core, controller, broker)
 
     async def start(self) -> None:
-        """Its ports are open when it returns."""
+        """Start the node. Its ports are open on return."""
         running = self.running
         assert running is not None
         for each in (running.controller, running.broker):
@@ -90,7 +99,7 @@ class LocalNode:
         running.core.start()
 
     async def kill(self) -> None:
-        """kill -9: nothing of its own runs any more, not even what would tidy up."""
+        """Kill the node as kill -9 does: none of its code runs any more, not even cleanup code."""
         running, self.running = self.running, None
         if running is not None:
             running.faults.crash()
@@ -98,7 +107,9 @@ class LocalNode:
             running.disk.close()
 
     async def stop(self) -> None:
-        """SIGTERM: controlled shutdown, or resignation; all is durable then."""
+        """Stop the node as SIGTERM does: controlled shutdown or resignation.
+
+        All data is durable on return."""
         running = self.running
         assert running is not None
         for each in (running.broker, running.controller):
@@ -106,7 +117,7 @@ class LocalNode:
                 await each.stop()
         running.core.close()
         running.core.release()
-        await self.kill()  # nothing is left but the seams
+        await self.kill()  # only the injected clock, transport and disk are left
 
     def _failed(self, error: BaseException) -> None:
         self._on_failed(self.id, error)

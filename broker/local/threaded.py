@@ -1,4 +1,4 @@
-"""A local cluster on an event loop in a thread, for callers that block."""
+"""A local cluster on an event loop in a thread, for blocking callers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 
 class LoopThread:
+    """An event loop in a daemon thread. Any other thread may call its methods."""
+
     def __init__(self) -> None:
         started: Future[asyncio.AbstractEventLoop] = Future()
         self._stop = asyncio.Event()
@@ -27,10 +29,12 @@ class LoopThread:
         self._loop = started.result()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, block until it ends, and return its result or raise its
+        error."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def on_unhandled(self, tell: Callable[[BaseException], None]) -> None:
-        """What nobody caught is a failure too."""
+        """Call `tell` on the loop with each exception that no code has caught."""
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
@@ -42,6 +46,7 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.set_exception_handler, handle)
 
     def close(self) -> None:
+        """Stop the loop and wait for the end of the thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
@@ -55,7 +60,9 @@ class LoopThread:
 
 
 class ThreadedCluster:
-    """The methods of Cluster, each done when it returns."""
+    """The methods of `Cluster` for blocking callers. Each one returns when its work is done.
+
+    Any thread except that of the event loop may call them. They raise the errors of `Cluster`."""
 
     def __init__(self, cluster: Cluster, thread: LoopThread) -> None:
         self._cluster = cluster
@@ -63,64 +70,85 @@ class ThreadedCluster:
 
     @property
     def bootstrap(self) -> str:
+        """Return the HOST:PORT list of all brokers for clients, whether the brokers run or not."""
         return self._cluster.bootstrap
 
     @property
     def bootstrap_controllers(self) -> str:
+        """Return the HOST:PORT list of all controllers."""
         return self._cluster.bootstrap_controllers
 
     @property
     def broker_ids(self) -> list[int]:
+        """Return the ids of all brokers."""
         return self._cluster.broker_ids
 
     @property
     def controller_ids(self) -> list[int]:
+        """Return the ids of all controllers."""
         return self._cluster.controller_ids
 
     @property
     def image(self) -> MetadataImage:
+        """Return the most recent metadata image of any node that is not paused."""
         return self._cluster.image
 
     def kill_broker(self, broker_id: int) -> None:
+        """Kill a broker as kill -9 does."""
         self._call(self._cluster.kill_broker(broker_id))
 
     def kill_controller(self, controller_id: int | None = None) -> int:
+        """Kill a controller, by default the active one, and return its id."""
         return self._call(self._cluster.kill_controller(controller_id))
 
     def stop(self, node_id: int) -> None:
+        """Stop a node cleanly, as SIGTERM does."""
         self._call(self._cluster.stop(node_id))
 
     def restart(self, node_id: int) -> None:
+        """Start a node that was killed or stopped.
+
+        Use `wait_ready` to wait until it is unfenced."""
         self._call(self._cluster.restart(node_id))
 
     def pause(self, node_id: int) -> None:
+        """Pause a node as SIGSTOP does."""
         self._call(self._cluster.pause(node_id))
 
     def resume(self, node_id: int) -> None:
+        """Resume a paused node."""
         self._call(self._cluster.resume(node_id))
 
     def partition(self, a: Nodes, b: Nodes, *, silent: bool = False) -> None:
+        """Cut the links between the nodes of `a` and those of `b`; with `silent` they stay open."""
         self._call(self._cluster.partition(a, b, silent=silent))
 
     def heal(self) -> None:
+        """End all partitions."""
         self._call(self._cluster.heal())
 
     def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until there is an active controller and all running brokers are unfenced."""
         self._call(self._cluster.wait_ready(timeout_s))
 
     def wait_in_sync(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until the ISR of every partition of the topic holds all replicas."""
         self._call(self._cluster.wait_in_sync(topic, timeout_s))
 
     def wait_fenced(self, broker_id: int, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until the broker is fenced."""
         self._call(self._cluster.wait_fenced(broker_id, timeout_s))
 
     def controller_id(self, timeout_s: float = TIMEOUT_S) -> int:
+        """Return the id of the active controller, and wait until there is one."""
         return self._call(self._cluster.controller_id(timeout_s))
 
     def leader(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> int:
+        """Return the leader of the partition, and wait until there is one."""
         return self._call(self._cluster.leader(topic, partition, timeout_s))
 
     def isr(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> list[int]:
+        """Return the ISR in ascending order, and wait until the partition exists."""
         return self._call(self._cluster.isr(topic, partition, timeout_s))
 
     def create_topic(
@@ -130,11 +158,12 @@ class ThreadedCluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
+        """Create a topic and wait until every running broker serves it. Raise TopicRefused."""
         self._call(self._cluster.create_topic(name, partitions, replication_factor, config))
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed."""
+    """Return the factory of event loops: uvloop's if it is installed, otherwise asyncio's."""
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:

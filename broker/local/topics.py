@@ -1,4 +1,4 @@
-"""A topic created as any client does it."""
+"""The creation of a topic through Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ async def create_topic(
     replication_factor: int | None,
     config: Mapping[str, Value],
 ) -> None:
+    """Create a topic through the broker at `address`. Raise TopicRefused.
+
+    If `replication_factor` is None, the broker's default applies."""
     factor = BROKERS_DEFAULT if replication_factor is None else replication_factor
     topic = CreatableTopic(
         name=name,

@@ -26,11 +26,12 @@ class FaultSockets:
     directory: ClusterDir
 
     def drop(self, node_id: int, message: str) -> None:
-        """Drop all messages of one type that the node sends."""
+        """Drop all messages of one type on the node's links, in both directions."""
         self._ask(node_id, {"rules": {"drop": [message]}})
 
     def hold(self, node_id: int, peers: list[int]) -> None:
-        """Hold all traffic between the node and its peers without closing connections."""
+        """Hold all traffic between the node and the peers, given by node id, without closing
+        connections."""
         self._ask(node_id, {"rules": {"hold": peers}})
 
     def heal(self, node_id: int) -> None:

@@ -1,4 +1,4 @@
-"""`quorate demo`: the command."""
+"""The command `quorate demo`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from quorate.cli.errors import Refused
 def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
     """Kill a leader and the active controller under load; nothing acknowledged may be lost.
 
-    Three controllers and three brokers, a librdkafka client that writes every line of Python's
-    standard library with acks=all, kill -9 of a leader and of the active controller, both started
-    again, everything read back and compared, and the history of it from Spark. The exit status is
-    the verdict.
-    """
+    Starts three controllers and three brokers. A librdkafka client writes every line of Python's
+    standard library with acks=all. Meanwhile a leader and the active controller get kill -9 and are
+    started again. Then everything is read back and compared, and Spark reports the history. The
+    exit status is the verdict."""
     if importlib.util.find_spec("confluent_kafka") is None:
         raise Refused("the demo's client is confluent-kafka: pip install confluent-kafka")
     from quorate.cli.demo.run import run

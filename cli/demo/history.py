@@ -1,5 +1,5 @@
-"""What Spark reads in the metadata log about the demo: who led what, why it changed, what stood
-still."""
+"""The report on the demo from the metadata log: leaders, causes, and partitions without a
+leader."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ SHOWN = 40
 
 
 def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None]) -> None:
+    """Write the history report of the cluster to `out` with Spark, and print a summary with
+    `say`."""
     from quorate.quorum.analytics.report import report
     from quorate.quorum.analytics.session import local_session
 

@@ -1,4 +1,4 @@
-"""The demo, from start to verdict."""
+"""The demo from start to verdict."""
 
 from __future__ import annotations
 
@@ -18,23 +18,29 @@ from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
 TOPIC = "demo"
 PARTITIONS = 12
 REPLICAS = 3
-# What happens at which share of the lines.
+# The share of lines after which each step is carried out.
 KILL_LEADER, KILL_CONTROLLER, RESTART = 0.25, 0.5, 0.7
 
 
 def say(what: str, text: str) -> None:
+    """Print a line with a label."""
     print(f"{what:<10}{text}", flush=True)
 
 
 @dataclass(slots=True)
 class Kill:
+    """A killed node and the moment of its death, in s on the monotonic clock."""
+
     what: str
     at_s: float
 
 
 @dataclass(slots=True)
 class Script:
-    """Hurts the cluster while the client writes; each step in a thread of its own, in turn."""
+    """The failures of the demo, which run while the client writes.
+
+    Each step runs in a thread of its own, one at a time. `progress` and `finish` are called by the
+    main thread."""
 
     cluster: LocalCluster
     total: int
@@ -45,7 +51,9 @@ class Script:
     _thread: threading.Thread | None = None
 
     def progress(self, done: int) -> None:
-        """Called by the client: how many lines it has handed over."""
+        """Start the next step if it is due and the previous one has ended.
+
+        `done` counts the lines sent."""
         steps: tuple[tuple[float, Callable[[], None]], ...] = (
             (KILL_LEADER, self.kill_leader),
             (KILL_CONTROLLER, self.kill_controller),
@@ -59,6 +67,7 @@ class Script:
             self._thread.start()
 
     def finish(self) -> None:
+        """Wait for the last step, and raise the error of a step that failed."""
         if self._thread is not None:
             self._thread.join()
         if self.failure is not None:
@@ -71,6 +80,7 @@ class Script:
             self.failure = error
 
     def kill_leader(self) -> None:
+        """Kill the broker that leads the most partitions."""
         leaders = self.cluster.leaders(TOPIC)
         ((broker, _),) = Counter(leaders.values()).most_common(1)
         led = [partition for partition, leader in leaders.items() if leader == broker]
@@ -79,6 +89,7 @@ class Script:
         say("killed", f"broker {broker} (kill -9), the leader of partitions {sorted(led)}")
 
     def kill_controller(self) -> None:
+        """Kill the active controller, and measure the time until metadata can be written again."""
         controller = self.cluster.active_controller()
         at_s = self.cluster.kill(controller)
         self.kills.append(Kill(f"controller {controller}", at_s))
@@ -89,13 +100,15 @@ class Script:
         say("", f"metadata could be written again after {took_ms:.0f} ms")
 
     def restart(self) -> None:
+        """Restart the nodes that were killed."""
         for node_id in self.dead:
             self.cluster.restart(node_id)
         say("restarted", " and ".join(f"node {node_id}" for node_id in self.dead))
 
 
 def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> int:
-    """0 when nothing acknowledged was lost, doubled, reordered or changed."""
+    """Run the demo and return 0 if no acknowledged line was lost, duplicated, reordered or
+    changed."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
     cluster = LocalCluster(root / "cluster")
@@ -117,6 +130,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
 
 
 def write_and_compare(cluster: LocalCluster, lines: list[bytes], seconds: float) -> Verdict:
+    """Write the lines while nodes are killed, read everything back, and return the comparison."""
     cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
     bootstrap = cluster.entry["bootstrap"]
     writer = Writer(bootstrap, TOPIC, lines, PARTITIONS)
@@ -146,7 +160,7 @@ def write_and_compare(cluster: LocalCluster, lines: list[bytes], seconds: float)
 
 
 class Meter:
-    """Progress on a terminal; a line now and then elsewhere."""
+    """The progress of the client: a line that is redrawn on a terminal, or a line every 5 s."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -155,6 +169,7 @@ class Meter:
         self._start_s = time.monotonic()
 
     def show(self, sent: int, acknowledged: int) -> None:
+        """Print the progress if the interval has passed."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
@@ -165,5 +180,6 @@ class Meter:
         print(f"{'':<10}{text}", end="\r" if self._terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:
+        """End the redrawn line."""
         if self._terminal:
             print(file=sys.stderr)

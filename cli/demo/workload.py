@@ -1,5 +1,6 @@
-"""The demo's client: librdkafka, acks=all, idempotent; it writes numbered lines and reads them
-back."""
+"""The demo's client, which writes numbered lines and reads them back.
+
+It is librdkafka, idempotent, with acks=all."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ QUEUE_MESSAGES = 200_000
 
 
 def standard_library_lines() -> list[bytes]:
-    """Every line of every .py file of the running Python's standard library, without line ends."""
+    """Return every line of each .py file in Python's standard library, without line ends."""
     root = Path(sysconfig.get_path("stdlib"))
     files = sorted(
         file for file in root.rglob("*.py") if "site-packages" not in file.relative_to(root).parts
@@ -30,7 +31,11 @@ def standard_library_lines() -> list[bytes]:
 
 
 class Writer:
-    """Line n goes to partition n modulo `partitions`, keyed n."""
+    """A producer of numbered lines.
+
+    Line n goes to partition n modulo `partitions`, with n as its key.
+
+    `acknowledged[n]` is the offset of line n, or NOT_ACKNOWLEDGED. One thread calls all methods."""
 
     def __init__(self, bootstrap: str, topic: str, lines: Sequence[bytes], partitions: int) -> None:
         from confluent_kafka import Producer
@@ -47,8 +52,9 @@ class Writer:
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
                 "enable.idempotence": True,
-                # With more, librdkafka may raise its epoch for one partition, and write again what
-                # others have: what comes behind a refused request is out of order (its issue 4953).
+                # With more than one, librdkafka may bump the producer epoch because of one
+                # partition and then write again records that others already have. The reason is
+                # that requests behind a refused one are out of order (librdkafka issue 4953).
                 "max.in.flight.requests.per.connection": 1,
                 "linger.ms": 5,
                 "message.timeout.ms": 60_000,
@@ -62,7 +68,9 @@ class Writer:
         )
 
     def run(self, seconds: float, progress: Callable[[int], None]) -> None:
-        """All lines, spread over about `seconds`; `progress` is told how many were handed over."""
+        """Send all lines over about `seconds`, and wait for their acknowledgements.
+
+        `progress` is called with the number of lines sent."""
         start_s = time.monotonic()
         pace = len(self.lines) / seconds
         for line, value in enumerate(self.lines):
@@ -103,7 +111,9 @@ class Writer:
 def read_back(
     bootstrap: str, topic: str, partitions: int
 ) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """(partition, offset, key, value) of everything, each partition in its order."""
+    """Yield (partition, offset, key, value) of all records, in order within each partition.
+
+    Raise TimeoutError if nothing is read for READ_TIMEOUT_S."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer: Any = Consumer(

@@ -1,4 +1,4 @@
-"""Names beside each other, as `ls` shows them on a terminal."""
+"""The layout of names in columns, as `ls` prints them on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ NARROWEST = 4
 
 
 def in_columns(names: Sequence[str], width: int | None) -> Iterator[str]:
-    """Downwards in as many columns as fit; in one where there is no terminal."""
+    """Yield lines with the names downwards in as many columns as fit into `width`.
+
+    If `width` is None, there is one column."""
     columns = _columns(names, width)
     widths = [_width(column) for column in columns[:-1]] + [0]
     for row in zip_longest(*columns, fillvalue=""):

@@ -1,5 +1,6 @@
-"""`quorate metadata-shell`: kafka-metadata-shell's options, commands and lines; `--format json`
-gives what one command found as values."""
+"""`quorate metadata-shell`, with the options, commands and output of kafka-metadata-shell.
+
+`--format json` prints the results of one command as values."""
 
 from __future__ import annotations
 
@@ -34,10 +35,9 @@ from quorate.cli.shell.source import Contents, contents_of
 def metadata_shell(
     snapshot: Path, offset: int | None, output: str, command: tuple[str, ...]
 ) -> None:
-    """Look at the cluster's metadata as at files: cat, find, ls and tree.
+    """Show the cluster's metadata as files: cat, find, ls and tree.
 
-    Without a command it asks for them, and takes cd, pwd, history, man, help and exit too.
-    """
+    Without a command it is interactive, and also accepts cd, pwd, history, man, help and exit."""
     if output == "json" and not command:
         raise click.UsageError("--format json takes a command")
     contents = contents_of(snapshot, offset)
@@ -59,10 +59,14 @@ def metadata_shell(
 
 
 def said_once(shell: Shell, command: Sequence[str]) -> list[str]:
+    """Return the lines of one command.
+
+    Commands of the interactive shell are refused. Raise Mistake."""
     return said(shell, command, interactive=False)
 
 
 def warn_of_unknown(contents: Contents) -> None:
+    """Print the number of records of unknown types to standard error."""
     for kind, count in sorted(contents.unknown.items()):
         click.echo(f"Not shown: {count} records of the unknown type {kind}", err=True)
 
@@ -76,7 +80,9 @@ VALUES: dict[str, Callable[[Found], object]] = {
 
 
 def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
-    """By path, what a command found there; the text goes unsaid, but its mistakes are raised."""
+    """Return the results of a command as JSON by path. Raise Mistake for the command's errors.
+
+    If a path is missing, or if the command has no values, return its lines."""
     lines = said_once(shell, command)
     if shell.missed or command[0] not in VALUES:
         return lines

@@ -1,4 +1,6 @@
-"""The commands of the metadata shell: what each takes and what it says. Nothing is printed here."""
+"""The commands of the metadata shell: their arguments and their output lines.
+
+Nothing is printed here."""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ ALL_ENTRIES = 2**31 - 1
 
 @dataclass(slots=True)
 class Shell:
-    """`width`: columns of the terminal, None where there is none. `missed`: something that was
-    asked for is not there."""
+    """The state of a shell.
+
+    `width` is the number of columns of the terminal, or None without one. `missed` is True if a
+    path did not exist or had the wrong type."""
 
     root: Directory
     width: int | None = None
@@ -26,24 +30,27 @@ class Shell:
     missed: bool = False
 
     def find(self, target: str) -> list[paths.Found]:
+        """Return the nodes that match a path or glob, in the order of their names."""
         return list(paths.find(self.root, paths.resolved(target, self.working_directory)))
 
     def miss(self, line: str) -> str:
+        """Record that a target is missing, and return the line that reports it."""
         self.missed = True
         return line
 
 
 class Mistake(Exception):
-    """A command that cannot be read; its text is Kafka's."""
+    """A command that cannot be parsed. The message is Kafka's."""
 
 
 class Leave(Exception):
-    """`exit` was said."""
+    """The `exit` command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """`shown`: as usage shows it."""
+    """The positional arguments of a command: the text in usage lines, the help, and their
+    number."""
 
     shown: str
     help: str
@@ -53,12 +60,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
+    """A command. `shell_only` means that only the interactive shell accepts it."""
+
     description: str
     run: Callable[[Shell, Sequence[str]], Iterable[str]]
     argument: Argument | None = None
     shell_only: bool = False
     in_help: tuple[str, ...] = ()
-    """The description in lines, where it is longer than one."""
+    """The lines of the description in `help`, if there are several."""
 
 
 def _cat(shell: Shell, targets: Sequence[str]) -> Iterator[str]:
@@ -91,12 +100,14 @@ def _find(shell: Shell, targets: Sequence[str]) -> Iterator[str]:
         if not found:
             yield shell.miss(f"find: {target}: no such file or directory.")
         for each in found:
-            # A glob is not a path: Kafka's shell shows the glob, once for all that it matches.
+            # Kafka's shell prints the glob itself in place of the path, once for all matches. Here
+            # each match is printed with its path.
             globbed = any(map(paths.glob_pattern, target.split("/")))
             yield from below(paths.absolute(each.path) if globbed else target, each.node)
 
 
 def below(path: str, node: Node) -> Iterator[str]:
+    """Yield the paths of a node and of everything below it."""
     yield path
     if not isinstance(node, str):
         for name in sorted(node):
@@ -163,7 +174,7 @@ def _man(shell: Shell, names: Sequence[str]) -> Iterator[str]:
 
 
 def usage_lines(name: str, command: Command, *, as_option: bool = False) -> Iterator[str]:
-    """`as_option`: as `--help` says it."""
+    """Yield the usage lines of a command. `as_option` selects the form that `--help` prints."""
     argument = command.argument
     shown = f" {argument.shown}" if argument else ""
     yield f"usage:  {name} [-h]{shown}" if as_option else f"usage: {name}{shown}"

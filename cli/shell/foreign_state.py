@@ -1,5 +1,7 @@
-"""What Kafka's image holds and ours does not, replayed from its records: SCRAM credentials, ACLs,
-client quotas, delegation tokens. Shown, never acted upon."""
+"""The metadata that only Apache Kafka uses, replayed from its records.
+
+It consists of SCRAM credentials, ACLs, client quotas and delegation tokens. The shell shows it.
+Quorate does not act on it."""
 
 from __future__ import annotations
 
@@ -12,20 +14,23 @@ from quorate.quorum.metadata import foreign as records
 from quorate.quorum.metadata.records import MetadataRecord
 
 Entity = tuple[tuple[str, str | None], ...]
-"""(entity type, entity name) by type; the name None is the default of the type."""
+"""(entity type, entity name) pairs sorted by type. The name None is the default of the type."""
 
 
 @dataclass(slots=True)
 class ForeignState:
+    """The state that the records replayed so far describe."""
+
     credentials: dict[int, dict[str, records.UserScramCredentialRecord]] = field(
         default_factory=dict
     )
-    """By mechanism and user."""
+    """The credentials by mechanism and user."""
     quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
     acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
     tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
 
     def replay(self, record: MetadataRecord) -> None:
+        """Apply one record, whose type must be in RULES."""
         RULES[type(record)](self, record)
 
 

@@ -1,4 +1,4 @@
-"""The metadata shell at a terminal, with completion; or its commands from a pipe."""
+"""The dialogue of the metadata shell at a terminal, with completion, or with a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROMPT = ">> "
 
 
 def converse(shell: Shell) -> None:
-    """Until `exit` or the end of the input."""
+    """Read and run commands until `exit` or the end of the input."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if at_terminal:
         complete_with(shell)
@@ -36,7 +36,7 @@ def converse(shell: Shell) -> None:
 
 
 def asked(at_terminal: bool) -> str | None:
-    """None at the end: Ctrl-D."""
+    """Return the next line, or None at the end of the input."""
     if at_terminal:
         try:
             return input(PROMPT)
@@ -49,22 +49,24 @@ def asked(at_terminal: bool) -> str | None:
 
 
 def remember(shell: Shell, line: str) -> None:
-    """What begins with a blank is not remembered, nor the same line twice in a row."""
+    """Add a line to the history, unless it begins with a blank or repeats the last one."""
     if line and not line.startswith(" ") and shell.history[-1:] != [line]:
         shell.history.append(line)
 
 
 def answer(shell: Shell, line: str) -> None:
+    """Run one line and print its result or error."""
     try:
         lines = said(shell, shlex.split(line))
-    except (Mistake, ValueError) as error:  # a quote that is not closed is a ValueError
+    # shlex raises a ValueError for a quote that is not closed
+    except (Mistake, ValueError) as error:
         lines = [str(error)]
     for each in lines:
         click.echo(each)
 
 
 def complete_with(shell: Shell) -> None:
-    """Where Python has no readline, lines are read without it."""
+    """Set up completion if Python has the readline module."""
     try:
         import readline
     except ImportError:

@@ -1,8 +1,7 @@
-"""An image as a tree of nodes, named as in Kafka's metadata shell.
+"""A metadata image as a tree of nodes, with the names of Kafka's metadata shell.
 
-A leaf is its text, a directory the makers of its children by name: what is not looked at is not
-made, however many partitions there are.
-"""
+A leaf is its text. A directory maps the names of its children to functions that create them. Only
+visited nodes are created, so a large number of partitions costs nothing."""
 
 from __future__ import annotations
 
@@ -21,6 +20,7 @@ INDENT = "  "
 
 
 def root(image: MetadataImage, foreign: ForeignState, version: str) -> Directory:
+    """Return the root directory of the tree."""
     return {
         "image": lambda: image_node(image, foreign),
         "local": lambda: {"commitId": lambda: "unknown", "version": lambda: version},
@@ -28,6 +28,7 @@ def root(image: MetadataImage, foreign: ForeignState, version: str) -> Directory
 
 
 def image_node(image: MetadataImage, foreign: ForeignState) -> Directory:
+    """Return the directory of the metadata image."""
     return {
         "acls": lambda: {"byId": partial(_acls, foreign)},
         "clientQuotas": partial(_quotas, foreign),
@@ -43,7 +44,7 @@ def image_node(image: MetadataImage, foreign: ForeignState) -> Directory:
 
 
 def tree_lines(node: Node, depth: int = 0) -> Iterator[str]:
-    """Names in order, each with what is below it; a leaf's text may have several lines."""
+    """Yield the lines of `tree`: names in order, each followed by the nodes below it."""
     indent = INDENT * depth
     if isinstance(node, str):
         yield indent + node
@@ -54,7 +55,7 @@ def tree_lines(node: Node, depth: int = 0) -> Iterator[str]:
 
 
 def plain(node: Node) -> object:
-    """As JSON takes it."""
+    """Return a node as JSON values."""
     return node if isinstance(node, str) else {name: plain(node[name]()) for name in sorted(node)}
 
 
@@ -101,7 +102,7 @@ def _configs(image: MetadataImage) -> Directory:
 def _features(image: MetadataImage) -> Directory:
     return {
         "metadataVersion": partial(texts.metadata_version_text, image),
-        # Kafka 4.1 still lists it, with nothing in it.
+        # Kafka 4.1 still lists this node, and it is empty.
         "zkMigrationState": dict,
         **{
             f"finalized_{name}": partial(str, level)

@@ -1,4 +1,4 @@
-"""Paths of the metadata shell: `.` and `..`, globs with `*`, `?`, `{a,b}` and a backslash."""
+"""Paths of the metadata shell with `.`, `..`, and globs with `*`, `?`, `{a,b}` and a backslash."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """A node with its path."""
+
     path: Path
     node: Node
 
     @property
     def name(self) -> str:
+        """Return the last part of the path."""
         return self.path[-1] if self.path else "/"
 
 
 def absolute(path: Path) -> str:
+    """Return a path as text."""
     return "/" + "/".join(path)
 
 
 def resolved(target: str, working_directory: Path) -> Path:
-    """Absolute, with its globs still in it."""
+    """Return the absolute path of a target. Globs stay in it."""
     parts = [] if target.startswith("/") else list(working_directory)
     for part in target.split("/"):
         if part == "..":
@@ -37,7 +41,7 @@ def resolved(target: str, working_directory: Path) -> Path:
 
 
 def find(root: Directory, wanted: Path) -> Iterator[Found]:
-    """What matches, in order of the names."""
+    """Yield the nodes that match a path, in the order of their names."""
     yield from _find(Found((), root), wanted)
 
 
@@ -56,7 +60,9 @@ def _find(at: Found, wanted: Path) -> Iterator[Found]:
 
 
 def glob_pattern(glob: str) -> re.Pattern[str] | None:
-    """None when it stands for itself: nothing in it is special, or its braces do not pair."""
+    """Return the pattern of a glob, or None if the text is to be taken literally.
+
+    The text is literal if it has no special character or if its braces do not pair."""
     out, in_group, literal = "", False, True
     characters = iter(glob)
     for character in characters:

@@ -1,5 +1,6 @@
-"""How a line of the metadata shell is read: which command it names, with which arguments, and what
-may complete it. Its mistakes are told in the words of Kafka's parser."""
+"""The parser of the metadata shell's lines: the command, its arguments, and their completion.
+
+Errors have the words of Kafka's parser."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from quorate.cli.shell.commands import COMMANDS, Argument, Mistake, Shell, usage
 
 
 def said(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> list[str]:
-    """What the command in `words` says. Raises Mistake, and Leave."""
+    """Run the command in `words` and return its lines. Raise Mistake, or Leave for `exit`."""
     while words and not words[-1]:
         words = words[:-1]
     while words and not words[0]:
@@ -26,6 +27,7 @@ def said(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> lis
 
 
 def chosen(word: str, names: Sequence[str]) -> str:
+    """Return the command that a word names. Raise Mistake if there is none."""
     if word in names:
         return word
     meant = [name for name in names if name.startswith(word)]
@@ -38,7 +40,9 @@ def chosen(word: str, names: Sequence[str]) -> str:
 
 
 def read(argument: Argument, words: Sequence[str]) -> list[str] | None:
-    """The arguments; None when help is asked for. Behind `--` nothing is an option."""
+    """Return the arguments, or None if they ask for help. After `--` no word is an option.
+
+    Raise Mistake for an unknown option or a wrong number of arguments."""
     arguments: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -58,7 +62,7 @@ def read(argument: Argument, words: Sequence[str]) -> list[str] | None:
 
 
 def completions(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
-    """What may stand for `prefix` behind `words`: a command, or a path."""
+    """Return the completions of `prefix` after `words`: commands or paths."""
     if not words or words[0] == "man":
         return [f"{name} " for name in COMMANDS if name.startswith(prefix)]
     command = COMMANDS.get(words[0])

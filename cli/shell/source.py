@@ -1,4 +1,5 @@
-"""What the metadata shell reads: a snapshot, a segment, or a log directory; Kafka's or ours."""
+"""The input of the metadata shell: a snapshot, a segment, or a log directory of Kafka or
+Quorate."""
 
 from __future__ import annotations
 
@@ -25,15 +26,20 @@ BEFORE_ANY = EpochOffset(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Contents:
+    """The metadata in the input: Quorate's image, and the state that only Kafka uses."""
+
     image: MetadataImage
     foreign: ForeignState
     unknown: dict[str, int]
-    """Records of a newer Kafka's, by type: what they say is not shown."""
+    """The number of records of each unknown type, such as those of a newer Kafka.
+
+    They are not shown."""
 
 
 def contents_of(given: Path, offset: int | None) -> Contents:
-    """At the end, or after the record at `offset`. A file's records are numbered as they stand in
-    it, which in a snapshot is not where they once stood in the log."""
+    """Return the metadata at the end of the input, or after the record at `offset`. Raise Refused.
+
+    In a snapshot, offsets are positions in the snapshot, not offsets of the log."""
     if given.is_dir() or given.name.endswith(ARCHIVES):
         with history_in(given) as directory:
             return _contents(given, history_slices(metadata_dir(str(directory))), offset)
@@ -69,7 +75,7 @@ def _replayed(given: Path, records: Iterable[Logged], offset: int | None) -> Con
     foreign, unknown = ForeignState(), Counter[str]()
     last, timestamp_ms = BEFORE_ANY, -1
     for at, effective in settled(records, past=past):
-        if at.of_raft:  # it says nothing of the cluster's state
+        if at.of_raft:  # a control record of Raft is no metadata
             continue
         last, timestamp_ms = EpochOffset(at.epoch, at.offset), at.timestamp_ms
         for message in (each.message for each in effective):

@@ -1,4 +1,4 @@
-"""What the metadata shell prints of one thing, as Kafka's Java classes print themselves."""
+"""The texts of the shell's leaves, in the form of the toString methods of Kafka's Java classes."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ ACL_OPERATIONS = (
     "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
 )  # fmt: skip
 ACL_PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-# In the order and by the names in which Kafka's shell names the parts of an entity.
+# The parts of an entity, in the order and with the names of Kafka's shell.
 QUOTA_PARTS = {"client-id": "clientId", "ip": "ip", "user": "user"}
 DEFAULT_ENTITY = "<default>"
 
 
 def provenance_text(image: MetadataImage) -> str:
+    """Return the offset, epoch and time of the last record in the image."""
     moment = datetime.fromtimestamp(image.last_timestamp_ms // 1000, UTC)
     fraction = f".{image.last_timestamp_ms % 1000:03}".rstrip("0").rstrip(".")
     time = f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
@@ -57,11 +58,13 @@ def provenance_text(image: MetadataImage) -> str:
 
 
 def metadata_version_text(image: MetadataImage) -> str:
+    """Return the level of metadata.version as a Java Optional."""
     level = image.features.get(METADATA_VERSION)
     return "Optional.empty" if level is None else f"Optional[{level_text(METADATA_VERSION, level)}]"
 
 
 def broker_text(broker: Broker) -> str:
+    """Return a BrokerRegistration."""
     return _fields(
         "BrokerRegistration",
         id=broker.id,
@@ -78,6 +81,7 @@ def broker_text(broker: Broker) -> str:
 
 
 def controller_text(controller: ControllerRegistration) -> str:
+    """Return a ControllerRegistration."""
     return _fields(
         "ControllerRegistration",
         id=controller.id,
@@ -89,8 +93,9 @@ def controller_text(controller: ControllerRegistration) -> str:
 
 
 def partition_text(partition: Partition) -> str:
+    """Return a PartitionRegistration."""
     recovered = partition.leader_recovery_state == RECOVERED
-    # Before 3.7 nobody said in which directories the replicas are.
+    # Before 3.7 partition records had no directories (KIP-858).
     directories = partition.directories or (ZERO_UUID,) * len(partition.replicas)
     return _fields(
         "PartitionRegistration",
@@ -109,11 +114,13 @@ def partition_text(partition: Partition) -> str:
 
 
 def resource_text(resource_type: int, name: str) -> str:
+    """Return a config resource as TYPE:NAME."""
     kind = RESOURCE_TYPES.get(resource_type, str(resource_type))
     return f"{kind}:{name}" if name else kind
 
 
 def acl_text(acl: AccessControlEntryRecord) -> str:
+    """Return a StandardAcl."""
     return _fields(
         "StandardAcl",
         resourceType=_name(ACL_RESOURCES, acl.resource_type),
@@ -127,6 +134,7 @@ def acl_text(acl: AccessControlEntryRecord) -> str:
 
 
 def credential_text(credential: UserScramCredentialRecord) -> str:
+    """Return a ScramCredentialData."""
     return _fields(
         "ScramCredentialData",
         salt=bytes(credential.salt).hex(),
@@ -137,7 +145,7 @@ def credential_text(credential: UserScramCredentialRecord) -> str:
 
 
 def token_text(token: DelegationTokenRecord) -> str:
-    """Its parentheses are Kafka's."""
+    """Return a DelegationTokenData, with the parentheses as Kafka prints them."""
     return (
         f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}"
         f"(tokenRequester={token.requester}(renewers={' '.join(token.renewers)}"
@@ -147,8 +155,9 @@ def token_text(token: DelegationTokenRecord) -> str:
 
 
 def entity_text(entity: Entity) -> str:
-    """As in `clientId(c)_user(u)`. Kafka's shell leaves defaults out, so that they cannot be
-    told apart."""
+    """Return a quota entity in the form `clientId(c)_user(u)`.
+
+    Kafka's shell omits defaults, so that different entities look the same. Here they are shown."""
     names = dict(entity)
     return "_".join(
         f"{part}({_escaped(DEFAULT_ENTITY if names[kind] is None else names[kind] or '')})"
@@ -158,7 +167,7 @@ def entity_text(entity: Entity) -> str:
 
 
 def double_text(value: float) -> str:
-    """Java's Double.toString."""
+    """Return a number as Java's Double.toString does."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         plain = format(Decimal(repr(value)), "f")
         return plain if "." in plain else f"{plain}.0"
