@@ -11,7 +11,7 @@ Decisions that hold for the whole package:
 - Replay is the only way in which cluster state changes. The caller appends a result's records,
   replays them, and passes the next image to `Controller.replayed` before the next input.
 - The response leaves the node only after its records, and everything appended before them, are
-  committed. The caller (`quorum/controller_shell.py`) enforces this order.
+  committed. The caller enforces this order.
 - Broker sessions, broker connections, probes and timers are soft state. No record holds them, and
   each activation starts them again.
 - Work that follows from one broker grows with the partitions of that broker and not with the
@@ -36,8 +36,11 @@ Files in reading order:
 - periodic.py, timetable.py: work that no request starts
 - index.py: the reverse indexes
 
-Sources: Apache Kafka 4.1's QuorumController and its managers, KIP-455 (reassignment), KIP-460
-(ElectLeaders), KIP-497 (AlterPartition), KIP-584 and KIP-778 (features), KIP-841 (fenced replicas
-stay out of the ISR), KIP-858 (directories), KIP-868 (metadata transactions). Departures from Kafka
-are listed in docs/differences.md.
+Sources of the rules:
+
+- Apache Kafka 4.1: QuorumController and its managers
+- KIP-455 (reassignment), KIP-460 (ElectLeaders), KIP-497 (AlterPartition)
+- KIP-841 (a fenced replica may not join an ISR), KIP-858 (directories)
+- KIP-584 and KIP-778 (features), KIP-868 (metadata transactions)
+- docs/differences.md: every departure from Kafka
 """

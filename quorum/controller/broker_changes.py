@@ -1,9 +1,9 @@
-"""Leader and ISR changes that follow when a broker is fenced, unfenced, unregistered, replaced or
-shut down.
+"""Leader and ISR changes that follow when a broker changes its state.
 
-This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the partitions of
-one broker. One rule departs from Kafka: an unclean election that follows from a hint waits until
-the session would have expired (`Hints.hold`).
+A broker is fenced, unfenced, unregistered, replaced by a new incarnation, or it begins a controlled
+shutdown. This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the
+partitions of one broker. One rule departs from Kafka: an unclean election that follows from a hint
+waits until the session would have expired (`Hints.hold`).
 """
 
 from __future__ import annotations

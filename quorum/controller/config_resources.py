@@ -1,8 +1,8 @@
-"""The kinds of resources that have configs, and the checks of each kind: a table by Kafka's
-resource type.
+"""The kinds of resources that have configs, and the checks of each kind.
 
-An unknown topic key is refused. A broker's unknown key is accepted, as in Kafka, because plugins
-read keys of their own. A known broker key must be one that brokers can change at run time.
+The table is keyed by Kafka's resource type. An unknown topic key is refused. A broker's unknown key
+is accepted, as in Kafka, because plugins read keys of their own. A known broker key must be one
+that brokers can change at run time.
 """
 
 from __future__ import annotations

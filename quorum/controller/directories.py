@@ -12,9 +12,13 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 
 MIGRATING = Uuid((0).to_bytes(16, "big"))
+"""The directory of a replica whose broker registered no directories."""
 UNASSIGNED = Uuid((1).to_bytes(16, "big"))
+"""The directory of a replica for which the broker has not chosen one."""
 LOST = Uuid((2).to_bytes(16, "big"))
+"""The directory of a replica whose log directory is offline."""
 RESERVED_IDS = 100
+"""The number of ids, from 0 on, that no real directory has."""
 
 
 def is_reserved(directory: Uuid) -> bool:

@@ -1,6 +1,4 @@
-"""The first records that a new active controller writes, including the bootstrap records of an
-empty log.
-"""
+"""The first records of a new active controller, and the bootstrap records of an empty log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""BrokerHeartbeat: the next state of a broker, and the records of the transition (Kafka's
-calculateNextBrokerState).
+"""BrokerHeartbeat: the next state of a broker, and the records of the transition.
 
-The image holds the current state. Only changed bits go to the log, together with the partition
-changes that follow from them. An accepted heartbeat also extends the session, which is soft state.
+The table NEXT holds the rule of each state (Kafka's calculateNextBrokerState). The image holds the
+current state. Only changed bits go to the log, together with the partition changes that follow from
+them. An accepted heartbeat also extends the session, which is soft state.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def after_fenced(
     if request.want_shut_down:
         return BrokerState.SHUTDOWN_NOW
     if request.want_fence or session.shutting_down:
-        return BrokerState.FENCED  # no record ends a shutdown, so it could never lead
+        return BrokerState.FENCED  # no record ends a controlled shutdown: it could never lead
     if request.metadata_offset < session.unfence_offset:
         return BrokerState.FENCED
     return BrokerState.UNFENCED
@@ -88,6 +88,8 @@ NEXT: dict[BrokerState, Callable[[Context, Session, BrokerHeartbeatRequest], Bro
     BrokerState.UNFENCED: after_unfenced,
     BrokerState.CONTROLLED_SHUTDOWN: after_controlled_shutdown,
 }
+"""The rule that chooses the next state, by current state. A rule reads (context, session, request)
+and changes nothing."""
 
 
 def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:

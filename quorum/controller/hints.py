@@ -32,7 +32,9 @@ from quorate.quorum.metadata.image import Broker
 from quorate.quorum.seams import Address
 
 FIRST_RETRY_MS = 20
+"""The delay before the first repeated probe. It doubles with each probe, up to MAX_RETRY_MS."""
 MAX_RETRY_MS = 500
+"""The longest delay between two probes of a broker without a link."""
 
 
 class Connection(enum.Enum):

@@ -26,7 +26,10 @@ Packed = NewType("Packed", bytes)
 """A partition key as 20 bytes, topic id before partition id. It sorts like the key."""
 
 PARTS = 64
+"""The number of dicts in one `Keys`."""
 TOPIC_LOW, PARTITION_MID = 15, 18
+"""The positions, in a packed key, of the two bytes that choose the part: the last byte of the topic
+id, and the second lowest byte of the partition id."""
 MIDS_OF_BLOCK = 4
 """The number of values of byte PARTITION_MID that share a part. This byte changes every 256
 partitions, so 1,024 consecutive partitions of a topic share a part."""

@@ -1,7 +1,6 @@
-"""The change record of one partition, computed from its target state (Kafka's
-PartitionChangeBuilder).
+"""The change record of one partition, computed from the partition's target state.
 
-Invariants of the record:
+This is Kafka's PartitionChangeBuilder, with its order of steps. Invariants of the record:
 
 - A leader is in the ISR.
 - An ISR never becomes empty. Its last member stays because it may return with all the data, and

@@ -12,6 +12,7 @@ from quorate.quorum.metadata.records import ProducerIdsRecord
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 BLOCK_SIZE = 1000
+"""The number of producer ids in one block, as in Kafka."""
 MAX_PRODUCER_ID = 2**63 - 1
 
 

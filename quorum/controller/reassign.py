@@ -1,9 +1,9 @@
 """AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 
 A reassignment starts here. It completes with the first change of the partition that finds all
-remaining replicas in the ISR, which may be the change that starts it
-(`Target.complete_reassignment`). Until then the assignment contains the original and the new
-replicas, so that a cancellation can restore the original ones.
+remaining replicas in the ISR (`Target.complete_reassignment`). That may be the change that starts
+it. Until then the assignment contains the original and the new replicas, so that a cancellation can
+restore the original ones.
 
 Two rules depart from Kafka. Kafka computes a new target for a running reassignment from the current
 replicas; Quorate computes it from the original ones. Kafka sorts the replicas that leave; Quorate

@@ -1,9 +1,9 @@
-"""BrokerRegistration: the checks in Kafka's order (ClusterControlManager.registerBroker), then the
-records.
+"""BrokerRegistration: the checks in Kafka's order, then the records.
 
-A broker's epoch is the offset of its RegisterBrokerRecord. One rule departs from Kafka: a new
-incarnation replaces a session that is still valid if the connection of the old incarnation is dead.
-Kafka refuses it until the session expires (docs/differences.md, "Failures are noticed sooner").
+The checks are those of ClusterControlManager.registerBroker. A broker's epoch is the offset of its
+RegisterBrokerRecord. One rule departs from Kafka: a new incarnation replaces a session that is
+still valid if the connection of the old incarnation is dead. Kafka refuses it until the session
+expires (docs/differences.md, "Failures are noticed sooner").
 """
 
 from __future__ import annotations

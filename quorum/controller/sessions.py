@@ -22,6 +22,7 @@ from sortedcontainers import SortedList  # type: ignore[import-untyped]
 from quorate.quorum.metadata.image import Broker
 
 NEVER_MS = 2**63 - 1
+"""A time that never comes, for deadlines."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
-"""The configuration of the controller's rules. Names and defaults are Kafka's unless a comment says
-otherwise.
+"""The configuration of the controller's rules.
+
+Names and defaults are Kafka's unless a comment says otherwise.
 """
 
 from __future__ import annotations

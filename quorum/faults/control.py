@@ -28,11 +28,16 @@ from quorate.quorum.faults.wrappers import with_faults
 from quorate.quorum.seams import Address, Seams
 
 MAX_LINE_BYTES = 1 << 16
+"""The maximum length of a request. A longer one closes the connection."""
 MAX_BRACKETS = 100
 MAX_ERROR_CHARS = 4000
+"""The maximum length of an error in a response."""
 MAX_CONNECTIONS = 8
+"""The maximum number of connected clients. Further connections are closed immediately."""
 MODE = 0o600
+"""The permissions of the socket file."""
 MAX_NAME_BYTES = 100
+"""The longest path that is bound directly."""
 SHORT_DIRECTORY = "/tmp"
 
 

@@ -1,8 +1,8 @@
-"""A disk under fault rules. Its results wait while the node is paused. After a crash it writes
-nothing.
+"""A disk under fault rules.
 
-Work that was submitted before a pause is still done; only its result waits. At a crash the files
-are closed and the locks are released, so another node can use the directory.
+Its results wait while the node is paused. Work that was submitted before a pause is still done;
+only its result waits. After a crash the disk writes nothing. The files are closed and the locks are
+released, so another node can use the directory.
 """
 
 from __future__ import annotations

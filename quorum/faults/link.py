@@ -1,9 +1,9 @@
-"""A link that obeys the fault rules. In each direction frames pass, wait, are delayed or are
-discarded.
+"""A link that obeys the fault rules.
 
-Order is preserved: queued frames precede later ones, and the end of the link arrives last. While a
-link is held, neither side sees that the other one closed it. If this node aborts it, the peer sees
-the reset only after the release.
+In each direction frames pass, wait, are delayed or are discarded. Order is preserved: queued frames
+precede later ones, and the end of the link arrives last. While a link is held, neither side sees
+that the other one closed it. If this node aborts it, the peer sees the reset only after the
+release.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Line:
 class FaultLink:
     """A link under fault rules.
 
-    The node uses it as its `Link`, and the transport below uses it as its `LinkHandler`. It
-    registers itself with `Faults` until both sides have ended.
+    The node uses it as its `Link`, and the transport below uses it as its `LinkHandler`. It stays
+    registered with `Faults` until both sides have ended.
     """
 
     def __init__(self, faults: Faults, inner: Link, accept: Accept, nature: Nature) -> None:

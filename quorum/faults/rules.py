@@ -17,7 +17,9 @@ from quorate.quorum.seams import Address
 
 Peer = int | str
 MAX_DELAY_MS = 60_000
+"""The longest delay that a rule may set."""
 KINDS = {cls.__name__: kind.number for cls, kind in BY_CLASS.items()}
+"""The number of each message type by the name of its class."""
 
 
 class RulesError(ValueError):

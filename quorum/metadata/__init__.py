@@ -1,5 +1,4 @@
-"""The cluster metadata as a state machine: Kafka's records, replay, the image, and snapshots
-(KIP-500, KIP-630, KIP-631).
+"""The cluster metadata as a state machine: records, replay, the image, and snapshots.
 
 Inputs: bytes of the committed metadata log, or of a snapshot. Outputs: an immutable
 `MetadataImage`, an `ImageDelta` that names what changed, and the bytes of a snapshot.
@@ -24,13 +23,16 @@ Files in reading order:
 - framing.py, batches.py, read_back.py: records to and from bytes
 - image.py, persistent.py, registered.py: the image
 - replay.py, draft.py, delta.py: from one image to the next
-- loader.py: the log with its metadata transactions (KIP-868)
+- loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records and as a file
 - difference.py, steps.py: the delta between two images, and long work in steps
 - json_form.py, json_text.py: records as JSON, for tools
 - errors.py: the errors
 
-Sources: the record schemas and the metadata image of Apache Kafka 4.1, KIP-482 (tagged fields),
-KIP-630 (snapshots), KIP-858 (directories), KIP-868 (metadata transactions), KIP-966 (eligible
-leader replicas).
+Sources of the rules:
+
+- Apache Kafka 4.1: the record schemas and the metadata image
+- KIP-500 and KIP-631 (metadata in a Raft log), KIP-630 (snapshots)
+- KIP-482 (tagged fields), KIP-858 (directories)
+- KIP-868 (metadata transactions), KIP-966 (eligible leader replicas)
 """

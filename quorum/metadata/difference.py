@@ -1,8 +1,8 @@
-"""The delta between two images that no run of records connects, such as before and after a snapshot
-load.
+"""The delta between two images that no run of records connects.
 
-The work grows with the size of the images, so it can be done in steps. Parts that both images share
-are skipped. All entries are sorted by key, so the delta is the same on every node.
+Two such images are those before and after a snapshot load. The work grows with the size of the
+images, so it can be done in steps. Parts that both images share are skipped. All entries are sorted
+by key, so the delta is the same on every node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The errors of metadata records and images. None is retriable, because the same bytes fail
-again.
+"""The errors of metadata records and images.
+
+None is retriable, because the same bytes fail again.
 """
 
 from __future__ import annotations

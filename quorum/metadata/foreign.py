@@ -1,8 +1,8 @@
-"""Kafka's records of features that Quorate does not have: SCRAM, ACLs, quotas and delegation
-tokens.
+"""Kafka's records of features that Quorate does not have.
 
-Tools show these records, so that they can read the whole log of an Apache Kafka cluster. A node
-refuses them with `UnknownRecord`, because an image without them would be wrong.
+These features are SCRAM, ACLs, quotas and delegation tokens. Tools show the records, so that they
+can read the whole log of an Apache Kafka cluster. A node refuses them with `UnknownRecord`, because
+an image without them would be wrong.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from quorate.quorum.seams import Buffer
 FRAME_VERSION = 1
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
 READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
+"""All record types of Kafka by api key, including those that only tools read."""
 REPLAYABLE_VERSIONS: dict[type[MetadataRecord], int] = {
     **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
     **dict.fromkeys(PARTITION_RECORDS, 2),  # version 2 adds eligible leader replicas (KIP-966)

@@ -1,5 +1,4 @@
-"""The loader: it replays the committed log onto an image and resolves metadata transactions
-(KIP-868).
+"""The loader: it replays the committed log and resolves metadata transactions (KIP-868).
 
 The records between Begin and End are buffered and replayed together at End. Abort discards them.
 While a transaction is open, the image stays at the last stable offset, the one before Begin. No

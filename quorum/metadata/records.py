@@ -1,7 +1,8 @@
 """Kafka's metadata records as declared schemas (KIP-631). `framing.py` encodes and decodes them.
 
-Each class declares its api key and the highest version that Quorate writes, which is that of
-metadata.version 27 (4.1-IV1). Change records carry only the changed fields.
+Each class declares its api key, and the version that Quorate writes at metadata.version 27
+(4.1-IV1). Partition records with eligible leader replicas are the exception
+(`framing.written_version`). Change records carry only the changed fields.
 
 The field `cause` is not in Kafka. It uses tag 9000, which Kafka skips (KIP-482), and says why the
 record was written; see `causes.py`. Neither the image nor a snapshot contains it.
@@ -23,10 +24,17 @@ from quorate.quorum.rpc.kafka.bounds import (
 from quorate.quorum.rpc.kafka.wire import wire
 
 NO_LEADER = -1
+"""The leader of a partition without a leader."""
 NO_LEADER_CHANGE = -2
+"""The leader field of a change record that leaves the leader and its epoch as they are."""
 RECOVERED = 0
+"""The recovery state of a partition whose leader was elected cleanly or has finished its
+recovery."""
 RECOVERING = 1
+"""The recovery state of a partition whose leader was elected uncleanly and has not finished its
+recovery."""
 NO_RECOVERY_CHANGE = -1
+"""The recovery state field of a change record that leaves the state as it is."""
 CAUSE_TAG = 9000
 
 
@@ -246,8 +254,8 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord(MetadataRecord):
-    """Changes nothing. The active controller writes it while idle, so that the log grows
-    (KIP-835)."""
+    """Changes nothing. The active controller writes it periodically, so that the committed offset
+    advances in an idle cluster, too (KIP-835)."""
 
     API_KEY: ClassVar[int] = 20
 

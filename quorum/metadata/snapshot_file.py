@@ -1,7 +1,6 @@
-"""The bytes of a snapshot in Kafka's format (KIP-630), identical on every node for the same
-(offset, epoch).
+"""The bytes of a snapshot in Kafka's format (KIP-630).
 
-A snapshot consists of:
+They are identical on every node for the same (offset, epoch). A snapshot consists of:
 
 - a control batch with the header and, in a dynamic quorum, kraft.version and the voters (KIP-853)
 - batches of metadata records
@@ -46,8 +45,11 @@ from quorate.quorum.raft.voter_history import QuorumVoters, voters_of
 from quorate.quorum.rpc.kafka.codec import DecodeError
 
 BATCH_RECORDS = 500
+"""The maximum number of records in one batch of a written snapshot."""
 MAX_BATCH_BYTES = 16 << 20
+"""The maximum size of one batch of a snapshot that is read."""
 BEFORE_ANY = EpochOffset(-1, -1)
+"""The position of an image before any record."""
 
 
 class CorruptSnapshot(MetadataError):

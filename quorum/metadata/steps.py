@@ -16,6 +16,7 @@ from quorate.quorum.metadata.persistent import PersistentMap
 from quorate.quorum.steps import Steps
 
 STEP_ENTRIES = 1000
+"""The number of entries that one step may process."""
 
 
 class Pace:
