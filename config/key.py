@@ -1,7 +1,7 @@
-"""One configuration key: its type, default, what it allows, and what it is for.
+"""One configuration key: its type, default, allowed values and documentation.
 
-A value is a plain Python one (bool, int, float, str, tuple of str, or None for Kafka's null);
-`parse` and `format` go from and to Kafka's text. The tables are `node_keys.py` and `topic_keys.py`.
+A value is a Python bool, int, float, str, tuple of str, or None for Kafka's null. `parse` and
+`format` convert from and to Kafka's text. The tables are in `node_keys.py` and `topic_keys.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MAX_LONG = 2**63 - 1
 
 
 class ConfigError(ValueError):
-    """What is wrong with one setting: names the key, the value, and what it must be."""
+    """An invalid setting. The message names the key, the value, and the allowed values."""
 
 
 class Kind(enum.IntEnum):
-    """Kafka's type codes, as DescribeConfigs answers them."""
+    """The type of a key, with Kafka's codes in DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -35,7 +35,7 @@ class Kind(enum.IntEnum):
 
 
 class Update(enum.Enum):
-    """Who may change the key while the node runs (Kafka's dynamic update modes)."""
+    """Kafka's dynamic update mode: the level at which a key may change while the node runs."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -43,19 +43,21 @@ class Update(enum.Enum):
 
 
 Check = Callable[[Value], str | None]
-"""None when the value is allowed, else how it must be ("between 1 and 9")."""
+"""Returns None if the value is allowed, and otherwise what it must be ("between 1 and 9")."""
 
 LOWEST = {Kind.INT: -(2**31), Kind.SHORT: -(2**15), Kind.LONG: -(2**63)}
 HIGHEST = {Kind.INT: MAX_INT, Kind.SHORT: 2**15 - 1, Kind.LONG: MAX_LONG}
 
 
 def at_least(low: float) -> Check:
+    """Return a check for numbers >= `low`."""
     return lambda value: (
         None if isinstance(value, int | float) and value >= low else f"at least {low}"
     )
 
 
 def between(low: float, high: float, *, also: int | None = None) -> Check:
+    """Return a check for numbers from `low` to `high`, or equal to `also`."""
     allowed = f"between {low} and {high}" + ("" if also is None else f" or {also}")
 
     def check(value: Value) -> str | None:
@@ -66,7 +68,7 @@ def between(low: float, high: float, *, also: int | None = None) -> Check:
 
 
 def one_of(*names: str) -> Check:
-    """For a STRING, and for each element of a LIST."""
+    """Return a check for a STRING, or for each element of a LIST."""
     allowed = "one of " + ", ".join(names)
 
     def check(value: Value) -> str | None:
@@ -77,20 +79,20 @@ def one_of(*names: str) -> Check:
 
 
 def some_of(*names: str) -> Check:
-    """For a LIST that must not be empty."""
+    """Return a check for a LIST that must not be empty."""
     element = one_of(*names)
     return lambda value: element(value) if value else "not empty, " + "some of " + ", ".join(names)
 
 
 def is_number(text: str) -> bool:
-    """Return True if `text` is a decimal number that an int32 holds.
+    """Return True if `text` is a decimal number that fits into an int32.
 
     str.isdigit alone accepts characters and lengths that int() refuses."""
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
 
 
 def throttled_replicas(value: Value) -> str | None:
-    """`*`, or `partition:broker` pairs."""
+    """Check for `*`, or for a list of `partition:broker` pairs."""
     assert isinstance(value, tuple)
     if value == ("*",):
         return None
@@ -101,7 +103,7 @@ def throttled_replicas(value: Value) -> str | None:
 
 
 def host_names(value: Value) -> str | None:
-    """Names as they stand in a Host header, without a port."""
+    """Check for a list of names as in a Host header, without ports."""
     assert isinstance(value, tuple)
     if all(item and not any(c.isspace() or c in "/:@[]*" for c in item) for item in value):
         return None
@@ -109,7 +111,7 @@ def host_names(value: Value) -> str | None:
 
 
 def connections_by_address(value: Value) -> str | None:
-    """`address:number` pairs, for max.connections.per.ip.overrides."""
+    """Check for a list of `address:number` pairs (max.connections.per.ip.overrides)."""
     allowed = "IPADDRESS:NUMBER,IPADDRESS:NUMBER,..."
     assert isinstance(value, str)
     for pair in value.split(",") if value else ():
@@ -125,10 +127,12 @@ def connections_by_address(value: Value) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`kafka_default` is set where our default departs from Kafka's (see docs/differences.md).
+    """One configuration key. `doc` is its help text.
 
-    `synonyms` of a topic key are the node keys that give its default: the first one that is set,
-    times its factor; the last one gives the default."""
+    `kafka_default` is set if the default differs from Kafka's (docs/differences.md).
+
+    `synonyms` of a topic key are (node key, factor) pairs. The default on a node is the value of
+    the first of these node keys that is set, times its factor."""
 
     name: str
     kind: Kind
@@ -141,7 +145,7 @@ class Key:
     internal: bool = False
 
     def parse(self, text: str) -> Value:
-        """The typed value of Kafka's text; ConfigError says what is allowed."""
+        """Return the typed value of Kafka's text. Raise ConfigError if it is not allowed."""
         text = text.strip()
         value = PARSERS[self.kind](self, text)
         allowed = None if self.check is None else self.check(value)
@@ -150,10 +154,11 @@ class Key:
         return value
 
     def refused(self, text: str, allowed: str) -> ConfigError:
+        """Return a ConfigError that says what the value must be."""
         return ConfigError(f"{self.name}: value {text!r} must be {allowed}")
 
     def format(self, value: Value) -> str | None:
-        """Kafka's text of a typed value."""
+        """Return a typed value as Kafka's text, or None for null."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -164,12 +169,14 @@ class Key:
 
 
 def parse_boolean(key: Key, text: str) -> Value:
+    """Return the value of true or false in any case. Raise ConfigError otherwise."""
     if text.lower() not in ("true", "false"):
         raise key.refused(text, "true or false")
     return text.lower() == "true"
 
 
 def parse_integer(key: Key, text: str) -> Value:
+    """Return the integer. Raise ConfigError if it does not fit the kind of the key."""
     try:
         value = int(text)
     except ValueError:
@@ -181,6 +188,7 @@ def parse_integer(key: Key, text: str) -> Value:
 
 
 def parse_double(key: Key, text: str) -> Value:
+    """Return the number. Raise ConfigError if it is not one."""
     try:
         return float(text)
     except ValueError:
@@ -188,6 +196,7 @@ def parse_double(key: Key, text: str) -> Value:
 
 
 def parse_list(_key: Key, text: str) -> Value:
+    """Return the elements of a comma-separated list, without blanks around them."""
     return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
@@ -203,7 +212,7 @@ PARSERS: dict[Kind, Callable[[Key, str], Value]] = {
 
 
 def table(*keys: Key) -> dict[str, Key]:
-    """By name, sorted; a name stands once."""
+    """Return the keys by name, sorted. No name may occur twice."""
     by_name = {key.name: key for key in sorted(keys, key=lambda key: key.name)}
     assert len(by_name) == len(keys), "a key is declared twice"
     return by_name

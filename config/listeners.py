@@ -1,9 +1,10 @@
-"""Listeners, advertised listeners and voters, from their text to values.
+"""Parses listeners, advertised listeners and voters.
 
-A node has client listeners (brokers), controller listeners (controllers), and every broker one
-listener that only other nodes use. When inter.broker.listener.name sets no listener apart for it,
-`REPLICATION` on a free port of the same host is implied: node-to-node messages are not Kafka's (see
-docs/differences.md)."""
+A broker has listeners for clients, and one listener that only other nodes use. A controller has
+controller listeners. If inter.broker.listener.name does not name a separate listener, a listener
+`REPLICATION` on a free port of the same host is added, because node-to-node messages are not
+Kafka's (docs/differences.md).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ WILDCARDS = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """`host` "" binds every interface; port 0 takes a free one."""
+    """A named address. `host` "" binds every interface, and port 0 takes a free port."""
 
     name: str
     host: str
@@ -31,6 +32,7 @@ class Listener:
 
     @property
     def wildcard(self) -> bool:
+        """Return True if the listener binds every interface."""
         return self.host in WILDCARDS
 
     def __str__(self) -> str:
@@ -40,7 +42,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """One voter of controller.quorum.voters."""
+    """One voter in controller.quorum.voters."""
 
     id: int
     host: str
@@ -49,7 +51,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """What a node binds, by use, and what it tells others (by listener name)."""
+    """The listeners of a node by use, and the advertised addresses by listener name."""
 
     client: tuple[Listener, ...] = ()
     controller: tuple[Listener, ...] = ()
@@ -57,14 +59,19 @@ class Listeners:
     advertised: tuple[Listener, ...] = ()
 
     def advertisement(self, name: str) -> Listener | None:
+        """Return the advertised address of a listener, or None."""
         return next((each for each in self.advertised if each.name == name), None)
 
 
 def refused(key: str, text: str, allowed: str) -> ConfigError:
+    """Return a ConfigError that says what the value must be."""
     return ConfigError(f"{key}: value {text!r} must be {allowed}")
 
 
 def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
+    """Return the listeners in "NAME://host:port,...". Names become upper case.
+
+    Raise ConfigError if one is malformed or a name occurs twice."""
     found: list[Listener] = []
     for item in (part.strip() for part in text.split(",")):
         match = LISTENER.match(item)
@@ -78,7 +85,7 @@ def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
 
 
 def parse_servers(key: str, items: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """`host:port,...` as bootstrap servers are given."""
+    """Return (host, port) for each "host:port". Raise ConfigError if one is malformed."""
     found = []
     for item in items:
         match = SERVER.match(item)
@@ -89,6 +96,9 @@ def parse_servers(key: str, items: Sequence[str]) -> tuple[tuple[str, int], ...]
 
 
 def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
+    """Return the voters in "id@host:port", sorted by id.
+
+    Raise ConfigError if one is malformed or an id occurs twice."""
     found: list[Voter] = []
     for item in items:
         number, _, server = item.partition("@")
@@ -102,7 +112,7 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
 
 
 def check_protocols(listeners: Sequence[Listener], protocols: str) -> None:
-    """Every listener must be PLAINTEXT: there is no TLS and no SASL here."""
+    """Raise ConfigError unless every listener is PLAINTEXT. TLS and SASL are not supported."""
     by_name = split_protocol_map(protocols)
     for listener in listeners:
         protocol = by_name.get(listener.name, PLAINTEXT)
@@ -122,8 +132,11 @@ def resolve_listeners(
     roles: Sequence[str],
     hostname: str,
 ) -> Listeners:
-    """Which listener serves whom. `hostname` is advertised where a listener binds every
-    interface."""
+    """Return the listeners of a node by use.
+
+    `hostname` is advertised for a listener that binds every interface, unless an advertised
+    listener names another host. Raise ConfigError if the listeners do not fit the roles or each
+    other."""
     bound = parse_listeners("listeners", listeners)
     names = {name.upper() for name in controller_names}
     controller = tuple(each for each in bound if each.name in names)
@@ -159,6 +172,7 @@ def check_roles(
     controller: Sequence[Listener],
     others: Sequence[Listener],
 ) -> None:
+    """Raise ConfigError if the listeners do not fit the roles of the node."""
     if "controller" in roles and not controller:
         raise refused("listeners", text, "a list with a listener of controller.listener.names")
     if "broker" in roles and not others:
@@ -172,7 +186,10 @@ def check_roles(
 def set_replication_apart(
     others: tuple[Listener, ...], inter_broker_name: str | None
 ) -> tuple[tuple[Listener, ...], Listener]:
-    """(client listeners, replication listener)."""
+    """Return (client listeners, replication listener).
+
+    The replication listener is the one that inter.broker.listener.name names. If there is none, or
+    it is the only listener, it is a new one on a free port."""
     chosen = (inter_broker_name or REPLICATION).upper()
     named = next((each for each in others if each.name == chosen), None)
     if named is None and inter_broker_name and chosen != REPLICATION:
@@ -183,5 +200,6 @@ def set_replication_apart(
 
 
 def split_protocol_map(text: str) -> Mapping[str, str]:
+    """Return the protocol of each listener name, both in upper case."""
     pairs = (item.partition(":") for item in text.split(",") if item.strip())
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}

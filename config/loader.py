@@ -1,9 +1,12 @@
-"""From a .properties file, the environment and overrides to a `NodeConfig`; later sources win.
+"""Loads a `NodeConfig` from a .properties file, the environment and overrides. Later sources win.
 
-The environment speaks as Kafka's images do: KAFKA_NODE_ID is node.id (`_` is `.`, `__` is `_`,
-`___` is `-`), and CLUSTER_ID names the cluster of a directory that is formatted on first use. Every
-error names where the value stands, the key, the value and what is allowed. Unknown keys are kept
-and told in one line."""
+The environment follows the convention of Kafka's images: KAFKA_NODE_ID sets node.id. In a name, `_`
+means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID sets the cluster id of a directory that
+is formatted on first use.
+
+Every error names the source of the value, the key, the value, and the allowed values. Unknown keys
+are kept and reported in one log line.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,13 @@ from quorate.config.node_config import NodeConfig, Setting
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Maximum size of a .properties file."""
 
 log = logging.getLogger("quorate.config")
 T = TypeVar("T")
 
 ENVIRONMENT_PREFIX = "KAFKA_"
-# Variables of Kafka's start scripts and images that are no settings.
+# Variables of Kafka's start scripts and images that are not settings.
 NOT_SETTINGS = (
     "KAFKA_CLUSTER_ID",
     "KAFKA_DEBUG",
@@ -50,8 +54,11 @@ def load(
     overrides: Mapping[str, str] | None = None,
     hostname: str | None = None,
 ) -> NodeConfig:
-    """The configuration of the node that `path` describes. `environment` None means the process's
-    own."""
+    """Return the configuration of a node. Raise ConfigError if a setting is invalid.
+
+    `path` is a .properties file, or None. `environment` defaults to that of the process. `hostname`
+    defaults to the name of the machine, and is advertised for listeners that bind every interface.
+    """
     environment = os.environ if environment is None else environment
     texts: dict[str, Setting] = {}
     if path is not None:
@@ -67,6 +74,7 @@ def load(
 
 
 def read_file(path: str) -> dict[str, Setting]:
+    """Return the settings in a .properties file as text. Raise ConfigError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -85,6 +93,7 @@ def read_file(path: str) -> dict[str, Setting]:
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
+    """Return the settings in the environment as text."""
     found = {}
     for variable in sorted(environment):
         if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(NOT_SETTINGS):
@@ -96,13 +105,15 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
 
 
 def environment_key(variable: str) -> str:
-    """KAFKA_A_B__C___D is a.b_c-d."""
+    """Return the key of a variable: KAFKA_A_B__C___D is a.b_c-d."""
     rest = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
     return rest.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
 def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, Setting]]:
-    """(settings of every known key, settings of unknown names)."""
+    """Return (settings of all known keys, settings of unknown names).
+
+    A key that is not set gets its default. Raise ConfigError if a value is invalid."""
     settings = {}
     for name, key in NODE_KEYS.items():
         given = texts.get(name)
@@ -128,10 +139,12 @@ def assemble(
     hostname: str,
     cluster_id: str | None,
 ) -> NodeConfig:
-    """What is derived from several settings, and the rules between them."""
+    """Return the configuration with the values that are derived from several settings.
+
+    Raise ConfigError if settings contradict each other."""
 
     def derive(name: str, work: Callable[[Any], T]) -> T:
-        """An error in what is derived from `name` says where `name` stands."""
+        """Return `work(value)`. A ConfigError gets the source of the setting as a prefix."""
         try:
             return work(settings[name].value)
         except ConfigError as error:
@@ -185,6 +198,7 @@ def assemble(
 
 
 def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -> str:
+    """Return the listeners as text. Raise ConfigError if a controller does not set them."""
     setting = settings["listeners"]
     if setting.is_default and "controller" in roles:
         raise ConfigError("listeners: must be set when process.roles has controller")
@@ -192,6 +206,7 @@ def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -
 
 
 def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
+    """Return the absolute data directory. Raise ConfigError if there is more than one."""
     if not directories:
         return os.path.abspath(fallback)
     if len(directories) > 1:
@@ -202,6 +217,7 @@ def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
 
 
 def check_quorum(config: NodeConfig) -> None:
+    """Raise ConfigError if the voters are missing or contradict the roles of this node."""
     if not config.voters and not config.bootstrap_servers:
         raise ConfigError(
             "controller.quorum.voters: must be set (id@host:port,...), "
@@ -224,6 +240,7 @@ def check_quorum(config: NodeConfig) -> None:
 
 
 def check_times(config: NodeConfig) -> None:
+    """Raise ConfigError if timeouts contradict each other."""
     interval, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
     if interval >= session:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The settings of one node: typed values by Kafka's names, each with where it came from."""
+"""The configuration of one node: typed values by Kafka's names, with the source of each value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`text` is Kafka's text; `origin` is "default", "FILE:LINE", "environment NAME" or
-    "override"."""
+    """One value. `text` is its text in Kafka's format.
+
+    `origin` is "default", "FILE:LINE", "environment NAME" or "override"."""
 
     value: Any
     text: str | None
@@ -22,15 +23,16 @@ class Setting:
 
     @property
     def is_default(self) -> bool:
+        """Return True if no source sets the value."""
         return self.origin == DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig(Mapping[str, Any]):
-    """`config["broker.session.timeout.ms"]` is the typed value; what follows is derived from such
-    values.
+    """An immutable mapping from key to typed value, such as `config["broker.session.timeout.ms"]`.
 
-    `unknown` holds the settings of names that are not ours, as text: kept, without effect."""
+    The fields hold values that are derived from settings. `unknown` holds settings whose names are
+    not known, as text. They have no effect."""
 
     settings: Mapping[str, Setting]
     unknown: Mapping[str, Setting] = field(default_factory=dict)
@@ -41,7 +43,8 @@ class NodeConfig(Mapping[str, Any]):
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     log_dir: str
     metadata_log_dir: str
-    cluster_id: str | None = None  # what CLUSTER_ID says; a formatted directory holds the truth
+    # The value of CLUSTER_ID. The cluster id of a formatted directory takes precedence.
+    cluster_id: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.settings[name].value
@@ -54,21 +57,25 @@ class NodeConfig(Mapping[str, Any]):
 
     @property
     def is_broker(self) -> bool:
+        """Return True if the node has the role of a broker."""
         return "broker" in self.roles
 
     @property
     def is_controller(self) -> bool:
+        """Return True if the node has the role of a controller."""
         return "controller" in self.roles
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """The names of this node, with which a Host header may ask for its HTTP.
+        """Return the host names of this node that the Host header of an HTTP request may contain.
 
         They are the hosts of its advertised listeners, its host in controller.quorum.voters, and
-        quorate.http.host.names."""
+        quorate.http.host.names.
+        """
         advertised = (each.host for each in self.listeners.advertised)
         voter = (each.host for each in self.voters if each.id == self.node_id)
         return tuple(dict.fromkeys((*advertised, *voter, *self["quorate.http.host.names"])))
 
     def origin(self, name: str) -> str:
+        """Return the source of the value of a known key."""
         return self.settings[name].origin

@@ -1,8 +1,8 @@
-"""The properties that a node honours: Kafka's names, types, defaults and units, and ours under
-`quorate.`.
+"""The configuration keys of a node: Kafka's, and our own, which begin with `quorate.`.
 
-A key of Kafka's that is not here is kept and reported, but changes nothing. Defaults that depart
-from Kafka's carry `kafka_default`; the reasons stand in docs/differences.md."""
+Names, types, defaults and units are Kafka's. A default that differs from Kafka's has a
+`kafka_default` (docs/differences.md). Other keys of Kafka are kept and reported, without effect.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Java's .properties format: escapes, continued lines, comments, every separator; line numbers are
-kept."""
+"""Java's .properties format: escapes, continuation lines, comments, all separators, line
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One `key = value`; `line` is that of its first line, counted from 1."""
+    """One `key = value`. `line` is the number of its first line, counted from 1."""
 
     name: str
     value: str
@@ -24,13 +25,16 @@ class Entry:
 
 
 def parse(text: str, file: str = "") -> list[Entry]:
-    """Every entry in order; a key may stand more than once (Java lets the last one win)."""
+    """Return all entries in order. If a key occurs more than once, Java uses the last entry.
+
+    Raise ConfigError, prefixed with `file` and the line, if an escape is invalid."""
     return [split(line, number, file) for number, line in logical_lines(text)]
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments, blank lines and continuations; the blanks a continued line starts
-    with are not part of it."""
+    """Yield (line number, text) without comments and blank lines, with continuation lines joined.
+
+    Leading blanks of a continuation line are removed."""
     started, pending = 0, ""
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = natural.lstrip(BLANKS)
@@ -47,11 +51,13 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def ends_open(line: str) -> bool:
+    """Return True if the next line continues this one: it ends with an odd number of
+    backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def split(line: str, number: int, file: str) -> Entry:
-    """The key ends at the first unescaped `=`, `:` or blank."""
+    """Return the entry in a line. The key ends at the first unescaped `=`, `:` or blank."""
     end = 0
     while end < len(line) and line[end] not in "=:" + BLANKS:
         end += 2 if line[end] == "\\" else 1
@@ -63,6 +69,9 @@ def split(line: str, number: int, file: str) -> Entry:
 
 
 def unescape(text: str, where: str) -> str:
+    """Return the text without escapes. Raise ConfigError, prefixed with `where`, if one is
+    invalid."""
+
     def replaced(match: re.Match[str]) -> str:
         escaped = match[1]
         if escaped == "u":
@@ -74,12 +83,12 @@ def unescape(text: str, where: str) -> str:
     if "\\" not in text:
         return text
     joined = ESCAPE.sub(replaced, text)
-    # Java's escapes are UTF-16 units: a pair of surrogates is one character.
+    # Java's escapes are UTF-16 code units, so a surrogate pair is one character.
     return joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def escape(text: str, *, key: bool = False) -> str:
-    """So that `parse` gives `text` back."""
+    """Return the text with escapes, so that `parse` returns the original text."""
     out = []
     for position, char in enumerate(text):
         if char in "\t\n\r\f":
@@ -94,6 +103,6 @@ def escape(text: str, *, key: bool = False) -> str:
 
 
 def render(values: dict[str, str]) -> str:
-    """A .properties file, in the order given."""
+    """Return a .properties file with the values in the given order."""
     lines = (f"{escape(name, key=True)}={escape(value)}\n" for name, value in values.items())
     return "".join(lines)

@@ -1,9 +1,9 @@
-"""Kafka's topic-level keys: what CreateTopics, IncrementalAlterConfigs and DescribeConfigs validate
-against.
+"""The configuration keys of topics, with the checks of CreateTopics and IncrementalAlterConfigs.
 
-Names, types, defaults and ranges are those of Kafka 4.1 (compared with Kafka's own table in the
-tests). The remote-storage keys are left out: there is no tiered storage here, so setting one is
-refused as unknown."""
+Names, types, defaults and ranges are those of Kafka 4.1. A test compares them with Kafka's own
+table. The remote-storage keys are left out, because there is no tiered storage. Setting one of them
+is rejected as an unknown key.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ MINUTE_MS = 60_000
 
 
 def same(node_key: str) -> tuple[tuple[str, int], ...]:
+    """Return the synonyms of a topic key whose default is the value of one node key."""
     return ((node_key, 1),)
 
 
@@ -264,9 +265,11 @@ TOPIC_KEYS = table(
         synonyms=same("unclean.leader.election.enable"),
     ),
 )
+"""All keys of a topic by name."""
 
 
 def topic_key(name: str) -> Key:
+    """Return the key. Raise ConfigError if there is no such topic key."""
     key = TOPIC_KEYS.get(name)
     if key is None:
         raise ConfigError(f"Unknown topic config name: {name}")
@@ -274,7 +277,8 @@ def topic_key(name: str) -> Key:
 
 
 def validate_topic_configs(configs: Mapping[str, str]) -> None:
-    """Every key known and every value allowed, alone and together; else ConfigError."""
+    """Raise ConfigError if a key is unknown, or if a value is not allowed by itself or with the
+    others."""
     values = {name: topic_key(name).parse(text) for name, text in configs.items()}
     low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if isinstance(low, int) and isinstance(high, int) and low > high:
@@ -284,15 +288,17 @@ def validate_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def topic_defaults(node: Mapping[str, Value]) -> dict[str, Value]:
-    """Every topic key's default on a node: from the first of its node keys that is set."""
+    """Return the default of every topic key on a node with this configuration."""
     return {name: topic_default(key, node) for name, key in TOPIC_KEYS.items()}
 
 
 def topic_default(key: Key, node: Mapping[str, Value]) -> Value:
+    """Return the default of a topic key: the first of its synonyms that is set, or Kafka's
+    default."""
     for name, factor in key.synonyms:
         value = node.get(name)
         if value is not None:
-            # -1 is "no limit" in every unit, and a bool is an int.
+            # -1 means "no limit" in every unit, so it is not multiplied. A bool is an int, too.
             return value * factor if type(value) is int and value >= 0 else value
     return key.default
 
@@ -300,6 +306,8 @@ def topic_default(key: Key, node: Mapping[str, Value]) -> Value:
 def effective_topic_configs(
     overrides: Mapping[str, str], defaults: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """The typed configs of one topic; an override that is no topic key is left out."""
+    """Return the typed configs of one topic. Overrides that are not topic keys are left out.
+
+    Raise ConfigError if the text of an override is not allowed."""
     set_here = {n: TOPIC_KEYS[n].parse(text) for n, text in overrides.items() if n in TOPIC_KEYS}
     return {**defaults, **set_here}

@@ -1,0 +1,25 @@
+"""The HTTP interface of a node: health, readiness, metrics, and the changes of the metadata.
+
+Decisions:
+
+- Every node serves HTTP on the port that other nodes use. Each role of the node adds its readiness
+  checks and its metrics.
+- A request reads the node's objects when it arrives. The node stores nothing for monitoring, except
+  the few figures in `measures.py`.
+- The names of the metrics are those of Kafka's JMX metrics as jmx_exporter exports them.
+- A request never stops the node. The number of requests and their share of the CPU are bounded
+  (docs/limits.md).
+- All code runs on the node's event loop.
+
+Inputs: GET requests, and the node's Raft state, log and metadata image. Outputs: /healthz, /readyz,
+/metrics, /v1/changes, /v1/targets.
+
+Files in reading order:
+
+- `watch.py`: the paths of a node.
+- `endpoints.py`: dispatch of requests, and their bounds.
+- `changes.py`: /v1/changes.
+- `metrics.py`, `controller_metrics.py`: /metrics, with the figures of every node and of
+  controllers.
+- `measures.py`, `families.py`: latencies and rates; metric families.
+"""

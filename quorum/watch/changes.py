@@ -1,15 +1,16 @@
 """GET /v1/changes: committed records of the metadata log as JSON lines, in order, with causes.
 
-    from=OFFSET    the first one wanted; the start of the log when not given
-    limit=N        lines at most
-    wait_ms=N      when nothing is committed at `from` yet: how long to wait for it
+    from=OFFSET    the first offset; default: the start of the log
+    limit=N        maximum number of lines
+    wait_ms=N      maximum wait if nothing is committed at `from` yet
     types=A,B      only records of these types (Kafka's names: PARTITION_CHANGE_RECORD)
 
-The header Quorate-Next-Offset says where to go on. One answer reads a bounded piece of the log, so
-a page may hold fewer lines than asked for, or none.
+The response header Quorate-Next-Offset names the offset at which the next request continues. One
+response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none.
 
-Pages are made in slices, one slice at a time for all requests together. After a slice the loop has
-REST_FACTOR times its CPU time for other work, so these requests use at most a third of the node.
+Pages are made in slices, one slice at a time for all requests together. After a slice the requests
+pause for REST_FACTOR times the CPU time of the slice. These requests therefore use at most a third
+of the node's CPU.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from quorate.quorum.watch.endpoints import BadQuery, Query
 
 SLICE_BYTES = 8 * 1024
 REST_FACTOR = 2
-MAX_READ_BYTES = 8 << 20  # of the log, for one answer
+"""The length of the pause after a slice, as a multiple of the CPU time of the slice."""
+MAX_READ_BYTES = 8 << 20  # Bytes of the log that one response reads.
 MAX_BODY_BYTES = 4 << 20
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
@@ -48,6 +50,10 @@ TYPE_NAMES = frozenset(NAMES.values())
 
 @dataclass(frozen=True, slots=True)
 class Asked:
+    """The checked parameters of one request.
+
+    `offset` None means the start of the log. `types` None means all types."""
+
     offset: int | None
     limit: int
     wait_ms: int
@@ -55,6 +61,7 @@ class Asked:
 
     @classmethod
     def of(cls, query: Query) -> Asked:
+        """Return the parameters. Raise BadQuery if one is unknown or out of range."""
         unknown = sorted(set(query) - set(PARAMETERS))
         if unknown:
             raise BadQuery(f"no parameter {unknown[0]!r}; there are {', '.join(PARAMETERS)}")
@@ -72,6 +79,9 @@ class Asked:
 
 
 def number(query: Query, name: str, low: int, high: int, default: int = 0) -> int:
+    """Return the parameter as an integer from `low` to `high`, or `default` if it is absent.
+
+    Raise BadQuery if it is not such a number."""
     text = query.get(name)
     if text is None:
         return default
@@ -82,7 +92,7 @@ def number(query: Query, name: str, low: int, high: int, default: int = 0) -> in
 
 @dataclass(slots=True)
 class Page:
-    """The answer in the making."""
+    """A response while it is made."""
 
     next_offset: int
     lines: list[str] = field(default_factory=list)
@@ -90,6 +100,9 @@ class Page:
     read_bytes: int = 0
 
     def is_full(self, limit: int) -> bool:
+        """Return True if the page has `limit` lines or has reached the bound on its size or on
+        reading.
+        """
         return (
             len(self.lines) >= limit
             or self.body_bytes >= MAX_BODY_BYTES
@@ -97,12 +110,18 @@ class Page:
         )
 
     def response(self) -> HttpResponse:
+        """Return the page as a response with the next offset."""
         body = "".join(self.lines).encode()
         return HttpResponse(body, JSON_LINES, headers=((NEXT_OFFSET, str(self.next_offset)),))
 
 
 class Changes:
+    """Handles /v1/changes. It runs on the node's event loop and reads the log between two awaits.
+
+    Invariant: a page contains only records below the high watermark."""
+
     def __init__(self, clock: Clock, log: Log, high_watermark: Callable[[], int]) -> None:
+        """`high_watermark` returns the present high watermark of the metadata log."""
         self._clock = clock
         self._log = log
         self._one_slice = asyncio.Lock()
@@ -110,13 +129,20 @@ class Changes:
         self._waiting: dict[asyncio.Event, None] = {}
 
     def committed(self, high_watermark: int) -> None:
-        """The high watermark moved: those who wait may have something to read."""
+        """Wake the requests that wait for a commit. The node calls this when the high watermark
+        rises.
+        """
         if self._waiting:
             waiting, self._waiting = self._waiting, {}
             for each in waiting:
                 each.set()
 
     async def get(self, query: Query) -> HttpResponse:
+        """Return one page.
+
+        Raise BadQuery with status 410 if the offset is below the start of the log, and with status
+        400 if it is above the high watermark or a parameter is invalid.
+        """
         asked = Asked.of(query)
         offset = self._log.start_offset if asked.offset is None else asked.offset
         self._check(offset)
@@ -167,7 +193,7 @@ class Changes:
             return False
         try:
             data = self._log.read(page.next_offset, SLICE_BYTES, end=end)
-        except OffsetOutOfRange:  # a snapshot has replaced this part of the log
+        except OffsetOutOfRange:  # A snapshot has replaced this part of the log.
             if page.lines:
                 return False
             self._check(page.next_offset)
@@ -184,8 +210,11 @@ class Changes:
 
 
 def lines(data: bytes, start: int, types: frozenset[str] | None) -> Iterator[tuple[int, str]]:
-    """(offset, line) of each record from `start` on; no line for types that are not wanted."""
-    for position, header in batches(data, verify=False):  # the log checked them
+    """Yield (offset, line) for each record from `start` on.
+
+    The line is empty for a record of another type."""
+    # `Log.read` has verified the checksums.
+    for position, header in batches(data, verify=False):
         read = control_message if header.is_control else metadata_message
         for record in records_of(data, position, header):
             if record.offset < start:

@@ -1,5 +1,8 @@
-"""A controller's metrics. What is about the cluster is told by every controller, from what it has
-replayed, so that a scrape of any of them will do."""
+"""The metrics of a controller.
+
+Every controller reports the metrics of the cluster from its own replayed metadata, so a scrape of
+any controller is sufficient.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ PREFIX = "kafka_controller_kafkacontroller_"
 
 
 def controller_metrics(node: ControllerNode) -> Iterator[Metric]:
+    """Yield the metric families of a controller."""
     for name, help_, value in (*of_the_cluster(node), *of_the_node(node)):
         yield gauge(PREFIX + name, help_, value)
     yield counter(
@@ -30,6 +34,7 @@ def controller_metrics(node: ControllerNode) -> Iterator[Metric]:
 
 
 def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+    """Yield (name, help, value) for the state of the cluster."""
     image, index = node.rules.image, node.rules.index
     fenced = sum(broker.fenced for broker in image.brokers.values())
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
@@ -51,6 +56,7 @@ def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
 
 
 def of_the_node(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+    """Yield (name, help, value) for the state of this controller."""
     core, image = node.core, node.core.image
     wall_ms = core.seams.clock.wall_ms()
     yield "lastappliedrecordoffset", "The last record replayed.", image.last.offset

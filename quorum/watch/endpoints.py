@@ -1,9 +1,12 @@
-"""HTTP GET by path: how a node answers those who watch it.
+"""Dispatch of HTTP GET requests by path.
 
-A handler is a coroutine from query parameters to a response, one task per request, cancelled when
-the client goes. At most MAX_OPEN requests are under way, and the next one is refused with 503.
-Handlers in `always` are answered beyond that, because an orchestrator that gets no health check
-restarts the node. A handler that fails is answered with 500 and logged. It never stops the node.
+A handler is a coroutine from query parameters to a response. Each request is a task, which is
+cancelled when the client disconnects.
+
+At most MAX_OPEN requests are in flight, and the next one is refused with 503. The handlers in
+`always` are exempt, because an orchestrator that gets no health check restarts the node.
+
+If a handler fails, the response is 500 and the error is logged. It never stops the node.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from quorate.quorum.rpc.http import HttpResponse, refusal
 from quorate.quorum.seams import Link
 
 MAX_OPEN = 64
+"""Maximum number of requests in flight."""
 MAX_PARAMETERS = 32
+"""Maximum number of parameters in a query."""
 JSON = "application/json"
 
 Query = Mapping[str, str]
@@ -29,7 +34,9 @@ logger = logging.getLogger("quorate.watch")
 
 
 class BadQuery(Exception):
-    """What the client asks for is not possible; the message names the parameter and the rule."""
+    """The request cannot be served. The message names the parameter and the rule.
+
+    `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -37,23 +44,28 @@ class BadQuery(Exception):
 
 
 def json_response(value: object, status: int = 200) -> HttpResponse:
+    """Return `value` as a JSON response."""
     return HttpResponse(json.dumps(value).encode() + b"\n", JSON, status)
 
 
 class Endpoints:
+    """The handlers by path, and the number of open requests. It is owned by the node's event
+    loop."""
+
     def __init__(
         self, handlers: Mapping[str, HttpHandler], always: Mapping[str, HttpHandler] | None = None
     ) -> None:
-        """`always` are handlers that do not wait for anything."""
+        """The handlers in `always` are exempt from MAX_OPEN and must not block or wait."""
         self.open = 0
         self._handlers = {**(always or {}), **handlers}
         self._bounded = frozenset(handlers)
 
     def accept(self, link: Link) -> Exchange:
-        """The Accept of `Wire.HTTP`."""
+        """Return the handler of a new HTTP connection (the Accept of `Wire.HTTP`)."""
         return Exchange(self, link)
 
     async def answer(self, target: str) -> HttpResponse:
+        """Return the response to a request target. Every error becomes a response."""
         path, _, query = target.partition("?")
         handler = self._handlers.get(path)
         if handler is None:
@@ -70,6 +82,9 @@ class Endpoints:
 
 
 def parameters(query: str) -> Query:
+    """Return the parameters of a query. The last value of a repeated parameter wins.
+
+    Raise BadQuery if the query cannot be read or has too many parameters."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
     except ValueError as error:
@@ -78,7 +93,7 @@ def parameters(query: str) -> Query:
 
 
 class Exchange:
-    """The LinkHandler of one GET."""
+    """The link handler of one GET request. It owns the task that answers the request."""
 
     def __init__(self, endpoints: Endpoints, link: Link) -> None:
         self._endpoints = endpoints
@@ -87,11 +102,13 @@ class Exchange:
         endpoints.open += 1
 
     def on_frame(self, frame: memoryview) -> None:
+        """Start to answer the first request. Later requests on the connection are ignored."""
         if self._task is None:
             target = bytes(frame).decode("utf-8", "replace")
             self._task = asyncio.get_running_loop().create_task(self._answer(target))
 
     def on_closed(self, error: Exception | None) -> None:
+        """Cancel the task if it still runs."""
         self._endpoints.open -= 1
         if self._task is not None:
             self._task.cancel()

@@ -1,8 +1,10 @@
-"""How long commits and elections take, and how often: noted when it happens, at no more cost than a
-comparison and some additions. Read when somebody asks for metrics.
+"""Latencies and rates of commits and elections.
 
-Averages and maxima are over the last HALF_WINDOW_MS to twice that, as Kafka's sampled statistics.
-Of commits one at a time is followed, from its append to the high watermark that passes it.
+An event costs a comparison and some additions. Averages and maxima are computed when metrics are
+requested. They cover the last 30 to 60 s, like Kafka's sampled statistics.
+
+The commit latency is sampled: one append is followed until the high watermark passes it, then the
+next one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from quorate.quorum.seams import Clock
 HALF_WINDOW_MS = 30_000
 MAX_SAMPLES = 64
 SETTLED = (Role.LEADER, Role.FOLLOWER)
+"""Roles in which the node knows that an election is over."""
 
 
 @dataclass(slots=True)
@@ -29,11 +32,14 @@ class _Half:
 
 
 class Latency:
+    """The average and the maximum of a latency over the last HALF_WINDOW_MS to twice that time."""
+
     def __init__(self) -> None:
         self._now, self._before = _Half(), _Half()
         self._began_ms = 0
 
     def note(self, latency_ms: int, now_ms: int) -> None:
+        """Add one latency, in ms."""
         self._rotate(now_ms)
         half = self._now
         half.count += 1
@@ -41,12 +47,13 @@ class Latency:
         half.max_ms = max(half.max_ms, latency_ms)
 
     def average_ms(self, now_ms: int) -> float:
-        """NaN, as Kafka's, when there was none."""
+        """Return the average in ms, or NaN if there was no event, as Kafka does."""
         self._rotate(now_ms)
         count = self._now.count + self._before.count
         return (self._now.total_ms + self._before.total_ms) / count if count else math.nan
 
     def max_ms(self, now_ms: int) -> float:
+        """Return the maximum in ms, or NaN if there was no event."""
         self._rotate(now_ms)
         if not self._now.count + self._before.count:
             return math.nan
@@ -61,12 +68,15 @@ class Latency:
 
 
 class Rate:
-    """Per second over the last window, of a counter that is looked at now and then."""
+    """The rate of a counter per second, over at most the last 60 s.
+
+    The counter is sampled only when the rate is read."""
 
     def __init__(self, now_ms: int, count: float = 0) -> None:
         self._samples: deque[tuple[int, float]] = deque([(now_ms, count)], maxlen=MAX_SAMPLES)
 
     def of(self, count: float, now_ms: int) -> float:
+        """Return the rate per second up to now, given the present value of the counter."""
         samples = self._samples
         while len(samples) > 1 and samples[1][0] <= now_ms - 2 * HALF_WINDOW_MS:
             samples.popleft()
@@ -77,10 +87,10 @@ class Rate:
 
 
 class QuorumMeasures:
-    """Of one node in the metadata quorum."""
+    """Measurements of one node in the metadata quorum, updated on the node's event loop."""
 
     def __init__(self, clock: Clock, end_offset: int) -> None:
-        """`end_offset` is the log's when the node starts."""
+        """`end_offset` is the end of the log when the node starts."""
         now_ms = clock.now_ms()
         self.append_rate = Rate(now_ms)
         self.fetch_rate = Rate(now_ms, end_offset)
@@ -90,22 +100,29 @@ class QuorumMeasures:
         self.new_controllers = 0
         self.commits, self.elections = Latency(), Latency()
         self._clock = clock
-        self._followed: tuple[int, int] | None = None  # (offset, when it was appended)
+        self._followed: tuple[int, int] | None = None  # (offset, time of its append)
         self._leaderless_ms: int | None = None
         self._leader: tuple[int, int] = (-1, NO_NODE)  # (epoch, leader)
 
     def on_appended(self, last_offset: int, count: int) -> None:
+        """Count records that this node appended as leader, and follow them if no other append is
+        followed.
+        """
         self.appended += count
         if self._followed is None:
             self._followed = (last_offset, self._clock.now_ms())
 
     def on_committed(self, high_watermark: int) -> None:
+        """Note the commit latency if the high watermark has passed the followed append."""
         if self._followed is not None and self._followed[0] < high_watermark:
             now_ms = self._clock.now_ms()
             self.commits.note(now_ms - self._followed[1], now_ms)
             self._followed = None
 
     def on_role(self, effect: RoleChanged) -> None:
+        """Note the end of an election and a new leader. An append that is followed is dropped if
+        the node no longer leads.
+        """
         now_ms = self._clock.now_ms()
         if effect.role is not Role.LEADER:
             self._followed = None

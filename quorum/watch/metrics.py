@@ -1,7 +1,7 @@
-"""GET /metrics, and what every node tells of its copy of the metadata log.
+"""GET /metrics, and the metrics that every node has about its copy of the metadata log.
 
-The text is rendered some samples at a time, and the loop runs in between. A text is served again
-while it is fresh: for FRESH_MS, or for FRESH_FACTOR times the CPU time that it took if that is
+The text is rendered a few samples at a time, and other tasks run in between. The text is reused
+while it is fresh: for FRESH_MS, or for FRESH_FACTOR times the CPU time of its rendering if that is
 longer. Any number of scrapers therefore costs a node at most a tenth of its CPU.
 """
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from quorate.quorum.node_core import NodeCore
 
 FRESH_MS = 500
+"""The minimum time for which a rendered text is reused, in ms."""
 FRESH_FACTOR = 9
+"""The time for which a text is reused, as a multiple of the CPU time of its rendering."""
 SAMPLES_AT_ONCE = 50
 Collector = Callable[[], Iterator[Metric]]
 
@@ -38,12 +40,12 @@ BUDGET_GAUGES: tuple[tuple[str, str, Callable[[Budget], float]], ...] = (
     ("holding_connections", "Connections that hold more than 16 KiB.", len),
 )
 
-# Kafka's words for our roles: a node that is no voter observes.
+# Kafka's names of the roles. A node that is not a voter is an observer.
 STATES = {Role.RESIGNED: "resigned", Role.FOLLOWER: "follower"}
 
 
 class _One:
-    """A registry of one family."""
+    """A registry with one metric family."""
 
     def __init__(self, family: Metric) -> None:
         self._family = family
@@ -53,6 +55,8 @@ class _One:
 
 
 class Exposition:
+    """The text of /metrics. It runs on the node's event loop, and one request renders at a time."""
+
     def __init__(self, core: NodeCore, collectors: Sequence[Collector]) -> None:
         of_node = NodeMetrics(core)
         process = ProcessCollector(registry=None)
@@ -64,6 +68,7 @@ class Exposition:
         self._fresh_until_ms: float | None = None
 
     async def response(self) -> HttpResponse:
+        """Return the text, rendered again if it is no longer fresh."""
         async with self._lock:
             clock = self._clock
             if self._fresh_until_ms is None or clock.now_ms() >= self._fresh_until_ms:
@@ -84,7 +89,7 @@ class Exposition:
 
 
 def rendered(family: Metric) -> Iterator[bytes]:
-    """The text of a family in pieces: HELP and TYPE stand in the first."""
+    """Yield the text of a family in pieces. Only the first piece contains HELP and TYPE."""
     for start in range(0, max(1, len(family.samples)), SAMPLES_AT_ONCE):
         piece = Metric(family.name, family.documentation, family.type, family.unit)
         piece.samples = family.samples[start : start + SAMPLES_AT_ONCE]
@@ -93,12 +98,13 @@ def rendered(family: Metric) -> Iterator[bytes]:
 
 
 class NodeMetrics:
-    """Raft and the metadata loader of any node."""
+    """The metrics of every node: Raft, the metadata image, refused requests, CPU and memory."""
 
     def __init__(self, core: NodeCore) -> None:
         self._core = core
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metric families."""
         yield from self._raft()
         yield from self._latencies()
         yield from self._loader()
@@ -106,7 +112,7 @@ class NodeMetrics:
         yield from self._shares()
 
     def _shares(self) -> Iterator[Metric]:
-        """The node's CPU and memory that its peers take."""
+        """Yield the CPU time and memory that the node's peers use."""
         work, memory = self._core.shares.work, self._core.shares.memory
         budgets = (
             ("request", memory.requests),
@@ -230,5 +236,6 @@ class NodeMetrics:
 
 
 def lag_ms(image_timestamp_ms: int, wall_ms: int) -> int:
-    """How old the newest applied record is, as Kafka's LastAppliedRecordLagMs."""
+    """Return the age of the last applied record in ms (Kafka's LastAppliedRecordLagMs), or -1 if
+    none."""
     return max(0, wall_ms - image_timestamp_ms) if image_timestamp_ms >= 0 else NO_NODE

@@ -1,8 +1,9 @@
-"""What one node shows of itself to those who watch: /healthz, /readyz, /metrics, /v1/changes; and
-where they find the other nodes: /v1/targets, in the form of Prometheus' HTTP service discovery.
+"""The HTTP paths of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
 
-Every node has one, behind the same port that nodes use; each of its roles adds its reasons for not
-being ready and its metrics. All is read from the node's objects when somebody asks.
+/v1/targets lists the other nodes in the form of Prometheus' HTTP service discovery.
+
+Every node has one `Watch` behind the port that nodes use. Each role of the node adds its readiness
+checks and metrics. All values are read from the node's objects when a request arrives.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ Reasons = Callable[[], Iterator[str]]
 
 
 class Watch:
+    """The HTTP handlers of one node, run on its event loop.
+
+    `not_ready` holds functions that yield reasons why the node is not ready. `collectors` holds
+    functions that yield metric families. The roles of the node extend both before it serves."""
+
     def __init__(self, core: NodeCore) -> None:
         self.not_ready: list[Reasons] = [lambda: metadata_reasons(core)]
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
@@ -48,7 +54,10 @@ class Watch:
         self.accept = self._endpoints.accept
 
     async def _healthz(self, query: Query) -> HttpResponse:
-        """That it is answered says most of it: the process lives and its loop runs."""
+        """Return 200 with the delay of the event loop, or 503 if the node has failed.
+
+        The response itself shows that the process is alive and that its loop runs.
+        """
         clock = self._core.seams.clock
         asked_ms = clock.now_ms()
         await asyncio.sleep(0)
@@ -86,7 +95,8 @@ class Watch:
 
 
 def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
-    """(id, role, address) of every node that is known; one that is both roles is a controller."""
+    """Yield (node id, role, address) of every known node. A node with both roles is a
+    controller."""
     controllers = {
         voter.voter_id: f"{each.host}:{each.port}"
         for voter in core.voters
@@ -102,7 +112,9 @@ def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
 
 
 def metadata_reasons(core: NodeCore) -> Iterator[str]:
-    """Every node: it must know the quorum's leader and have replayed what is committed."""
+    """Yield the reasons why the metadata of a node is not ready.
+
+    The node must know the leader of the quorum and must have replayed all committed records."""
     if core.failed:
         yield "the node has failed"
     if core.replica.raft.leader_id == NO_NODE:
