@@ -1,5 +1,23 @@
-"""What Quorate costs, measured from outside: one module per row of the table in README.md.
+"""Benchmarks of a cluster, measured from outside. Each benchmark is one module.
 
-`python -m benchmarks` runs all, `python -m benchmarks.produce` one. Figures mean something only as
-ratios: against a peer under the same load in the same run, or against what the machine can do.
+Decisions:
+
+- Load comes from librdkafka, or from our own asyncio client for pipelined admin requests.
+- A figure has a meaning only as a ratio: to a peer under the same load in the same run, or to the
+  limits of the machine.
+- Each benchmark runs on a new cluster of three controllers and three brokers.
+
+Input: command line options. Output: a table or JSON lines.
+
+Commands: `python -m benchmarks` runs all benchmarks, and `python -m benchmarks.produce` runs one.
+README.md in this directory describes what is measured and how.
+
+Files in reading order:
+
+- `run.py`, `figure.py`, `target.py`: the runner, its results, and the interface of a cluster.
+- `cluster.py`, `kafka_cluster.py`: the two systems that are started here.
+- `machine.py`: the limits of the machine.
+- `librdkafka.py`, `pipelined.py`: the clients.
+- `produce.py`, `consume.py`, `one_record.py` and the other benchmarks.
+- `profile.py`, `sampled_server.py`: the share of CPU time of each function.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME ...]`: all of them, or those named."""
+"""The command `python -m benchmarks [NAME ...]`: run all benchmarks, or those that are named."""
 
 from __future__ import annotations
 

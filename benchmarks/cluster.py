@@ -1,4 +1,4 @@
-"""`quorate up` in a directory of its own."""
+"""A cluster started with `quorate up`, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ POLL_S = 0.002
 
 
 class QuorateCluster:
+    """Three controllers and three brokers, run by `quorate up`.
+
+    A node that was killed and restarted is a child of this process, and no longer of `quorate up`.
+    """
+
     name = "quorate"
 
     def __init__(self, server: Sequence[str] = (*QUORATE, "server")) -> None:
-        """`server` is the command by which nodes are restarted."""
+        """`server` is the command that restarts nodes."""
         self.launched_s = 0.0
         self._server = server
         self._directory = ClusterDir(Path(tempfile.mkdtemp(prefix="quorate-bench-")) / "cluster")
@@ -33,17 +38,23 @@ class QuorateCluster:
 
     @property
     def bootstrap(self) -> str:
+        """Return the addresses of the brokers, "host:port,..."."""
         return self._directory.read()["bootstrap"]
 
     @property
     def controllers(self) -> str:
+        """Return the addresses of the controllers, "host:port,..."."""
         return self._directory.read()["bootstrap_controllers"]
 
     @property
     def broker_ids(self) -> Sequence[int]:
+        """Return the ids of the brokers."""
         return [node["id"] for node in self._directory.read()["brokers"]]
 
     def start(self) -> None:
+        """Start an empty cluster and wait until it is ready. Raise RuntimeError if it does not get
+        ready.
+        """
         root = self._directory.root
         root.mkdir(parents=True)
         self.launched_s = time.monotonic()
@@ -59,6 +70,7 @@ class QuorateCluster:
             raise RuntimeError(f"`quorate up` did not get ready: see {root}/up.err")
 
     def stop(self) -> None:
+        """Stop all nodes and delete their directories."""
         if self._up is not None:
             self._up.send_signal(signal.SIGTERM)
             try:
@@ -72,13 +84,14 @@ class QuorateCluster:
         shutil.rmtree(self._directory.root.parent, ignore_errors=True)
 
     def stop_nodes(self) -> None:
-        """Those that were restarted: they are ours, not the supervisor's."""
+        """Stop the nodes that `restart` started."""
         for node in reversed(self._restarted):
             node.terminate()
             node.wait()
         self._restarted.clear()
 
     def kill(self, node_id: int) -> float:
+        """Send SIGKILL to a node, and return the monotonic time in seconds."""
         pid = self._node(node_id)["pid"]
         if pid is None:
             raise RuntimeError(f"node {node_id} does not run")
@@ -86,6 +99,7 @@ class QuorateCluster:
         return time.monotonic()
 
     def restart(self, node_id: int) -> None:
+        """Start a killed node again, and wait until its process has registered its pid."""
         before = self._node(node_id)["pid"]
         with open(self._directory.node_log(node_id), "ab") as log:
             command = (*self._server, str(self.properties(node_id)))
@@ -97,12 +111,15 @@ class QuorateCluster:
             time.sleep(POLL_S)
 
     def node_ids(self) -> Sequence[int]:
+        """Return the ids of all nodes."""
         return self._directory.node_ids()
 
     def properties(self, node_id: int) -> Path:
+        """Return the path of a node's .properties file."""
         return self._directory.node_file(node_id)
 
     def pids(self) -> Sequence[int]:
+        """Return the process ids of the running nodes."""
         return [node["pid"] for node in self._nodes() if node["pid"] is not None]
 
     def _nodes(self) -> list[NodeEntry]:

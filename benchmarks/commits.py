@@ -1,5 +1,8 @@
-"""Commits per second of the three controllers alone: the brokers are gone, and requests go straight
-to the active controller, one config record each."""
+"""Commits per second of the three controllers alone.
+
+The brokers are killed, and the requests go directly to the active controller. Each request writes
+one config record.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ REFUSED = ErrorCode.NOT_CONTROLLER.name
 
 
 def change(number: int) -> configs.IncrementalAlterConfigsRequest:
+    """Return a request that differs from all others, so that each request writes a record."""
     value = configs.IncrementalAlterableConfig(
         name="log.retention.ms", config_operation=0, value=str(1_000_000 + number)
     )
@@ -29,6 +33,7 @@ def change(number: int) -> configs.IncrementalAlterConfigsRequest:
 
 
 def held(address: str, outstanding: int, seconds: float, numbers: count[int]) -> pipelined.Held:
+    """Run the load against one controller."""
     return pipelined.hold(
         address,
         configs.IncrementalAlterConfigsRequest.API_KEY,
@@ -41,7 +46,9 @@ def held(address: str, outstanding: int, seconds: float, numbers: count[int]) ->
 
 
 def active(controllers: str, numbers: count[int]) -> str:
-    """The only one that does not refuse a change."""
+    """Return the address of the active controller, the only one that does not refuse a change.
+
+    Raise LoadFailed if no controller is active."""
     for address in controllers.split(","):
         try:
             held(address, 1, 0.0, numbers)
@@ -53,6 +60,7 @@ def active(controllers: str, numbers: count[int]) -> str:
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
+    """Return rates and latencies for several numbers of requests in flight."""
     numbers = count()
     for broker_id in cluster.broker_ids:
         cluster.kill(broker_id)

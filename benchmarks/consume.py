@@ -1,4 +1,4 @@
-"""Consume 1 KB records through librdkafka, from the page cache."""
+"""Consumption of 1 KB records through librdkafka, from the page cache."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ TOPIC = "consume"
 SIZE = 1000
 RECORDS = 300_000
 PASSES = 3
-"""The best of them: what is cold in the first is the peer's JVM as much as our caches."""
+"""The number of passes. The best counts, because the first one meets a cold JVM and cold caches."""
 
 
 def measure(target: Target, _: Options) -> list[Figure]:
+    """Return the throughput of the first and of the best pass."""
     client = librdkafka.create_topic(target.bootstrap, TOPIC, PARTITIONS)
     librdkafka.wait_for_leaders(client, TOPIC, PARTITIONS)
     fill(target.bootstrap)
@@ -37,6 +38,7 @@ def measure(target: Target, _: Options) -> list[Figure]:
 
 
 def fill(bootstrap: str) -> None:
+    """Fill the topic with records."""
     producer = librdkafka.producer(bootstrap, linger_ms=5, queue_buffering_max_messages=1_000_000)
     messages = [{"value": b"x" * SIZE}] * CALL_RECORDS
     for number in range(RECORDS // CALL_RECORDS):
@@ -47,7 +49,9 @@ def fill(bootstrap: str) -> None:
 
 
 def consume(bootstrap: str) -> float:
-    """MB/s; without fetch.queue.backoff.ms librdkafka idles a second when its queue was full."""
+    """Read all records and return the throughput in MB/s.
+
+    Without fetch.queue.backoff.ms librdkafka would idle for a second whenever its queue is full."""
     consumer = librdkafka.consumer(
         bootstrap, fetch_queue_backoff_ms=2, queued_min_messages=1_000_000
     )

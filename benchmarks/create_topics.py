@@ -1,4 +1,6 @@
-"""CreateTopics per second through a broker: one topic of one partition and three replicas each."""
+"""CreateTopics requests per second through a broker: one topic with one partition and three
+replicas.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ from quorate.quorum.rpc.kafka.wire import Message
 
 OUTSTANDING = (1, 32)
 MAX_SECONDS = 3.0
-"""Each topic is three directories: a load that is held makes the disk the subject."""
+"""The maximum duration of the load.
+
+Each topic creates three directories, so a longer load would measure the disk.
+"""
 
 
 def creation(number: int) -> topics.CreateTopicsRequest:
+    """Return a request for a new topic."""
     topic = topics.CreatableTopic(
         name=f"topic-{number}", num_partitions=1, replication_factor=3, assignments=(), configs=()
     )
@@ -25,12 +31,14 @@ def creation(number: int) -> topics.CreateTopicsRequest:
 
 
 def error_of(answer: Message) -> str | None:
+    """Return the error of the response as text, or None."""
     assert isinstance(answer, topics.CreateTopicsResponse)
     code = answer.topics[0].error_code
     return f"{ErrorCode.of(code).name} {answer.topics[0].error_message}" if code else None
 
 
 def measure(target: Target, options: Options) -> list[Figure]:
+    """Return rates and latencies for several numbers of requests in flight."""
     numbers = count()
     figures = []
     for outstanding in OUTSTANDING:

@@ -1,9 +1,11 @@
-"""From a metadata log to rows: by CPU time on one core, and in Spark on two where PySpark is there.
+"""Decoding a metadata log to rows: CPU time on one core, and in Spark on two if PySpark is
+installed.
 
-No cluster is needed. The peer decodes the very same file, with kafka-dump-log; without Java or its
-jars what stands beside the figure is how fast the file can be read and its checksums computed.
-Spark is warm, as in a job that lasts: the best of several passes counts, as others may use the
-machine. Its CPU time is that of the JVM and of its Python workers.
+No cluster is needed. The peer decodes the same file with kafka-dump-log. Without Java or Kafka's
+jars, the only reference is the time for reading the file and computing its checksums.
+
+Spark is warm, as in a long job. The best of several passes counts, because other processes may use
+the machine. Spark's CPU time is that of the JVM and of its Python workers.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ JAVA_OPTIONS = "-XX:+UseSerialGC"
 
 
 def measure(system: str, _: Options) -> list[Figure]:
+    """Return the figures of Quorate or of the peer. A peer without Java has none."""
     with TemporaryDirectory(prefix="quorate-bench-") as root:
         directory = Path(root) / "__cluster_metadata-0"
         directory.mkdir()
@@ -69,17 +72,19 @@ def measure(system: str, _: Options) -> list[Figure]:
 
 
 def rate(where: str, taken_s: float) -> Figure:
+    """Return the figure for decoding all records in this time."""
     return Figure(f"decode, {where}", RECORDS / taken_s, "records/s", more_is_better=True)
 
 
 def raw_pass(file: Path) -> float:
-    """CPU time to read the batches and to compare their checksums, nothing more."""
+    """Return the CPU time for reading the batches and comparing their checksums, in seconds."""
     begin_s = time.process_time()
     complete(sum(header.record_count for _, header in batches(file.read_bytes())))
     return time.process_time() - begin_s
 
 
 def rows_in_process(directory: Path) -> float:
+    """Return the CPU time for decoding the log in this process, in seconds."""
     from quorate.quorum.analytics.rows import Request, arrow_batches
     from quorate.quorum.analytics.segments import log_slices
 
@@ -94,7 +99,7 @@ def rows_in_process(directory: Path) -> float:
 
 
 def rows_in_spark(directory: Path) -> tuple[float, float]:
-    """Seconds, and seconds of CPU time. Every column is computed, none is kept."""
+    """Return (seconds, CPU seconds) for computing every column without storing the result."""
     from quorate.quorum.analytics.session import local_session
     from quorate.quorum.analytics.source import NAME
 
@@ -111,12 +116,13 @@ def rows_in_spark(directory: Path) -> tuple[float, float]:
 
 
 def descendants_cpu_s() -> float:
-    """Of every process below this one, those that ended among them."""
+    """Return the CPU time of all descendants of this process in seconds, including those that
+    ended."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
+        except OSError:  # The process has just ended.
             continue
         parents[int(stat.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     ticks, level = 0, {os.getpid()}
@@ -127,12 +133,13 @@ def descendants_cpu_s() -> float:
 
 
 def complete(found: int) -> None:
+    """Raise RuntimeError unless all records were found."""
     if found != RECORDS:
         raise RuntimeError(f"{found} rows of {RECORDS} records")
 
 
 def dump_log(file: Path) -> tuple[float, float] | None:
-    """Seconds, and seconds of CPU time."""
+    """Return (seconds, CPU seconds) of kafka-dump-log, or None if Kafka cannot run here."""
     jars = kafka_cluster.libs()
     if jars is None:
         return None
@@ -145,11 +152,13 @@ def dump_log(file: Path) -> tuple[float, float] | None:
 
 
 def children_cpu_s() -> float:
+    """Return the CPU time in seconds of the children that this process has waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def write_log(file: Path) -> None:
+    """Write a metadata log to the file."""
     values = islice(map(encode_record, history()), RECORDS)
     with open(file, "wb") as log:
         for offset in range(0, RECORDS, BATCH_RECORDS):
@@ -163,7 +172,7 @@ def write_log(file: Path) -> None:
 
 
 def history() -> Iterator[MetadataRecord]:
-    """Topics, then brokers that come and go and configs that change, without end."""
+    """Yield records without end: first topics, then changes of leaders, ISRs and configs."""
     topic_ids = [Uuid(bytes([number + 1] * 16)) for number in range(TOPICS)]
     for number, topic_id in enumerate(topic_ids):
         yield TopicRecord(name=f"topic-{number}", topic_id=topic_id)

@@ -1,4 +1,4 @@
-"""`kill -9` of a broker, and how long its partition takes no acks=all writes."""
+"""The time for which a partition accepts no acks=all writes after `kill -9` of its leader."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ BEFORE_S = 0.5
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
+    """Return the median and the longest outage over several kills."""
     client = librdkafka.create_topic(cluster.bootstrap, TOPIC, config={"min.insync.replicas": "2"})
     taken_s = []
     for _ in range(options.rounds):
@@ -32,7 +33,8 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
 
 
 def outage_s(cluster: Cluster, leader: int) -> float:
-    """From the kill to the first acknowledgement of a record that was sent after it."""
+    """Kill the leader. Return the seconds until the first record sent afterwards is
+    acknowledged."""
     producer = librdkafka.producer(cluster.bootstrap, linger_ms=0, **librdkafka.EAGER)
     killed_s = 0.0
     acknowledged_s = 0.0

@@ -1,4 +1,4 @@
-"""`kill -9` of the active controller, and how long no metadata write gets through a broker."""
+"""The time for which no metadata write succeeds after `kill -9` of the active controller."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ FIRST_VALUE, STEP = 10_000_000, 100_000
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
+    """Return the median and the longest outage over several kills."""
     client = librdkafka.create_topic(cluster.bootstrap, TOPIC)
     librdkafka.wait_for_leaders(client, TOPIC, 1)
     taken_s = []
@@ -42,7 +43,10 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
 
 
 def write(bootstrap: str, value: int) -> None:
-    """Tried again at once until it is done; each try is another value, so none is empty."""
+    """Write a config value through a broker, and retry until it succeeds.
+
+    Each attempt writes a new value, so that none of them is a no-op. Raise RuntimeError after
+    WRITE_TIMEOUT_S."""
     host, port = parse_servers("bootstrap", bootstrap.split(","))[0]
     connection = Connection(host, port, timeout_s=WRITE_TIMEOUT_S, client_id="benchmarks")
     deadline_s = time.monotonic() + WRITE_TIMEOUT_S
@@ -62,6 +66,7 @@ def write(bootstrap: str, value: int) -> None:
 
 
 def active_controller(bootstrap: str) -> int:
+    """Return the node id of the active controller."""
     admin = Admin(AdminSettings(servers=parse_servers("bootstrap", bootstrap.split(","))))
     try:
         return describe_quorum(admin).state.leader_id
@@ -70,7 +75,9 @@ def active_controller(bootstrap: str) -> int:
 
 
 def wait_for_three_voters(bootstrap: str) -> None:
-    """Every voter fetches again, so that the next kill leaves a majority that knows everything."""
+    """Wait until all three voters have fetched up to the high watermark.
+
+    The next kill then leaves a majority that has all committed records."""
     deadline_s = time.monotonic() + WRITE_TIMEOUT_S
     admin = Admin(AdminSettings(servers=parse_servers("bootstrap", bootstrap.split(","))))
     try:

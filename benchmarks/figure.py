@@ -1,4 +1,4 @@
-"""A measured figure, and how figures are shown: as a table for people, as JSON for programs."""
+"""The results of benchmarks, as a table for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.machine import Limits
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`limit` names the field of `Limits` that bounds it, in the same unit."""
+    """One measured value. `limit` names the field of `Limits` that bounds it, in the same unit."""
 
     name: str
     value: float
@@ -22,7 +22,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Ratios above 1 are in our favour; that to the limit is how much of the machine is used."""
+    """One line of the output.
+
+    Ratios above 1 mean that Quorate is better. `of_limit` is the share of the machine's limit."""
 
     name: str
     value: float
@@ -33,10 +35,12 @@ class Row:
 
 
 def rows(ours: Sequence[Figure], peer: Mapping[str, Figure], limits: Limits | None) -> list[Row]:
+    """Return one row per figure, with the peer's figure of the same name."""
     return [row(figure, peer.get(figure.name), limits) for figure in ours]
 
 
 def row(figure: Figure, peer: Figure | None, limits: Limits | None) -> Row:
+    """Return the row of one figure."""
     ratio = of_limit = None
     if peer is not None and peer.value > 0 and figure.value > 0:
         ratio = better_by(figure.value, peer.value, figure.more_is_better)
@@ -48,14 +52,17 @@ def row(figure: Figure, peer: Figure | None, limits: Limits | None) -> Row:
 
 
 def better_by(value: float, other: float, more_is_better: bool) -> float:
+    """Return the factor by which `value` is better than `other`."""
     return value / other if more_is_better else other / value
 
 
 def as_json(shown: Sequence[Row]) -> str:
+    """Return one JSON object per line."""
     return "\n".join(json.dumps(asdict(row)) for row in shown)
 
 
 def as_table(shown: Sequence[Row], peer_name: str) -> str:
+    """Return an aligned table."""
     cells = [("figure", "quorate", "unit", peer_name, "ratio", "of machine")]
     cells += [
         (
@@ -79,12 +86,13 @@ def as_table(shown: Sequence[Row], peer_name: str) -> str:
 
 
 def number(value: float | None) -> str:
+    """Return a number with three significant digits, or "" for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that is not exceeded by `share` of them."""
+    """Return the value at `share` (0 to 1) of the sorted values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,9 +1,11 @@
-"""The image of many partitions: its memory, its snapshot, and what writing that does to a node.
+"""The metadata image of many partitions: its memory, its snapshot, and the pauses that both cause.
 
-No cluster is needed, and nothing can be compared with a peer: reading and checking the same bytes
-is the limit. 1,000 partitions per topic. The snapshot is written by the generator that every node
-has, and loaded by what every node has, on the loop that nodes have, with a ticker beside it
-(`pauses.py`); the same for the log that a node replays when it starts again.
+No cluster is needed. There is no peer figure: the limit is the time to read and check the same
+bytes. A topic has 1,000 partitions.
+
+The benchmark uses the code of a node: its snapshot generator, its loader and its event loop. A
+ticker on the same loop measures pauses (`pauses.py`). The benchmark also measures the replay of the
+log when a node restarts.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ SETTINGS = SnapshotSettings(
 
 
 def measure(system: str, options: Options) -> list[Figure]:
+    """Return the figures, or none for a peer. Raise RuntimeError if a loaded image differs."""
     if system != QUORATE:
         return []
     name = f"image of {options.partitions:,} partitions"
@@ -112,6 +115,7 @@ def measure(system: str, options: Options) -> list[Figure]:
 
 
 def of_pauses(what: str, pauses: Pauses) -> list[Figure]:
+    """Return the figures of the longest pauses during `what`."""
     return [
         Figure(f"{what}, longest pause", pauses.longest_ms, "ms"),
         Figure(f"{what}, longest pause but for cores", pauses.own_ms, "ms"),
@@ -120,7 +124,9 @@ def of_pauses(what: str, pauses: Pauses) -> list[Figure]:
 
 
 def image_of(partitions: int) -> MetadataImage:
-    """Replayed from records that were decoded, as in a node: they share nothing."""
+    """Return an image replayed from decoded records.
+
+    As in a node, the records share no objects."""
     image, offset = MetadataImage(), -1
     for records in history(partitions):
         decoded = [decode_record(encode_record(record)) for record in records]
@@ -130,6 +136,7 @@ def image_of(partitions: int) -> MetadataImage:
 
 
 def history(partitions: int) -> Iterator[list[MetadataRecord]]:
+    """Yield the records of the image: first the features, then one list per topic."""
     yield [FeatureLevelRecord(name="metadata.version", feature_level=27)]
     for first in range(0, partitions, PARTITIONS_PER_TOPIC):
         number = first // PARTITIONS_PER_TOPIC
@@ -156,7 +163,9 @@ def history(partitions: int) -> Iterator[list[MetadataRecord]]:
 
 
 async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path]:
-    """Seconds from the first record to the durable file, the pauses meanwhile, the file."""
+    """Write a snapshot of the image. Return (seconds, pauses, path).
+
+    The time runs from the first record until the file is durable."""
     clock, disk = AsyncioClock(), OsDisk()
     seams = Seams(clock=clock, random=Random(), transport=AioTransport(), disk=disk)
     storage = MetadataStorage.open(disk, root, LogSettings(), wall_ms=clock.wall_ms())
@@ -201,18 +210,20 @@ async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path
 
 
 def rss_mb() -> float:
+    """Return the resident memory of this process, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def chunks(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in chunks."""
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk
 
 
 def raw_pass(path: Path) -> float:
-    """CPU time to read the batches and to compare their checksums, nothing more."""
+    """Return the CPU time for reading the batches and comparing their checksums, in seconds."""
     begin_s = time.process_time()
     for _ in batches(path.read_bytes()):
         pass

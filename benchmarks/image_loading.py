@@ -1,7 +1,8 @@
-"""What it does to a node to come to a large image: by a snapshot from the leader, and by its log.
+"""Loading a large image in a node: from a snapshot of the leader, and from its own log.
 
-A standby controller and a broker at once, on the loop that nodes have: the snapshot is read by the
-disk's thread as `metadata_replica.py` has it, surveyed and taken over; or the log is replayed.
+The node is a standby controller and a broker in one, on the event loop that nodes use. For a
+snapshot, the disk's thread reads it as `metadata_replica.py` does, and the loader compares it with
+the present image and takes it over. Or the node replays its log.
 """
 
 from __future__ import annotations
@@ -36,13 +37,18 @@ POLL_S = 0.01
 
 
 class WatchedClock(AsyncioClock):
-    """Knows whether anything goes on in steps: old images are let go of after all else."""
+    """A clock that counts the callbacks that are scheduled and have not run.
+
+    Old images are released in steps after all other work, so the count shows when this is finished.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         super().__init__(loop)
         self.pending = 0
 
     def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call `callback` soon, and count it as pending until then."""
+
         def called() -> None:
             self.pending -= 1
             callback()
@@ -52,7 +58,7 @@ class WatchedClock(AsyncioClock):
 
 
 class Follower:
-    """A standby controller's rules and what a broker makes of an image."""
+    """A standby controller, with the work that a broker does for an image."""
 
     def __init__(self, clock: WatchedClock, log: Log) -> None:
         self.clock = clock
@@ -61,9 +67,11 @@ class Follower:
         self.committed = CommittedImage(clock, log, self.follow, self.survey, self.failures.append)
 
     def follow(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Apply a small change of the image."""
         self.rules.replayed(image, delta)
 
     def survey(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+        """Prepare to take over a whole image, in steps. Return the function that takes it over."""
         take_over = yield from self.rules.survey(image)
         yield from differing(self.committed.image, image, concerns_broker)
 
@@ -78,7 +86,9 @@ class Follower:
     def of(
         cls, clock: WatchedClock, log: Log, snapshot: EpochOffset, image: MetadataImage
     ) -> Follower:
-        """It has `image`; its log goes on behind a snapshot that it does not have yet."""
+        """Return a follower that has `image`, and whose log continues after a snapshot that it
+        lacks.
+        """
         log.reset_to(snapshot.offset, snapshot.epoch)
         follower = cls(clock, log)
         finished(follower.rules.survey(image))()
@@ -86,6 +96,10 @@ class Follower:
         return follower
 
     async def until(self, end_offset: int) -> MetadataImage:
+        """Wait until everything below `end_offset` is loaded, and return the image.
+
+        Raise the error if the loading failed.
+        """
         while not (self._there(end_offset) or self.failures):  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
         if self.failures:
@@ -97,13 +111,14 @@ class Follower:
 
 
 def concerns_broker(partition: Partition) -> bool:
+    """Return True if the broker has a replica of the partition."""
     return BROKER_ID in partition.replicas
 
 
 async def received(
     disk: OsDisk, follower: Follower, snapshot: EpochOffset, path: Path
 ) -> MetadataImage:
-    """Read in steps in the disk's thread, then loaded."""
+    """Read a snapshot in steps in the disk's thread, load it, and return the image."""
     file = disk.open(str(path), writable=False)
     steps = reading(snapshot, chunks_of(file))
     found: asyncio.Future[SnapshotContents] = asyncio.get_running_loop().create_future()
@@ -122,6 +137,7 @@ async def received(
 
 
 def chunks_of(file: File) -> Iterator[bytes]:
+    """Yield the content of a file in chunks."""
     position = 0
     while chunk := file.pread(CHUNK_BYTES, position):
         yield chunk
@@ -129,7 +145,7 @@ def chunks_of(file: File) -> Iterator[bytes]:
 
 
 def write_log(root: str, batches: Iterable[list[MetadataRecord]]) -> Log:
-    """As a controller writes it under some load."""
+    """Write a log as a controller under load does, and flush it."""
     log = Log.open(OsDisk(), f"{root}/log", LogSettings(), wall_ms=0, clean=False)
     for records in batches:
         for first in range(0, len(records), BATCH_RECORDS):
@@ -143,6 +159,7 @@ def write_log(root: str, batches: Iterable[list[MetadataRecord]]) -> Log:
 
 
 async def replayed(log: Log) -> MetadataImage:
+    """Replay the log in a new follower, and return the image."""
     follower = Follower(WatchedClock(), log)
     follower.committed.committed(log.end_offset)
     return await follower.until(log.end_offset)

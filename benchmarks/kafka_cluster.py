@@ -1,6 +1,6 @@
-"""Apache Kafka as the peer: three controllers and three brokers, six JVMs, Kafka's defaults.
+"""Apache Kafka as the peer: three controllers and three brokers in six JVMs, with Kafka's defaults.
 
-Needs Java and the jars of a release, whose directory QUORATE_KAFKA_LIBS names.
+Needs Java, and the jars of a Kafka release in the directory that QUORATE_KAFKA_LIBS names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JVM_OPTIONS = (
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
     "-Djava.awt.headless=true",
 )
-"""Those of Kafka's own start script."""
+"""The options of Kafka's own start script."""
 CONTROLLERS = (1, 2, 3)
 BROKERS = (4, 5, 6)
 READY_TIMEOUT_S = 120.0
@@ -33,7 +33,7 @@ CLUSTER_ID = "QuorateBenchmarkPeer-w"
 
 
 def libs() -> Path | None:
-    """None when there is no Apache Kafka to run here."""
+    """Return the directory with Kafka's jars, or None if Kafka cannot run here."""
     named = os.environ.get(LIBS_VARIABLE)
     if not named or shutil.which("java") is None:
         return None
@@ -41,6 +41,8 @@ def libs() -> Path | None:
 
 
 class KafkaCluster:
+    """A cluster of six JVMs in a temporary directory."""
+
     name = "kafka"
 
     def __init__(self, jars: Path) -> None:
@@ -52,18 +54,25 @@ class KafkaCluster:
 
     @property
     def bootstrap(self) -> str:
+        """Return the addresses of the brokers, "host:port,..."."""
         return self._addresses(BROKERS)
 
     @property
     def controllers(self) -> str:
+        """Return the addresses of the controllers, "host:port,..."."""
         return self._addresses(CONTROLLERS)
 
     @property
     def broker_ids(self) -> Sequence[int]:
+        """Return the ids of the brokers."""
         return BROKERS
 
     def start(self) -> None:
-        """Formatting is not part of `launched_s`: six more JVMs, one after another."""
+        """Format the directories, start the nodes, and wait until every broker is visible.
+
+        `launched_s` does not include the formatting, which runs six more JVMs one after another.
+        Raise RuntimeError if the cluster does not start in time.
+        """
         for node_id in self._ports:
             self._write_properties(node_id)
             self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", node_id).wait()
@@ -76,6 +85,7 @@ class KafkaCluster:
             time.sleep(0.05)
 
     def stop(self) -> None:
+        """Stop all nodes and delete their directories."""
         for node_ids in (BROKERS, CONTROLLERS):
             stopping = [self._processes[each] for each in node_ids if each in self._processes]
             for process in stopping:
@@ -89,6 +99,7 @@ class KafkaCluster:
         shutil.rmtree(self._root, ignore_errors=True)
 
     def kill(self, node_id: int) -> float:
+        """Send SIGKILL to a node, and return the monotonic time in seconds."""
         process = self._processes[node_id]
         process.send_signal(signal.SIGKILL)
         moment_s = time.monotonic()
@@ -96,9 +107,11 @@ class KafkaCluster:
         return moment_s
 
     def restart(self, node_id: int) -> None:
+        """Start a node."""
         self._processes[node_id] = self._java("kafka.Kafka", node_id)
 
     def pids(self) -> Sequence[int]:
+        """Return the process ids of the nodes."""
         return [process.pid for process in self._processes.values()]
 
     def _addresses(self, node_ids: Sequence[int]) -> str:
@@ -108,7 +121,9 @@ class KafkaCluster:
         return self._root / str(node_id) / "server.properties"
 
     def _java(self, *arguments: str | int) -> subprocess.Popen[bytes]:
-        """An argument that is a node id stands for its .properties file."""
+        """Start a Java program. An integer argument is a node id and is replaced by its .properties
+        file.
+        """
         named = [str(self._properties(a)) if isinstance(a, int) else a for a in arguments]
         with open(self._root / "java.log", "ab") as log:
             return subprocess.Popen(
@@ -135,6 +150,7 @@ class KafkaCluster:
 
 
 def free_ports(count: int) -> list[int]:
+    """Return ports on the loopback interface that are free now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]

@@ -1,4 +1,6 @@
-"""librdkafka as the benchmarks use it: the client that most of Kafka's users run."""
+"""librdkafka as the benchmarks use it. It is the client library of most Kafka users outside of
+Java.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,26 @@ EAGER: dict[str, Any] = {
     "reconnect_backoff_max_ms": 50,
     "topic_metadata_refresh_fast_interval_ms": 10,
 }
-"""So that an outage is the cluster's and not the client's pause; the same for every target."""
+"""Short backoffs, so that a measured outage is that of the cluster and not of the client.
+
+All targets get the same settings.
+"""
 
 
 def admin(bootstrap: str) -> AdminClient:
+    """Return an admin client."""
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}, logger=QUIET)
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
-    """Settings are librdkafka's, with _ for the dots; acks=all is its default."""
+    """Return a producer. Settings are librdkafka's, with `_` for `.`. Its default is acks=all."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     config = {"bootstrap.servers": bootstrap, "log_level": 0, **named}
     return Producer(config, logger=QUIET)
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
-    """Of no group: partitions are assigned by hand."""
+    """Return a consumer without group management. The caller assigns partitions."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Consumer(
         {
@@ -53,6 +59,7 @@ def consumer(bootstrap: str, **settings: Any) -> Consumer:
 
 
 def brokers_seen(bootstrap: str) -> int:
+    """Return the number of brokers in the metadata, or 0 if no broker answers."""
     try:
         return len(admin(bootstrap).list_topics(timeout=1.0).brokers)
     except KafkaException:
@@ -62,7 +69,9 @@ def brokers_seen(bootstrap: str) -> int:
 def create_topic(
     bootstrap: str, name: str, partitions: int = 1, *, config: dict[str, str] | None = None
 ) -> AdminClient:
-    """Three replicas; tried again until every broker may be used."""
+    """Create a topic with three replicas, and return the admin client.
+
+    Retry until every broker can be used. Raise KafkaException after ANSWER_TIMEOUT_S."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
@@ -77,7 +86,9 @@ def create_topic(
 
 
 def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[int, int]:
-    """Partition -> leader, once every ISR is full."""
+    """Return the leader of each partition when every ISR has three members.
+
+    Raise RuntimeError after ANSWER_TIMEOUT_S."""
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
         described = client.list_topics(name, timeout=ANSWER_TIMEOUT_S).topics[name].partitions
@@ -89,7 +100,7 @@ def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[in
 
 
 def send_one(client: Producer, topic: str, value: bytes) -> None:
-    """Returns when it is acknowledged."""
+    """Send one record, and return when it is acknowledged. Raise KafkaException if it fails."""
     answers: list[KafkaError | None] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -106,7 +117,7 @@ def send_one(client: Producer, topic: str, value: bytes) -> None:
 
 
 def records_in(bootstrap: str, topic: str, partitions: int) -> int:
-    """By the partitions' own offsets, not by what the client believes."""
+    """Return the number of records in the partitions, from the brokers' offsets."""
     from confluent_kafka import TopicPartition
 
     reader = consumer(bootstrap)

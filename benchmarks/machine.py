@@ -1,4 +1,4 @@
-"""What this machine can do at best: the yardstick of a run that has no peer."""
+"""The limits of this machine, which are the reference for a run without a peer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ CHUNK = b"x" * (1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """The measured limits."""
+
     fsyncs_per_s: float
-    """Appends of 1 KB, each made durable before the next: one writer, one file."""
+    """Appends of 1 KB per second, each durable before the next, by one writer to one file."""
     round_trip_ms: float
-    """1 KB there and back over loopback, blocking sockets, two threads of Python."""
+    """A round trip of 1 KB over loopback, with blocking sockets and two Python threads."""
     loopback_mb_per_s: float
-    """One way, 1 MB at a time."""
+    """One-way throughput over loopback, in chunks of 1 MB."""
 
 
 def limits(directory: str | None = None) -> Limits:
+    """Measure the limits. `directory` is where the file for fsync lies."""
     return Limits(fsync_rate(directory), round_trip_ms(), loopback_rate())
 
 
 def fsync_rate(directory: str | None) -> float:
+    """Return durable appends per second."""
     with tempfile.TemporaryFile(dir=directory) as file:
         begin_s = time.monotonic()
         count = 0
@@ -41,6 +45,7 @@ def fsync_rate(directory: str | None) -> float:
 
 
 def round_trip_ms() -> float:
+    """Return the median round trip over loopback, in ms."""
     near, far = tcp_pair()
 
     def echo() -> None:
@@ -63,6 +68,7 @@ def round_trip_ms() -> float:
 
 
 def loopback_rate() -> float:
+    """Return the throughput over loopback, in MB/s."""
     near, far = tcp_pair()
     buffer = bytearray(len(CHUNK))
 
@@ -84,6 +90,7 @@ def loopback_rate() -> float:
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Return two connected sockets with TCP_NODELAY."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         near = socket.create_connection(server.getsockname())
         far, _ = server.accept()

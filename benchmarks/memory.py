@@ -1,4 +1,4 @@
-"""Memory of the six processes after the load of cold_start: proportional, so shared pages once."""
+"""Memory of the six processes after the load of cold_start, as proportional set size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks.target import Cluster, pss_mb
 
 
 def measure(cluster: Cluster, _: Options) -> list[Figure]:
+    """Return the memory of the cluster in MB."""
     first_record(cluster)
     return [Figure("memory of the six processes", pss_mb(cluster.pids()), "MB")]
 

@@ -18,7 +18,7 @@ OUTSTANDING = (1, 32, 256)
 
 
 def change(number: int) -> configs.IncrementalAlterConfigsRequest:
-    """No two are alike, so each one is a record."""
+    """Return a request that differs from all others, so that each request writes a record."""
     value = configs.IncrementalAlterableConfig(
         name="retention.ms", config_operation=0, value=str(1_000_000 + number)
     )
@@ -29,12 +29,14 @@ def change(number: int) -> configs.IncrementalAlterConfigsRequest:
 
 
 def error_of(answer: Message) -> str | None:
+    """Return the error of the response as text, or None."""
     assert isinstance(answer, configs.IncrementalAlterConfigsResponse)
     code = answer.responses[0].error_code
     return f"{ErrorCode.of(code).name} {answer.responses[0].error_message}" if code else None
 
 
 def measure(target: Target, options: Options) -> list[Figure]:
+    """Return rates and latencies for several numbers of requests in flight, with the CPU time."""
     client = librdkafka.create_topic(target.bootstrap, TOPIC)
     librdkafka.wait_for_leaders(client, TOPIC, 1)
     numbers = count()

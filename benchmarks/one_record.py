@@ -1,4 +1,4 @@
-"""One record at a time, acks=all, three replicas: what a client waits for each."""
+"""The latency of one record at a time, with acks=all and three replicas."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ WARM_UP_RECORDS = 200
 
 
 def measure(target: Target, options: Options) -> list[Figure]:
+    """Return the 50th and the 99th percentile of the latency."""
     client = librdkafka.create_topic(target.bootstrap, TOPIC)
     librdkafka.wait_for_leaders(client, TOPIC, 1)
     producer = librdkafka.producer(target.bootstrap, linger_ms=0)

@@ -1,8 +1,8 @@
-"""How long an event loop stands still: a ticker of 1 ms beside some work.
+"""Measures pauses of an event loop with a ticker of 1 ms that runs concurrently with some work.
 
-As the clock has it, how late a tick was at worst is the pause that a request would have met; but
-others who use the machine are in it, too. The CPU time that the loop's thread took between two
-ticks is its own work alone, and what it would be on a quiet machine.
+By the clock, the greatest delay of a tick is the pause that a request would have met. It includes
+the time that other processes used the cores. The CPU time of the loop's thread between two ticks is
+only its own work, and predicts the pause on an idle machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Pauses:
-    """The longest: as the clock has it; without waits for a core that others had; of CPU time."""
+    """The longest pauses in ms: by the clock, without waits for a core, and in CPU time."""
 
     longest_ms: float = 0.0
     own_ms: float = 0.0
     cpu_ms: float = 0.0
 
     async def tick(self) -> None:
+        """Measure until cancelled."""
         with FileIO("/proc/thread-self/schedstat") as scheduler:
             while True:
                 begin_s, begin_waited_s = time.perf_counter(), waited_s(scheduler)
@@ -42,13 +43,13 @@ class Pauses:
 
 
 def waited_s(scheduler: FileIO) -> float:
-    """For how long this thread was ready and had no core."""
+    """Return the total time in seconds that this thread was ready and waited for a core."""
     scheduler.seek(0)
     return int(scheduler.read(MAX_SCHEDSTAT_BYTES).split()[1]) / 1e9
 
 
 async def ticked(work: Coroutine[None, None, T]) -> tuple[T, Pauses]:
-    """What `work` came to, and the pauses meanwhile."""
+    """Run `work`, and return its result with the pauses meanwhile."""
     pauses = Pauses()
     ticker = asyncio.get_running_loop().create_task(pauses.tick())
     try:

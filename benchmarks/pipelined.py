@@ -1,7 +1,7 @@
-"""A load of admin requests with a fixed number outstanding, over our own asyncio client.
+"""A load of admin requests with a fixed number in flight, sent by our own asyncio client.
 
-Requests are spread over a few connections to one broker, because Kafka serves the requests of one
-connection one after another.
+The requests are spread over a few connections to one broker, because Kafka processes the requests
+of one connection one after another.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ ErrorOf = Callable[[Message], str | None]
 
 
 class LoadFailed(Exception):
-    """A request was refused, or its answer was lost: the figure would mean nothing."""
+    """A request was refused or its response was lost, so the figure would have no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What became of a load while it was held."""
+    """The result of a load."""
 
     per_s: float
+    """Responses per second."""
     taken_ms: list[float]
-    """From each request to its answer."""
+    """The time from each request to its response, in ms."""
 
     def figures(self, name: str, outstanding: int) -> list[Figure]:
+        """Return the rate and two percentiles as figures."""
         limit = "fsyncs_per_s" if outstanding == 1 else None
         p50_ms, p99_ms = (percentile(self.taken_ms, share) for share in (0.5, 0.99))
         return [
@@ -52,7 +54,10 @@ class Held:
 
 
 class PipelinedLoad:
-    """Every answer sends the next request, until the time is over."""
+    """Keeps a number of requests in flight: every response sends the next request until the time is
+    over.
+
+    It runs once, on the event loop of its clients."""
 
     def __init__(self, api: Api, make: MakeRequest, error_of: ErrorOf, numbers: count[int]) -> None:
         self.taken_ms: list[float] = []
@@ -66,6 +71,7 @@ class PipelinedLoad:
         self._over: asyncio.Future[float]
 
     async def run(self, clients: list[KafkaClient], outstanding: int, seconds: float) -> Held:
+        """Run the load for `seconds`. Raise LoadFailed if a request fails."""
         self._over = asyncio.get_running_loop().create_future()
         begin_s = time.monotonic()
         self._end_s = begin_s + seconds
@@ -99,8 +105,11 @@ class PipelinedLoad:
         client.send_raw(self._api, version, body, done=done)
 
     def _failure(self, version: int, answer: memoryview) -> str | None:
-        """What is the same as the last good answer is not decoded: the load runs on the cores of
-        what is measured."""
+        """Return the error in a response, or None.
+
+        A response that equals the last good one is not decoded, because the load shares the cores
+        with the cluster under test.
+        """
         if answer == self._good:
             return None
         failure = self._error_of(decode(self._api.response, version, answer))
@@ -119,7 +128,9 @@ def hold(
     seconds: float,
     numbers: count[int],
 ) -> Held:
-    """Each request is made of the next of `numbers`."""
+    """Run a load against the first bootstrap server, and return the result.
+
+    `make` makes each request from the next of `numbers`. Raise LoadFailed if a request fails."""
 
     async def measure() -> Held:
         host, port = parse_servers("bootstrap", bootstrap.split(","))[0]

@@ -1,7 +1,8 @@
-"""Produce through librdkafka, acks=all, three replicas: 1 KB and 100 B records, for a while.
+"""Produce throughput through librdkafka, with acks=all and three replicas, for 1 KB and 100 B
+records.
 
-What counts is what the partitions hold at the end, and the slowest second is shown beside the
-whole, because a rate that is not held is none.
+The rate counts the records that the partitions hold at the end. The slowest second is shown next to
+the average, because a rate has a meaning only if it is sustained.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MAX_QUEUED_RECORDS = 300_000
 
 
 def measure(target: Target, options: Options) -> list[Figure]:
+    """Return the average rate and that of the slowest second, for both sizes."""
     figures = []
     for size, unit, scale in ((1000, "MB/s", 1e-3), (100, "records/s", 1.0)):
         topic = f"produce-{size}"
@@ -39,7 +41,9 @@ def measure(target: Target, options: Options) -> list[Figure]:
 
 
 def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[float, float]:
-    """Records per second: of the whole, and of its slowest second."""
+    """Return (records per second, records per second in the slowest second).
+
+    Raise RuntimeError if the partitions do not hold all records that were sent."""
     producer = librdkafka.producer(
         bootstrap,
         linger_ms=5,
@@ -71,12 +75,16 @@ def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[floa
 
 
 def drain(producer: Producer) -> None:
+    """Wait for all acknowledgements. Raise RuntimeError if some are missing."""
     if producer.flush(librdkafka.ANSWER_TIMEOUT_S):
         raise RuntimeError("not all records were acknowledged")
 
 
 def slowest_second(marks: list[tuple[float, int]]) -> float:
-    """0 when it stood still; what is queued also counts events, hence never below."""
+    """Return the smallest rate between two marks of (seconds, acknowledged records).
+
+    The result is at least 0. librdkafka's queue length also counts events, so a difference may be
+    negative."""
     return max(0.0, min((n2 - n1) / (t2 - t1) for (t1, n1), (t2, n2) in pairwise(marks)))
 
 

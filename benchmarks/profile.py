@@ -1,6 +1,7 @@
-"""`python -m benchmarks.profile LOAD`: runs one load on sampled nodes and says where CPU time went.
+"""Run one load on sampled nodes and print the functions that used the most CPU time.
 
-Of each node the functions with the most samples of their own, and those with the most below them.
+For each node, print the functions with the most samples of their own, and those with the most
+samples including their callees.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from benchmarks.sampled_server import SUFFIX
 
 SHOWN = 25
 EVERYWHERE = 0.9
-"""A function that is on more stacks than that says nothing."""
+"""Functions on a larger share of the stacks are not shown, unless they have samples of their
+own.
+"""
 MODULES = (produce, consume, one_record, metadata_updates, create_topics, thousand)
 LOADS = {module.BENCHMARK.name: module.BENCHMARK.load for module in MODULES}
 ROOT = f"{Path(__file__).parent.parent}/"
 
 
 def main() -> None:
+    """Parse the arguments, run the load, and print the profile of each node."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("load", choices=sorted(LOADS))
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -47,6 +51,7 @@ def main() -> None:
 
 
 def show(node_id: int, file: Path) -> None:
+    """Print the profile of one node."""
     found = json.loads(file.read_text())
     samples = max(1, found["samples"])
     places = [each for each in found["places"] if each[3] < EVERYWHERE * samples or each[2]]

@@ -1,8 +1,10 @@
-"""How long a controller needs from the start of its process until it is active, with a metadata log
-of a million records: from the log alone, and from a snapshot with a tenth of it as its tail.
+"""Recovery of a controller: the time from its start until it is active, with a million records.
 
-It is the only voter, so nothing else is waited for; beside it stand the same with an empty log, and
-what reading and checking the same bytes alone takes.
+One run replays the log alone. Another one loads a snapshot and replays the last tenth of the
+records.
+
+The controller is the only voter, so it waits for no other node. For comparison, the same with an
+empty log is measured, and the CPU time for reading and checking the same bytes.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ PASSES = 3
 
 
 def measure(system: str, _: Options) -> list[Figure]:
+    """Return the figures, or none for a peer."""
     if system != QUORATE:
         return []
     with TemporaryDirectory(prefix="quorate-bench-") as name:
@@ -80,7 +83,7 @@ def measure(system: str, _: Options) -> list[Figure]:
 
 
 class Controller:
-    """The only voter of its quorum; its directory is formatted when it is made."""
+    """A controller that is the only voter of its quorum. Its directory is formatted on creation."""
 
     def __init__(self, root: Path) -> None:
         root.mkdir()
@@ -102,8 +105,12 @@ class Controller:
         self.directory.mkdir(exist_ok=True)
 
     def started_s(self) -> tuple[float, float]:
-        """Seconds until it is active, and seconds of CPU time; the best of several, as others may
-        use the machine. Each is killed, so that the next one trusts nothing either."""
+        """Start the controller several times. Return the best (seconds, CPU seconds) until it is
+        active.
+
+        Other processes may use the machine, so the best run counts. Each run ends with SIGKILL, so
+        that the next one finds no clean shutdown.
+        """
         return min(self._started_s() for _ in range(PASSES))
 
     def _started_s(self) -> tuple[float, float]:
@@ -122,12 +129,13 @@ class Controller:
 
 
 def history() -> Iterator[MetadataRecord]:
+    """Yield RECORDS records."""
     version = FeatureLevelRecord(name="metadata.version", feature_level=27)
     return islice(chain([version], decode.history()), RECORDS)
 
 
 def write_log(directory: Path, first: int) -> Path:
-    """The history from offset `first` on, in one segment; its epoch's election is saved."""
+    """Write the records from offset `first` on in one segment, and the election of its epoch."""
     ElectionFile(OsDisk(), str(directory), ()).save(Election(EPOCH))
     path = Path(segment_file(str(directory), first, ".log"))
     values = map(encode_record, islice(history(), first, None))
@@ -145,7 +153,7 @@ def write_log(directory: Path, first: int) -> Path:
 
 
 def write_image(directory: Path, end: int) -> Path:
-    """A snapshot of all before offset `end`."""
+    """Write a snapshot of all records below offset `end`."""
     image, offset = MetadataImage(), 0
     records = islice(history(), end)
     while taken := list(islice(records, decode.BATCH_RECORDS * 100)):
@@ -161,6 +169,7 @@ def write_image(directory: Path, end: int) -> Path:
 
 
 def size_mb(path: Path) -> float:
+    """Return the size of a file in MB."""
     return path.stat().st_size / 1e6
 
 

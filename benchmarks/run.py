@@ -1,4 +1,4 @@
-"""Runs benchmarks: ours and the peer in turn, each on a cluster of its own, and prints both."""
+"""Run benchmarks on Quorate and then on the peer, each on a cluster of its own, and print both."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ PARTITIONS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """The options of a run."""
+
     seconds: float
-    """For how long a load is held."""
+    """The duration of a load."""
     rounds: int
-    """How often something is killed."""
+    """The number of times that a node is killed."""
     partitions: int = PARTITIONS
-    """Of an image."""
+    """The number of partitions in an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Exactly one of `load` (any cluster will do), `hurt` (needs one to start and to kill) and
-    `offline` (needs none; it is told whose tools to use)."""
+    """One benchmark. Exactly one of its three functions is set.
+
+    - `load` runs on any cluster.
+    - `hurt` needs a cluster that it can start and kill.
+    - `offline` needs no cluster. It gets the name of the system whose tools it uses.
+    """
 
     name: str
     load: Callable[[Target, Options], list[Figure]] | None = None
@@ -41,7 +47,10 @@ class Benchmark:
     offline: Callable[[str, Options], list[Figure]] | None = None
 
     def measure(self, system: str, options: Options) -> list[Figure]:
-        """Of one system, on a cluster of its own."""
+        """Return the figures of one system, measured on a cluster of its own.
+
+        Return an empty list if the benchmark cannot run on this system.
+        """
         if self.offline is not None:
             return self.offline(system, options)
         with started(system) as target:
@@ -53,6 +62,7 @@ class Benchmark:
 
 
 def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None) -> None:
+    """Parse the arguments, run the chosen benchmarks, and print their figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--peer",
@@ -83,6 +93,7 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
 
 
 def compared(benchmark: Benchmark, peer: str, options: Options, machine: Limits) -> list[Row]:
+    """Return the figures of Quorate next to those of the peer and the limits of the machine."""
     figures = benchmark.measure(QUORATE, options)
     others = benchmark.measure(peer, options) if peer != NO_PEER else []
     return rows(figures, {figure.name: figure for figure in others}, machine)
@@ -90,7 +101,9 @@ def compared(benchmark: Benchmark, peer: str, options: Options, machine: Limits)
 
 @contextmanager
 def started(system: str) -> Iterator[Target]:
-    """`system` is QUORATE, LOCAL_KAFKA, or the bootstrap servers of what runs already."""
+    """Yield a running cluster, and stop it at the end.
+
+    `system` is QUORATE, LOCAL_KAFKA, or the bootstrap servers of a cluster that already runs."""
     jars = kafka_cluster.libs()
     cluster: Cluster
     if system == QUORATE:

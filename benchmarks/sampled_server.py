@@ -1,7 +1,7 @@
-"""`quorate server FILE`, sampled: where a node's CPU time goes, written down when it ends.
+"""The command `quorate server FILE` with a sampling profiler, which writes its samples at the end.
 
-A timer of CPU time interrupts the main thread, so waiting does not show and the node is hardly
-slowed; cProfile would make calls dear and hide what is slow inside them.
+A timer of CPU time interrupts the main thread, so waiting is not counted and the node is hardly
+slowed. cProfile would make calls expensive and hide the cost inside of them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,26 @@ INTERVAL_S = 0.002
 SUFFIX = ".samples.json"
 
 STARTING = ("_find_and_load", "preload")
-"""What is on the stack while modules are imported: a start is not what is looked for."""
+"""Functions on the stack while modules are imported. Such samples are ignored."""
 
 Place = tuple[str, str]
 """File and function."""
 
 
 class Sampler:
+    """Counts stack samples of the main thread."""
+
     def __init__(self) -> None:
         self.own: Counter[Place] = Counter()
         self.total: Counter[Place] = Counter()
 
     def start(self) -> None:
+        """Start the timer."""
         signal.signal(signal.SIGPROF, self._sample)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
 
     def stop(self) -> None:
+        """Stop the timer."""
         signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _sample(self, _: int, frame: FrameType | None) -> None:
@@ -49,12 +53,15 @@ class Sampler:
             self.total.update(set(stack))
 
     def write(self, file: Path) -> None:
+        """Write the counts to a JSON file."""
         shown = [[*where, self.own[where], count] for where, count in self.total.items()]
         file.write_text(json.dumps({"samples": self.own.total(), "places": shown}))
 
 
 def place(frame: FrameType) -> Place:
-    """Of what dataclasses generate, the class rather than that it was generated."""
+    """Return the file and function of a frame.
+
+    For methods that dataclasses generate, return the class name in place of the file."""
     code = frame.f_code
     if code.co_filename == "<string>" and "self" in frame.f_locals:
         return type(frame.f_locals["self"]).__name__, code.co_name
@@ -62,6 +69,7 @@ def place(frame: FrameType) -> Place:
 
 
 def run(properties: str) -> None:
+    """Run the server until it ends, and write the samples next to its .properties file."""
     sampler = Sampler()
     sampler.start()
     try:

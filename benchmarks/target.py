@@ -1,4 +1,4 @@
-"""What is measured: a cluster of ours, one of Apache Kafka's, or one that somebody else runs."""
+"""The systems under test: a cluster of Quorate, one of Apache Kafka, or one that already runs."""
 
 from __future__ import annotations
 
@@ -11,41 +11,51 @@ PSS = b"Pss:"
 
 
 class Target(Protocol):
+    """A system that can be loaded."""
+
     name: str
 
     @property
-    def bootstrap(self) -> str: ...
+    def bootstrap(self) -> str:
+        """Return the addresses of the brokers, "host:port,..."."""
+        ...
 
 
 class Cluster(Target, Protocol):
-    """One that the benchmark starts, hurts and stops."""
+    """A cluster of six nodes that the benchmark starts, kills and stops."""
 
     launched_s: float
-    """When the six processes were told to start (monotonic)."""
+    """The monotonic time in seconds at which the six processes were started."""
 
     @property
     def controllers(self) -> str:
-        """Their addresses, as `bootstrap` gives the brokers'."""
+        """Return the addresses of the controllers, "host:port,..."."""
 
     @property
-    def broker_ids(self) -> Sequence[int]: ...
+    def broker_ids(self) -> Sequence[int]:
+        """Return the ids of the brokers."""
+        ...
 
     def start(self) -> None:
-        """An empty cluster; returns when every broker is seen."""
+        """Start an empty cluster. Return when every broker is visible to clients."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop all nodes and delete their directories."""
+        ...
 
     def kill(self, node_id: int) -> float:
-        """SIGKILL; the moment of it."""
+        """Send SIGKILL to a node, and return the monotonic time in seconds."""
 
-    def restart(self, node_id: int) -> None: ...
+    def restart(self, node_id: int) -> None:
+        """Start a killed node again."""
+        ...
 
     def pids(self) -> Sequence[int]:
-        """Of the six nodes."""
+        """Return the process ids of the nodes."""
 
 
 class Remote:
-    """Given by --peer: it can be loaded, not killed."""
+    """A running cluster, given by --peer. It can be loaded, but not killed."""
 
     def __init__(self, bootstrap: str) -> None:
         self.name = "peer"
@@ -53,11 +63,12 @@ class Remote:
 
 
 def is_cluster(target: Target) -> TypeGuard[Cluster]:
+    """Return True if the benchmark can start and kill the target."""
     return not isinstance(target, Remote)
 
 
 def pss_mb(pids: Sequence[int]) -> float:
-    """Proportional set size: what processes share is counted once."""
+    """Return the proportional set size of the processes in MB, which counts shared pages once."""
     total_kb = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines():
@@ -67,19 +78,22 @@ def pss_mb(pids: Sequence[int]) -> float:
 
 
 class CpuMeter:
-    """CPU time of a cluster's nodes since it was made: steadier than a rate where others work on
-    the same cores. Nothing for a cluster that is not ours."""
+    """Measures the CPU time of a cluster's nodes since its creation.
+
+    CPU time varies less than a rate if other processes use the same cores. For a remote cluster
+    there is nothing to measure."""
 
     def __init__(self, target: Target) -> None:
         self._pids = target.pids() if is_cluster(target) else ()
         self._before = [cpu_s(pid) for pid in self._pids]
 
     def used_s(self) -> list[float]:
-        """Of each node."""
+        """Return the CPU time of each node in seconds, or an empty list for a remote cluster."""
         return [cpu_s(pid) - b for pid, b in zip(self._pids, self._before, strict=True)]
 
 
 def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user_ticks, system_ticks = int(fields[11]), int(fields[12])
     return (user_ticks + system_ticks) / os.sysconf("SC_CLK_TCK")
