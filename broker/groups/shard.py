@@ -31,7 +31,7 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
-from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
@@ -247,15 +247,11 @@ class Shard:
         return Group(request.group_id)  # `replay` creates the group if a record is appended.
 
     def fetch(self, wanted: schemas.OffsetFetchRequestGroup) -> schemas.OffsetFetchResponseGroup:
-        """Return the committed offsets of the wanted partitions, or of all if `topics` is None."""
+        """Return the offsets of the partitions that `wanted` names."""
         held = self.offsets.of(wanted.group_id)
         places: dict[tuple[str, Uuid], list[int]] = {}
-        if wanted.topics is None:
-            for topic_name, partition in sorted(held):
-                places.setdefault((topic_name, ZERO_UUID), []).append(partition)
-        else:
-            for topic in wanted.topics:
-                places.setdefault((topic.name, topic.topic_id), []).extend(topic.partition_indexes)
+        for topic in wanted.topics or ():
+            places.setdefault((topic.name, topic.topic_id), []).extend(topic.partition_indexes)
         return schemas.OffsetFetchResponseGroup(
             group_id=wanted.group_id,
             topics=tuple(

@@ -6,17 +6,23 @@ Since v10 clients name topics by id (KIP-848); groups keep offsets under names.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
 
 from quorate.broker.groups.coordinator import GroupCoordinator
-from quorate.broker.groups.shard import Shard
+from quorate.broker.groups.records import OffsetValue
+from quorate.broker.groups.shard import Shard, fetched
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask, check_group_id
-from quorate.broker.kafka.parts import divided, is_short, joined
-from quorate.quorum.ids import Uuid
+from quorate.broker.kafka.one_group import as_group, not_fetched, of_one_group
+from quorate.broker.kafka.parts import all_parts, is_short, joined
+from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
@@ -24,7 +30,10 @@ from quorate.quorum.steps import Steps, begun
 
 TOPIC_IDS_SINCE = 10
 SEVERAL_GROUPS_SINCE = 8
-TOP_LEVEL_ERROR_SINCE = 2
+
+T = TypeVar("T")
+Held = Mapping[tuple[str, int], OffsetValue]
+"""The committed offsets of a group, by topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +48,6 @@ class GroupOffsetsHandler:
     ) -> Steps[None] | None:
         image = self.image()
         by_id = context.version >= TOPIC_IDS_SINCE
-        if by_id:
-            named = (
-                dataclasses.replace(topic, name=name_of(image, topic.topic_id))
-                for topic in request.topics
-            )
-            request = dataclasses.replace(request, topics=tuple(named))
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
         def refuse(topic: schemas.OffsetCommitRequestTopic, partition_id: int) -> ErrorCode:
@@ -57,6 +60,12 @@ class GroupOffsetsHandler:
         def commit(
             part: schemas.OffsetCommitRequest, done: Callable[[schemas.OffsetCommitResponse], None]
         ) -> None:
+            if by_id:
+                named = (
+                    dataclasses.replace(topic, name=name_of(image, topic.topic_id))
+                    for topic in part.topics
+                )
+                part = dataclasses.replace(part, topics=tuple(named))
             ask(
                 self.coordinator,
                 part.group_id,
@@ -78,15 +87,16 @@ class GroupOffsetsHandler:
             [schemas.OffsetCommitRequest, Callable[[schemas.OffsetCommitResponse], None]], None
         ],
     ) -> Steps[None]:
-        def respond(answers: Sequence[schemas.OffsetCommitResponse]) -> None:
-            topics = (topic for answer in answers for topic in answer.topics)
-            response = schemas.OffsetCommitResponse(
-                topics=joined(topics, "partitions", lambda each: (each.name, each.topic_id))
-            )
-            context.run(context.respond_steps(response))
+        """The group's shard takes each part atomically, and not the whole: what waits for the log
+        may fail for one part and not for another. Each partition has its own error."""
 
-        parts = list(divided(request.topics, "partitions"))
-        gathering = Gathering(len(parts), context.callback(respond))
+        def respond(answers: Sequence[schemas.OffsetCommitResponse]) -> Steps[None]:
+            topics = (topic for answer in answers for topic in answer.topics)
+            whole = yield from joined(topics, "partitions", lambda each: (each.name, each.topic_id))
+            yield from context.respond_steps(schemas.OffsetCommitResponse(topics=whole))
+
+        parts = yield from all_parts(request.topics, "partitions")
+        gathering = Gathering(len(parts), partial(run_with, context, respond))
         for index, part in enumerate(parts):
             yield
             commit(dataclasses.replace(request, topics=part), gathering.slot(index))
@@ -112,49 +122,85 @@ class GroupOffsetsHandler:
             for index, group in enumerate(request.groups):
                 if index:
                     yield
-                yield from self._fetch_one(group, gathering.slot(index), by_id)
+                yield from self._fetch_one(context, group, gathering.slot(index), by_id)
             return
-        topics = request.topics
-        group = schemas.OffsetFetchRequestGroup(
-            group_id=request.group_id,
-            topics=None
-            if topics is None
-            else tuple(
-                schemas.OffsetFetchRequestTopics(
-                    name=each.name, partition_indexes=each.partition_indexes
-                )
-                for each in topics
-            ),
-        )
+        group = yield from as_group(request)
 
         def answer(found: schemas.OffsetFetchResponseGroup) -> None:
-            response = of_one_group(found, group, context.version)
-            context.run(context.respond_steps(response))
+            context.run(respond_one(found))
 
-        yield from self._fetch_one(group, answer, by_id=False)
+        def respond_one(found: schemas.OffsetFetchResponseGroup) -> Steps[None]:
+            response = yield from of_one_group(found, group, context.version)
+            yield from context.respond_steps(response)
+
+        yield from self._fetch_one(context, group, answer, by_id=False)
 
     def _fetch_one(
         self,
+        context: RequestContext,
         wanted: schemas.OffsetFetchRequestGroup,
         done: Callable[[schemas.OffsetFetchResponseGroup], None],
         by_id: bool,
     ) -> Steps[None]:
         topics = wanted.topics
-        if topics is None or is_short(topics, "partition_indexes"):
+        if topics is None:
+            self._fetch_all_topics(context, wanted, done, by_id)
+            return
+        if is_short(topics, "partition_indexes"):
             self._fetch(wanted, done, by_id)
             return
 
-        def join(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> None:
+        def join(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> Steps[None]:
             refused = next((each for each in groups if each.error_code), None)
             found = (topic for group in groups for topic in group.topics)
-            whole = joined(found, "partitions", lambda each: (each.name, each.topic_id))
+            whole = yield from joined(found, "partitions", lambda each: (each.name, each.topic_id))
             done(refused or dataclasses.replace(groups[0], topics=whole))
 
-        parts = list(divided(topics, "partition_indexes"))
-        gathering = Gathering(len(parts), join)
+        parts = yield from all_parts(topics, "partition_indexes")
+        gathering = Gathering(len(parts), partial(run_with, context, join))
         for index, part in enumerate(parts):
             yield
             self._fetch(dataclasses.replace(wanted, topics=part), gathering.slot(index), by_id)
+
+    def _fetch_all_topics(
+        self,
+        context: RequestContext,
+        wanted: schemas.OffsetFetchRequestGroup,
+        done: Callable[[schemas.OffsetFetchResponseGroup], None],
+        by_id: bool,
+    ) -> None:
+        """Fetch what the group holds at one moment. The answer is made of it in steps."""
+
+        def answer(held: Held | ErrorCode) -> None:
+            if isinstance(held, ErrorCode):
+                done(schemas.OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=held))
+            else:
+                context.run(describe(held))
+
+        def describe(held: Held) -> Steps[None]:
+            image = self.image()
+            topics = []
+            names = yield from in_order(held)
+            pace = Pace()
+            for name, places in groupby(names, key=itemgetter(0)):
+                partitions = []
+                for place in places:
+                    partitions.append(fetched(place[1], held[place]))
+                    if pace.is_time():
+                        yield
+                topic_id = image.topic_id(name) if by_id else ZERO_UUID
+                topics.append(
+                    schemas.OffsetFetchResponseTopics(
+                        name=name, topic_id=topic_id, partitions=tuple(partitions)
+                    )
+                )
+            group_id = wanted.group_id
+            done(schemas.OffsetFetchResponseGroup(group_id=group_id, topics=tuple(topics)))
+
+        def work(shard: Shard) -> Held | ErrorCode:
+            return dict(shard.offsets.of(wanted.group_id))
+
+        ask(self.coordinator, wanted.group_id, work, answer, lambda error: error)
 
     def _fetch(
         self,
@@ -226,15 +272,15 @@ class GroupOffsetsHandler:
             [schemas.OffsetDeleteRequest, Callable[[schemas.OffsetDeleteResponse], None]], None
         ],
     ) -> Steps[None]:
-        def respond(answers: Sequence[schemas.OffsetDeleteResponse]) -> None:
+        def respond(answers: Sequence[schemas.OffsetDeleteResponse]) -> Steps[None]:
             refused = next((each for each in answers if each.error_code), None)
             topics = (topic for answer in answers for topic in answer.topics)
-            whole = joined(topics, "partitions", lambda each: each.name)
+            whole = yield from joined(topics, "partitions", lambda each: each.name)
             response = refused or dataclasses.replace(answers[0], topics=whole)
-            context.run(context.respond_steps(response))
+            yield from context.respond_steps(response)
 
-        parts = list(divided(request.topics, "partitions"))
-        gathering = Gathering(len(parts), context.callback(respond))
+        parts = yield from all_parts(request.topics, "partitions")
+        gathering = Gathering(len(parts), partial(run_with, context, respond))
         for index, part in enumerate(parts):
             yield
             delete(dataclasses.replace(request, topics=part), gathering.slot(index))
@@ -270,47 +316,8 @@ def not_committed(
     )
 
 
-def not_fetched(
-    topic: schemas.OffsetFetchRequestTopics, error: ErrorCode
-) -> schemas.OffsetFetchResponseTopics:
-    return schemas.OffsetFetchResponseTopics(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=tuple(
-            schemas.OffsetFetchResponsePartitions(
-                partition_index=each, committed_offset=-1, metadata="", error_code=error
-            )
-            for each in topic.partition_indexes
-        ),
-    )
-
-
-def of_one_group(
-    group: schemas.OffsetFetchResponseGroup,
-    wanted: schemas.OffsetFetchRequestGroup,
-    version: int,
-) -> schemas.OffsetFetchResponse:
-    """The form of versions before 8; before 2, every partition bears the error of the whole."""
-    topics = group.topics
-    if group.error_code and version < TOP_LEVEL_ERROR_SINCE:
-        error = ErrorCode.of(group.error_code)
-        topics = tuple(not_fetched(each, error) for each in wanted.topics or ())
-    return schemas.OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=tuple(
-            schemas.OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    schemas.OffsetFetchResponsePartition(
-                        partition_index=each.partition_index,
-                        committed_offset=each.committed_offset,
-                        committed_leader_epoch=each.committed_leader_epoch,
-                        metadata=each.metadata,
-                        error_code=each.error_code,
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for topic in topics
-        ),
-    )
+def run_with(
+    context: RequestContext, steps: Callable[[Sequence[T]], Steps[None]], answers: Sequence[T]
+) -> None:
+    """Let the server run `steps` on these answers."""
+    context.run(steps(answers))

@@ -10,9 +10,9 @@ from itertools import chain
 
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.metadata import INTERNAL_TOPICS
-from quorate.broker.kafka.parts import divided
+from quorate.broker.kafka.parts import all_parts, emptied, in_pieces
 from quorate.broker.kafka.quota_filters import check_filter
-from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
@@ -32,6 +32,7 @@ from quorate.quorum.rpc.kafka.schemas.describe_producers import (
     TopicResponse,
 )
 from quorate.quorum.rpc.kafka.schemas.log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -50,6 +51,8 @@ from quorate.quorum.steps import Steps, begun
 
 ENTRIES = 5
 """The weight of a partition in `Pace`."""
+NUMBERS_PER_ENTRY = 4
+"""Numbers of partitions that weigh as much as one entry."""
 NOWHERE = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -69,15 +72,23 @@ class LogsHandler:
         """Of internal topics nothing is deleted: their coordinators own them."""
 
         def respond(answers: Sequence[Sequence[Deleted]]) -> None:
-            response = deletion_response(request, chain.from_iterable(answers))
-            context.run(context.respond_steps(response))
+            context.run(self._respond_deleted(context, request, answers))
 
-        parts = list(divided(request.topics, "partitions"))
-        gathering = Gathering(len(parts), context.callback(respond))
+        parts = yield from all_parts(request.topics, "partitions")
+        gathering = Gathering(len(parts), respond)
         for index, part in enumerate(parts):
             if index:
                 yield
             self._delete(part, max(0, request.timeout_ms), gathering.slot(index))
+
+    def _respond_deleted(
+        self,
+        context: RequestContext,
+        request: DeleteRecordsRequest,
+        answers: Sequence[Sequence[Deleted]],
+    ) -> Steps[None]:
+        response = yield from deletion_response(request, chain.from_iterable(answers))
+        yield from context.respond_steps(response)
 
     def _delete(
         self,
@@ -112,7 +123,7 @@ class LogsHandler:
         if request.topics is None:
             places = {(hosted.topic, hosted.key[1]) for hosted in registry}
         else:
-            places = {(each.topic, n) for each in request.topics for n in each.partitions}
+            places = yield from hosted_places(registry, request.topics)
         topics: dict[str, list[DescribeLogDirsPartition]] = {}
         for name, partition_id in (yield from in_order(places)):
             if pace.is_time(ENTRIES):
@@ -150,9 +161,15 @@ class LogsHandler:
     ) -> Steps[None]:
         """A topic or partition that is named twice is described once."""
         asked: dict[str, dict[int, None]] = {}
-        for topic in request.topics:
-            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
         topics, pace = [], Pace()
+        for topic in request.topics:
+            if pace.is_time():
+                yield
+            wanted = asked.setdefault(topic.name, {})
+            for some in in_pieces(topic.partition_indexes):
+                if pace.is_time(len(some) // NUMBERS_PER_ENTRY):
+                    yield
+                wanted.update(dict.fromkeys(some))
         for name, indexes in asked.items():
             partitions = []
             for index in indexes:
@@ -163,6 +180,7 @@ class LogsHandler:
             topics.append(TopicResponse(name=name, partitions=tuple(partitions)))
             if pace.is_time(ENTRIES):
                 yield
+        yield from emptied(asked)
         yield from context.respond_steps(DescribeProducersResponse(topics=tuple(topics)))
 
     def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
@@ -201,6 +219,23 @@ class LogsHandler:
         )
 
 
+def hosted_places(
+    registry: PartitionRegistry, topics: Iterable[DescribableLogDirTopic]
+) -> Steps[set[tuple[str, int]]]:
+    """Return the topics and partitions that a request names and that are here, in steps."""
+    places: set[tuple[str, int]] = set()
+    pace = Pace()
+    for topic in topics:
+        if pace.is_time():
+            yield
+        for each in topic.partitions:
+            if registry.find(topic.topic, ZERO_UUID, each) is not None:
+                places.add((topic.topic, each))
+            if pace.is_time():
+                yield
+    return places
+
+
 def space(log_dir: str) -> tuple[int, int]:
     """Total and usable bytes of the volume (KIP-827); -1 when nobody can say."""
     try:
@@ -212,25 +247,27 @@ def space(log_dir: str) -> tuple[int, int]:
 
 def deletion_response(
     request: DeleteRecordsRequest, results: Iterable[Deleted]
-) -> DeleteRecordsResponse:
-    """`results` in the order of the request's partitions."""
+) -> Steps[DeleteRecordsResponse]:
+    """Return the response in steps. `results` are in the order of the request's partitions."""
     answers = iter(results)
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(
-                    DeleteRecordsPartitionResult(
-                        partition_index=each.partition_index,
-                        low_watermark=answer.low_watermark,
-                        error_code=answer.error,
-                    )
-                    for each, answer in zip(topic.partitions, answers, strict=False)
-                ),
+    topics, pace = [], Pace()
+    for topic in request.topics:
+        partitions = []
+        for each in topic.partitions:
+            answer = next(answers)
+            partitions.append(
+                DeleteRecordsPartitionResult(
+                    partition_index=each.partition_index,
+                    low_watermark=answer.low_watermark,
+                    error_code=answer.error,
+                )
             )
-            for topic in request.topics
-        )
-    )
+            if pace.is_time():
+                yield
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
+        if pace.is_time():
+            yield
+    return DeleteRecordsResponse(topics=tuple(topics))
 
 
 def no_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from quorate.broker.kafka.parts import in_pieces
 from quorate.broker.suspects import Suspects
-from quorate.quorum.ids import NO_NODE, ZERO_UUID
+from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
 from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.rpc.kafka.authorized_operations import (
@@ -62,19 +63,16 @@ class MetadataHandler:
     def _handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None]:
         image = self.image()
         wanted = yield from self._wanted(image, request, context.version)
-        missing = [
-            each.name
-            for each in wanted
-            if each.topic_id == ZERO_UUID and each.name is not None and not image.topic(each.name)
-        ]
-        if not (missing and request.allow_auto_topic_creation and self.auto_create):
+        create = self.auto_create if request.allow_auto_topic_creation else None
+        missing = [] if create is None else (yield from missing_topics(image, wanted))
+        if create is None or not missing:
             yield from self._answer(context, wanted, {}, request)
             return
 
         def created(errors: dict[str, ErrorCode]) -> None:
             context.run(self._answer(context, wanted, errors, request))
 
-        self.auto_create(missing, created)
+        create(missing, created)
 
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int
@@ -83,10 +81,20 @@ class MetadataHandler:
         named twice is described once."""
         if request.topics is None or (version == 0 and not request.topics):
             names = yield from in_order(image.topic_ids)
-            return [MetadataRequestTopic(name=name) for name in names]
+            every, pace = [], Pace()
+            for name in names:
+                every.append(MetadataRequestTopic(name=name))
+                if pace.is_time():
+                    yield
+            return every
         if len(request.topics) <= 1:
             return request.topics
-        return {(each.topic_id, each.name): each for each in request.topics}.values()
+        wanted: dict[tuple[Uuid, str | None], MetadataRequestTopic] = {}
+        for some in in_pieces(request.topics):
+            if wanted:
+                yield
+            wanted.update({(each.topic_id, each.name): each for each in some})
+        return wanted.values()
 
     def _answer(
         self,
@@ -168,6 +176,20 @@ class MetadataHandler:
             partitions=tuple(partitions),
             topic_authorized_operations=operations,
         )
+
+
+def missing_topics(
+    image: MetadataImage, wanted: Iterable[MetadataRequestTopic]
+) -> Steps[list[str]]:
+    """Return the names that no topic has, in steps."""
+    missing, pace = [], Pace()
+    for each in wanted:
+        name = each.name
+        if each.topic_id == ZERO_UUID and name is not None and not image.topic(name):
+            missing.append(name)
+        if pace.is_time():
+            yield
+    return missing
 
 
 def by_id(wanted: MetadataRequestTopic) -> bool:

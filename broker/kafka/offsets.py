@@ -3,11 +3,11 @@ epoch."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.broker.kafka.lookups import Lookups
+from quorate.broker.kafka.parts import emptied
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted import Hosted
@@ -60,16 +60,16 @@ class OffsetsHandler:
 
     def _list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> Lookup[None]:
         """What is asked for twice is not answered: one answer could not be told from the other."""
-        counts = Counter(
-            (topic.name, each.partition_index)
-            for topic in request.topics
-            for each in topic.partitions
-        )
-        twice = {place for place, count in counts.items() if count > 1}
+        twice = yield from named_twice(request)
         topics, pace = [], Pace()
         for topic in request.topics:
             partitions = []
-            for index, each in {each.partition_index: each for each in topic.partitions}.items():
+            told: set[int] = set()
+            for each in topic.partitions:
+                index = each.partition_index
+                if index in told:
+                    continue
+                told.add(index)
                 if pace.is_time(ENTRIES if each.timestamp < 0 else SEARCH_ENTRIES):
                     yield None
                 if (topic.name, index) in twice:
@@ -164,6 +164,26 @@ class OffsetsHandler:
         if hosted is None:
             return None, registry.why_missing(topic, ZERO_UUID, partition)
         return hosted, hosted.partition.leader_error(current_leader_epoch)
+
+
+def named_twice(request: ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
+    """Return the partitions that the request names more than once, in steps."""
+    once: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    pace = Pace()
+    for topic in request.topics:
+        for each in topic.partitions:
+            place = (topic.name, each.partition_index)
+            if place in once:
+                twice.add(place)
+            else:
+                once.add(place)
+            if pace.is_time():
+                yield
+        if pace.is_time():
+            yield
+    yield from emptied(once)
+    return twice
 
 
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE

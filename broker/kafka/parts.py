@@ -10,7 +10,12 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
+from quorate.quorum.steps import Steps
+
 PARTITIONS_PER_PART = 250
+TOPIC_ENTRIES = 4
+"""The weight in `Pace` of a topic that is joined."""
 
 T = TypeVar("T")
 
@@ -38,20 +43,63 @@ def divided(topics: Sequence[T], field: str) -> Iterator[tuple[T, ...]]:
         yield tuple(part)
 
 
-def joined(topics: Iterable[T], field: str, key: Callable[[T], object]) -> tuple[T, ...]:
-    """Join neighbours with the same key: their `field` holds the elements of all of them."""
-    found: list[tuple[T, list[Any]]] = []
+def all_parts(topics: Sequence[T], field: str) -> Steps[list[tuple[T, ...]]]:
+    """Return the parts of `divided` in steps."""
+    parts: list[tuple[T, ...]] = []
+    for part in divided(topics, field):
+        if parts:
+            yield
+        parts.append(part)
+    return parts
+
+
+def joined(topics: Iterable[T], field: str, key: Callable[[T], object]) -> Steps[tuple[T, ...]]:
+    """Join neighbours with the same key, in steps: their `field` holds the elements of all."""
+    found: list[T] = []
+    elements: list[Any] | None = None  # of the last topic, if it is joined
+    pace = Pace()
     for topic in topics:
-        if found and key(found[-1][0]) == key(topic):
-            found[-1][1].extend(getattr(topic, field))
+        if found and key(found[-1]) == key(topic):
+            if elements is None:
+                elements = list(getattr(found[-1], field))
+            elements.extend(getattr(topic, field))
         else:
-            found.append((topic, list(getattr(topic, field))))
-    return tuple(
-        dataclasses.replace(topic, **{field: tuple(elements)})  # type: ignore[type-var]
-        for topic, elements in found
-    )
+            if elements is not None:
+                found[-1] = _with(found[-1], field, elements)
+                elements = None
+            found.append(topic)
+        if pace.is_time(TOPIC_ENTRIES):
+            yield
+    if elements is not None:
+        found[-1] = _with(found[-1], field, elements)
+    return tuple(found)
+
+
+def _with(topic: Any, field: str, elements: list[Any]) -> Any:
+    return dataclasses.replace(topic, **{field: tuple(elements)})
+
+
+def in_pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield `items` in pieces of STEP_ENTRIES."""
+    for start in range(0, len(items), STEP_ENTRIES):
+        yield items[start : start + STEP_ENTRIES]
+
+
+def emptied(items: set[Any] | dict[Any, Any]) -> Steps[None]:
+    """Empty `items` in steps, because to free many objects takes long, too."""
+    pop: Callable[[], object] = items.popitem if isinstance(items, dict) else items.pop
+    while items:
+        for _ in range(min(len(items), STEP_ENTRIES)):
+            pop()
+        if items:
+            yield
 
 
 def is_short(topics: Iterable[Any], field: str) -> bool:
     """Return True if `topics` fit in one part."""
-    return sum(max(1, len(getattr(each, field))) for each in topics) <= PARTITIONS_PER_PART
+    room = PARTITIONS_PER_PART
+    for each in topics:
+        room -= max(1, len(getattr(each, field)))
+        if room < 0:
+            return False
+    return True

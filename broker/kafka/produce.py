@@ -17,13 +17,18 @@ from quorate.quorum.rpc.kafka.hot import (
     ProducedPartition,
     ProduceRequest,
     build_produce_response,
+    build_produce_steps,
     parse_produce_request,
+    parse_produce_steps,
 )
+from quorate.quorum.rpc.kafka.hot.primitives import chunks
+from quorate.quorum.rpc.kafka.hot.produce import SLICED_ABOVE
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
 PARTITIONS_PER_STEP = 32
+Answerer = Callable[[RequestContext, Sequence[ProducedPartition]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +39,35 @@ class ProduceHandler:
     def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
         """Raw: the body after the header."""
         request = parse_produce_request(body, context.version)
-        answer = self._answer_nobody if request.acks == NO_ACKS else self._answer
-        if request.transactional_id is not None:
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            refused = [
-                ProducedPartition(each.topic, each.topic_id, each.partition, error)
-                for each in request.partitions
-            ]
-            answer(context, refused)
+        if request is None:
+            return begun(self._handle_large(context, body))
+        if request.transactional_id is None and len(request.partitions) <= PARTITIONS_PER_STEP:
+            done = context.callback(partial(self._answerer(request), context))
+            self.replicas.append(request.partitions, request.acks, request.timeout_ms, done)
             return None
-        done = context.callback(partial(answer, context))
-        if len(request.partitions) > PARTITIONS_PER_STEP:
-            return begun(self._append_in_parts(request, done))
-        self.replicas.append(request.partitions, request.acks, request.timeout_ms, done)
-        return None
+        return begun(self._append_or_refuse(context, request))
+
+    def _handle_large(self, context: RequestContext, body: memoryview) -> Steps[None]:
+        request = yield from parse_produce_steps(body, context.version)
+        yield from self._append_or_refuse(context, request)
+
+    def _answerer(self, request: ProduceRequest) -> Answerer:
+        return self._answer_nobody if request.acks == NO_ACKS else self._answer
+
+    def _append_or_refuse(self, context: RequestContext, request: ProduceRequest) -> Steps[None]:
+        answer = self._answerer(request)
+        if request.transactional_id is None:
+            done = context.callback(partial(answer, context))
+            yield from self._append_in_parts(request, done)
+            return
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refused: list[ProducedPartition] = []
+        for some in chunks(request.partitions):
+            refused += [
+                ProducedPartition(each.topic, each.topic_id, each.partition, error) for each in some
+            ]
+            yield
+        answer(context, refused)
 
     def _append_in_parts(
         self, request: ProduceRequest, done: Callable[[Sequence[ProducedPartition]], None]
@@ -66,9 +86,20 @@ class ProduceHandler:
             yield
 
     def _answer(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
+        if len(results) > SLICED_ABOVE:
+            context.run(self._answer_steps(context, results))
+            return
         leaders = [each.leader for each in results if each.leader is not None]
         endpoints = self.topics.endpoints(leaders) if leaders else ()
         context.respond_raw(build_produce_response(context.version, results, endpoints=endpoints))
+
+    def _answer_steps(
+        self, context: RequestContext, results: Sequence[ProducedPartition]
+    ) -> Steps[None]:
+        leaders = {each.leader for each in results if each.leader is not None}
+        endpoints = self.topics.endpoints(leaders)
+        body = yield from build_produce_steps(context.version, results, endpoints=endpoints)
+        context.respond_raw(body)
 
     def _answer_nobody(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
         error = next((each.error for each in results if each.error), 0)

@@ -27,7 +27,7 @@ from quorate.broker.replication.session_cache import (
 from quorate.broker.replication.sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
+from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
 from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
 from quorate.quorum.rpc.kafka.hot.primitives import chunks
 from quorate.quorum.steps import Steps
@@ -165,24 +165,24 @@ class ConsumerSessions:
             respond(error, NO_SESSION, ())
             return
         assert isinstance(session, ConsumerSession)
-        if not _is_large(client, partitions):
+        if not _is_large(client, partitions) and not _is_large(client, request.forgotten):
             session.want(partitions)
-            self._go_on(request, session, read, respond, client)
+            for each in request.forgotten:
+                session.forget(*each)
+            self._go_on(session, read, respond, client)
         else:
-            go_on = partial(self._go_on, request, session, read, respond, client)
-            client.run(_want_steps(session, partitions, go_on))
+            go_on = partial(self._go_on, session, read, respond, client)
+            assert client is not None
+            client.run(_want_steps(session, partitions, request.forgotten, go_on))
 
     def _go_on(
         self,
-        request: FetchRequest,
         session: ConsumerSession,
         read: Callable[[Sequence[FetchPartition], Done], None],
         respond: Respond,
         client: Client | None,
     ) -> None:
         """Read the partitions of a session that has those of the request."""
-        for forgotten in request.forgotten:
-            session.forget(*forgotten)
         if self._cache.get(session.id) is not session:  # it ended between two steps
             respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
         elif not len(session):
@@ -267,10 +267,17 @@ def _is_large(client: Client | None, items: Sequence[object]) -> TypeGuard[Clien
 
 
 def _want_steps(
-    session: ConsumerSession, partitions: Sequence[FetchPartition], go_on: Callable[[], None]
+    session: ConsumerSession,
+    partitions: Sequence[FetchPartition],
+    forgotten: Sequence[Forgotten],
+    go_on: Callable[[], None],
 ) -> Steps[None]:
     for some in chunks(partitions):
         session.want(some)
+        yield
+    for gone in chunks(forgotten):
+        for each in gone:
+            session.forget(*each)
         yield
     go_on()
 

@@ -82,6 +82,10 @@ class Fetches:
             done(results)
             return
         parked = ParkedFetch(self, fetch, missing_bytes, done)
+        if fetch.client is None or len(fetch.partitions) <= SLICED_ABOVE:
+            parked.watch(fetch.partitions)
+        else:
+            fetch.client.run(parked.watch_steps())
         if fetch.client is not None:
             fetch.client.on_abandoned = parked.abandon
 
@@ -152,14 +156,26 @@ class ParkedFetch:
         self._missing_bytes = missing_bytes
         self._reading = False  # in steps
         self._done: Done | None = done
-        self._watched: list[Hosted] = []
-        for wanted in fetch.partitions:
-            hosted = fetches.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
-            if hosted is not None:
-                hosted.watchers[self] = None
-                self._watched.append(hosted)
+        self._watched: set[Hosted] = set()
         self._tick = fetches.deadlines.add(self, fetch.max_wait_ms)
         fetches.parked += 1
+
+    def watch(self, partitions: Sequence[FetchPartition]) -> None:
+        """Learn of what happens to these partitions."""
+        find = self._fetches.registry.find
+        for wanted in partitions:
+            hosted = find(wanted.topic, wanted.topic_id, wanted.partition)
+            if hosted is not None:
+                hosted.watchers[self] = None
+                self._watched.add(hosted)
+
+    def watch_steps(self) -> Steps[None]:
+        """Watch all partitions of the fetch, in steps, until it is answered."""
+        for some in chunks(self._fetch.partitions):
+            if self._done is None:
+                return
+            self.watch(some)
+            yield
 
     def appended(self, hosted: Hosted, size_bytes: int) -> None:
         if self._fetch.replica_id != CONSUMER:

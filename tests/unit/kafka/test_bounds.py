@@ -27,6 +27,7 @@ from quorate.quorum.rpc.kafka.hot import (
     build_produce_response,
     parse_fetch_request,
     parse_produce_request,
+    parse_produce_steps,
 )
 from quorate.quorum.rpc.kafka.layout import VARIABLE, Field, layout
 from quorate.quorum.rpc.kafka.reading import Role, compile_reader
@@ -42,6 +43,7 @@ from quorate.quorum.rpc.kafka.schemas.group_offsets import (
 )
 from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.rpc.kafka.wire import Message, wire
+from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import every_message
 
 LONGEST = "x" * bounds.MAX_STRING_BYTES
@@ -254,12 +256,12 @@ def produced(topics: int, partitions: int) -> memoryview:
 
 def test_the_partitions_of_a_produce_request_have_a_bound() -> None:
     most = bounds.PRODUCED_PARTITIONS.limit
-    assert len(parse_produce_request(produced(2, most // 2), 9).partitions) == most
+    assert len(finished(parse_produce_steps(produced(2, most // 2), 9)).partitions) == most
     for topics, partitions in ((2, most // 2 + 1), (1, most + 1)):
         with pytest.raises(DecodeError, match="produced partitions, at most"):
-            parse_produce_request(produced(topics, partitions), 9)
+            finished(parse_produce_steps(produced(topics, partitions), 9))
     with pytest.raises(DecodeError, match="produced topics, at most"):
-        parse_produce_request(produced(most + 1, 0), 9)
+        finished(parse_produce_steps(produced(most + 1, 0), 9))
 
 
 def test_the_partitions_of_a_fetch_request_have_a_bound() -> None:

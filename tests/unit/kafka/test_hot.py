@@ -12,6 +12,7 @@ from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.rpc.kafka import hot
 from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
+from quorate.quorum.rpc.kafka.hot.produce import SLICED_ABOVE
 from quorate.quorum.rpc.kafka.schemas import fetch, produce
 from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import value_of
@@ -31,11 +32,17 @@ def generated(cls: type, version: int, flexible: bool, seed: int) -> tuple[Any, 
     return value, memoryview(reference_bytes(value, version, flexible, unknown_tags=True))
 
 
+def parse_produce_in_steps(body: memoryview, version: int) -> hot.ProduceRequest:
+    return finished(hot.parse_produce_steps(body, version))
+
+
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_produce_requests(version: int) -> None:
     for seed in SEEDS:
         declared, data = generated(produce.ProduceRequest, version, version >= 9, seed)
         parsed = hot.parse_produce_request(data, version)
+        assert parsed is not None
+        assert finished(hot.parse_produce_steps(data, version)) == parsed
         assert parsed[:3] == (declared.transactional_id, declared.acks, declared.timeout_ms)
         assert parsed.partitions == [
             (topic.name, topic.topic_id, each.index, each.records)
@@ -58,6 +65,8 @@ def test_produce_responses(version: int) -> None:
     declared = decode(produce.ProduceResponse, version, data)
     assert encode(declared, version) == data
     assert declared.throttle_time_ms == 5
+    whole = hot.build_produce_response(version, partitions, endpoints=endpoints)
+    assert finished(hot.build_produce_steps(version, partitions, endpoints=endpoints)) == whole
     assert [(each.name, each.topic_id) for each in declared.responses] == [
         (topic, topic_id),
         other,
@@ -257,6 +266,7 @@ def test_old_fetch_responses_are_not_for_followers() -> None:
     ("parse", "cls", "versions", "flexible_since"),
     [
         (hot.parse_produce_request, produce.ProduceRequest, PRODUCE_VERSIONS, 9),
+        (parse_produce_in_steps, produce.ProduceRequest, PRODUCE_VERSIONS, 9),
         (hot.parse_fetch_request, fetch.FetchRequest, FETCH_VERSIONS, 12),
         (hot.parse_fetch_response, fetch.FetchResponse, REPLICA_VERSIONS, 12),
     ],
@@ -275,6 +285,20 @@ def test_cut_off_or_damaged(parse: Any, cls: type, versions: range, flexible_sin
                 parse(memoryview(damaged), version)
             except DecodeError as error:
                 assert str(error)
+
+
+def test_a_produce_request_of_many_partitions_is_left_to_the_parser_in_steps() -> None:
+    one = produce.PartitionProduceData(index=0, records=None)
+
+    def data(topics: int, partitions: int) -> memoryview:
+        topic = produce.TopicProduceData(name="t", partition_data=(one,) * partitions)
+        request = produce.ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,) * topics)
+        return memoryview(encode(request, 9))
+
+    assert hot.parse_produce_request(data(2, SLICED_ABOVE // 2), 9) is not None
+    for shape in ((2, SLICED_ABOVE // 2 + 1), (1, SLICED_ABOVE + 1), (SLICED_ABOVE + 1, 0)):
+        assert hot.parse_produce_request(data(*shape), 9) is None
+        assert len(parse_produce_in_steps(data(*shape), 9).partitions) == shape[0] * shape[1]
 
 
 def test_partitions_are_grouped_only_with_their_neighbours() -> None:

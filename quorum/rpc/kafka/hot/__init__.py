@@ -27,7 +27,9 @@ from quorate.quorum.rpc.kafka.hot.produce import (
     ProduceRequest,
     RecordError,
     build_produce_response,
+    build_produce_steps,
     parse_produce_request,
+    parse_produce_steps,
 )
 
 __all__ = [
@@ -45,8 +47,10 @@ __all__ = [
     "build_fetch_response",
     "build_fetch_steps",
     "build_produce_response",
+    "build_produce_steps",
     "parse_fetch_request",
     "parse_fetch_response",
     "parse_fetch_steps",
     "parse_produce_request",
+    "parse_produce_steps",
 ]

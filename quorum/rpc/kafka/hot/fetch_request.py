@@ -76,11 +76,13 @@ class FetchRequest(NamedTuple):
     session_id: int
     session_epoch: int
     partitions: list[FetchPartition]
-    forgotten: list[tuple[str, Uuid, int]]
+    forgotten: list[Forgotten]
     rack_id: str
     cluster_id: str | None = None
 
 
+Forgotten = tuple[str, Uuid, int]
+"""Topic name, topic id and partition."""
 Head = tuple[int, int, int, int, int, int, int]
 
 
@@ -99,7 +101,10 @@ def _parse(body: memoryview, version: int) -> FetchRequest:
             partitions.append(partition)
         if flexible:
             position = read_tags(body, position)
-    return _with_rest(body, position, version, head, partitions)
+    forgotten: list[Forgotten] = []
+    if version >= 7:
+        forgotten, position = _forgotten(body, position, version)
+    return _with_rest(body, position, version, head, partitions, forgotten)
 
 
 def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
@@ -121,7 +126,10 @@ def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
                 yield
         if flexible:
             position = read_tags(body, position)
-    return _with_rest(body, position, version, head, partitions)
+    forgotten: list[Forgotten] = []
+    if version >= 7:
+        forgotten, position = yield from _forgotten_steps(body, position, version)
+    return _with_rest(body, position, version, head, partitions, forgotten)
 
 
 parse_fetch_request = guarded("Fetch request", _parse)
@@ -158,12 +166,10 @@ def _with_rest(
     version: int,
     head: Head,
     partitions: list[FetchPartition],
+    forgotten: list[Forgotten],
 ) -> FetchRequest:
     flexible = version >= FLEXIBLE_SINCE
     replica_id, replica_epoch, cluster_id = head[0], -1, None
-    forgotten: list[tuple[str, Uuid, int]] = []
-    if version >= 7:
-        forgotten, position = _forgotten(body, position, version)
     rack_id = ""
     if version >= 11:
         rack, position = read_string(body, position, flexible)
@@ -233,23 +239,43 @@ def _with_tags(
     return partition, position
 
 
-def _forgotten(
-    body: memoryview, position: int, version: int
-) -> tuple[list[tuple[str, Uuid, int]], int]:
+def _forgotten(body: memoryview, position: int, version: int) -> tuple[list[Forgotten], int]:
     flexible = version >= FLEXIBLE_SINCE
-    forgotten: list[tuple[str, Uuid, int]] = []
+    forgotten: list[Forgotten] = []
     topics, position = read_count(body, position, flexible)
     check_elements(TOPICS, 0, topics)
     for _ in range(topics):
-        topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
-        count, position = read_count(body, position, flexible)
-        check_elements(PARTITIONS, len(forgotten), count)
-        indexes = struct.unpack_from(f">{count}i", body, position)
-        forgotten += [(topic, topic_id, index) for index in indexes]
-        position += 4 * count
-        if flexible:
-            position = read_tags(body, position)
+        position = _forgotten_of_topic(body, position, version, forgotten)
     return forgotten, position
+
+
+def _forgotten_steps(
+    body: memoryview, position: int, version: int
+) -> Steps[tuple[list[Forgotten], int]]:
+    forgotten: list[Forgotten] = []
+    topics, position = read_count(body, position, version >= FLEXIBLE_SINCE)
+    check_elements(TOPICS, 0, topics)
+    parsed = 0
+    for at in range(topics):
+        position = _forgotten_of_topic(body, position, version, forgotten)
+        if at % STEP_PARTITIONS == 0 or len(forgotten) - parsed >= STEP_PARTITIONS:
+            parsed = len(forgotten)
+            yield
+    return forgotten, position
+
+
+def _forgotten_of_topic(
+    body: memoryview, position: int, version: int, forgotten: list[Forgotten]
+) -> int:
+    """Add the partitions of the topic at `position`. Return the position after it."""
+    flexible = version >= FLEXIBLE_SINCE
+    topic, topic_id, position = read_topic(body, position, flexible, version >= TOPIC_ID_SINCE)
+    count, position = read_count(body, position, flexible)
+    check_elements(PARTITIONS, len(forgotten), count)
+    indexes = struct.unpack_from(f">{count}i", body, position)
+    forgotten += [(topic, topic_id, index) for index in indexes]
+    position += 4 * count
+    return read_tags(body, position) if flexible else position
 
 
 def build_fetch_request(request: FetchRequest) -> bytes:

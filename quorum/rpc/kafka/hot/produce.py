@@ -14,10 +14,13 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.rpc.kafka.bounds import PRODUCED_PARTITIONS, PRODUCED_TOPICS
 from quorate.quorum.rpc.kafka.hot.primitives import (
     INT32,
+    STEP_PARTITIONS,
     NodeEndpoint,
     by_topic,
+    by_topic_steps,
     check_elements,
     guarded,
+    guarded_steps,
     read_bytes,
     read_count,
     read_string,
@@ -29,6 +32,7 @@ from quorate.quorum.rpc.kafka.hot.primitives import (
     write_tag,
     write_topic,
 )
+from quorate.quorum.steps import Steps
 
 FLEXIBLE_SINCE = 9
 TOPIC_ID_SINCE = 13
@@ -73,18 +77,25 @@ class ProducedPartition(NamedTuple):
     leader: tuple[int, int] | None = None
 
 
-def _parse(body: memoryview, version: int) -> ProduceRequest:
+SLICED_ABOVE = 128
+"""Requests and responses of more partitions are parsed and built in steps."""
+
+
+def _parse(body: memoryview, version: int) -> ProduceRequest | None:
+    """Return None for more than SLICED_ABOVE partitions or topics."""
     flexible = version >= FLEXIBLE_SINCE
     by_id = version >= TOPIC_ID_SINCE
     transactional_id, position = read_string(body, 0, flexible)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topics, position = read_count(body, position + _ACKS_TIMEOUT.size, flexible)
     partitions: list[ProducePartition] = []
-    check_elements(PRODUCED_TOPICS, 0, topics)
+    if topics > SLICED_ABOVE:
+        return None
     for _ in range(topics):
         topic, topic_id, position = read_topic(body, position, flexible, by_id)
         count, position = read_count(body, position, flexible)
-        check_elements(PRODUCED_PARTITIONS, len(partitions), count)
+        if len(partitions) + count > SLICED_ABOVE:
+            return None
         for _ in range(count):
             (partition,) = INT32.unpack_from(body, position)
             records, position = read_bytes(body, position + 4, flexible)
@@ -98,7 +109,39 @@ def _parse(body: memoryview, version: int) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
+def _parse_steps(body: memoryview, version: int) -> Steps[ProduceRequest]:
+    flexible = version >= FLEXIBLE_SINCE
+    by_id = version >= TOPIC_ID_SINCE
+    transactional_id, position = read_string(body, 0, flexible)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
+    topics, position = read_count(body, position + _ACKS_TIMEOUT.size, flexible)
+    partitions: list[ProducePartition] = []
+    check_elements(PRODUCED_TOPICS, 0, topics)
+    for at in range(topics):
+        if at % STEP_PARTITIONS == 0:
+            yield
+        topic, topic_id, position = read_topic(body, position, flexible, by_id)
+        count, position = read_count(body, position, flexible)
+        check_elements(PRODUCED_PARTITIONS, len(partitions), count)
+        for _ in range(count):
+            (partition,) = INT32.unpack_from(body, position)
+            records, position = read_bytes(body, position + 4, flexible)
+            partitions.append(ProducePartition(topic, topic_id, partition, records))
+            if len(partitions) % STEP_PARTITIONS == 0:
+                yield
+            if flexible:
+                position = read_tags(body, position)
+        if flexible:
+            position = read_tags(body, position)
+    if flexible:
+        read_tags(body, position)
+    return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
+
+
 parse_produce_request = guarded("Produce request", _parse)
+"""Parses a request. Returns None if it is one for `parse_produce_steps`."""
+parse_produce_steps = guarded_steps("Produce request", _parse_steps)
+"""Parses a request of any size in steps."""
 
 
 def build_produce_response(
@@ -121,6 +164,34 @@ def build_produce_response(
         if flexible:
             out.append(0)
     out += INT32.pack(throttle_time_ms)
+    if flexible:
+        write_endpoints(out, endpoints if version >= 10 else ())
+    return bytes(out)
+
+
+def build_produce_steps(
+    version: int,
+    partitions: Sequence[ProducedPartition],
+    *,
+    endpoints: Sequence[NodeEndpoint] = (),
+) -> Steps[bytes]:
+    """Return what `build_produce_response` returns, in steps."""
+    flexible = version >= FLEXIBLE_SINCE
+    out = bytearray()
+    topics = yield from by_topic_steps(partitions)
+    write_length(out, len(topics), flexible)
+    written = 0
+    for topic, topic_id, group in topics:
+        write_topic(out, topic, topic_id, flexible, version >= TOPIC_ID_SINCE)
+        write_length(out, len(group), flexible)
+        for partition in group:
+            _write_partition(out, version, partition)
+            written += 1
+            if written % STEP_PARTITIONS == 0:
+                yield
+        if flexible:
+            out.append(0)
+    out += INT32.pack(0)  # no throttling
     if flexible:
         write_endpoints(out, endpoints if version >= 10 else ())
     return bytes(out)
