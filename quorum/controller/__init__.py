@@ -12,8 +12,8 @@ Decisions that hold for the whole package:
   replays them, and passes the next image to `Controller.replayed` before the next input.
 - The response leaves the node only after its records, and everything appended before them, are
   committed. The caller enforces this order.
-- Broker sessions, broker connections, probes and timers are soft state. No record holds them, and
-  each activation starts them again.
+- Sessions, facts about broker connections, probes and timers are soft state. No record holds them.
+  Each activation starts the sessions and the timers again and keeps the facts about connections.
 - Work that follows from one broker grows with the partitions of that broker and not with the
   cluster, because `PartitionIndex` keeps reverse indexes.
 - The package knows no Raft, no sockets and no clock. The thread of the node's event loop owns one

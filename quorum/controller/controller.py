@@ -198,10 +198,11 @@ class Controller:
         return Result(activation_records(context, in_transaction=in_transaction), effects=effects)
 
     def deactivate(self) -> None:
-        """Drop all soft state because leadership is lost.
+        """Stop deciding because leadership is lost. Drop the sessions, the holds and the schedule.
 
-        Records that were appended but not committed may have been truncated. The caller must
-        install the committed image with `survey` afterwards.
+        The facts about broker connections stay. Records that were appended but not committed may
+        have been truncated, so the caller must install the committed image with `survey`
+        afterwards.
         """
         self._active = False
         self._timetable.stop()

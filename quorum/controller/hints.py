@@ -192,7 +192,7 @@ class Hints:
         return self._again(probe, watched)
 
     def failed(self, probe: ProbeBroker) -> Probes:
-        """Probe again if the broker is still without a link. No response proves nothing."""
+        """Probe again if the broker is still without a link. A missing response is no evidence."""
         watched = self._current(probe.broker_id, probe.broker_epoch)
         return () if watched is None else self._again(probe, watched)
 

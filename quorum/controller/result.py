@@ -18,11 +18,11 @@ batches."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeBroker:
-    """An effect: connect once to `address` after `delay_ms` milliseconds, then close the
-    connection.
+    """An effect: connect once to `address` after `delay_ms` milliseconds.
 
     The caller passes this same value to `Controller.probe_succeeded`, `probe_refused` or
-    `probe_failed`. `number` identifies the newest probe of a registration.
+    `probe_failed`. A probe is best effort: if the caller drops it, the session timeout still fences
+    a dead broker. `number` identifies the newest probe of a registration.
     """
 
     broker_id: int

@@ -53,7 +53,11 @@ TYPE_NAMES: dict[type[MetadataRecord], str] = {
 
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """Return the bytes of the record in `version`, or in the version that Quorate writes
-    (`written_version`). Raise EncodeError if the record does not fit that version."""
+    (`written_version`).
+
+    Fields that the version does not have are left out. Raise EncodeError if a value cannot be
+    encoded.
+    """
     cls: Any = type(record)
     if version is None:
         version = written_version(record)
