@@ -18,7 +18,7 @@ from quorate.quorum.metadata.records import MetadataRecord
 
 
 def balance_leaders(context: Context) -> list[MetadataRecord]:
-    """Return records that elect preferred replicas that do not lead but are valid leaders."""
+    """Return records that move leadership to the preferred replicas that may lead again."""
     records: list[MetadataRecord] = []
     for key in sorted(context.index.imbalanced):
         if len(records) == context.settings.max_elections_per_run:

@@ -88,6 +88,7 @@ def check_items(count: int) -> None:
 
 
 def check_room(records: int) -> None:
-    """Raise TooManyRecords if one request would write this number of records."""
+    """Raise TooManyRecords if `records`, the number of records that one request writes, exceeds the
+    bound of a batch."""
     if records > MAX_RECORDS_PER_USER_OP:
         raise TooManyRecords

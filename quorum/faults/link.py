@@ -161,8 +161,8 @@ class FaultLink:
     # --- what comes from below
 
     def on_frame(self, frame: memoryview) -> None:
-        """Accept a frame from the transport. The first frame of a link may identify the peer, so
-        rules about it then apply."""
+        """Accept a frame from the transport. The first frame of a message link identifies the peer,
+        and the rules about that peer apply from then on."""
         if self._nature.of_messages and not self._greeted:
             self._meet(frame)
             if self._cut():
