@@ -1,23 +1,28 @@
 """The `quorate` command: it runs nodes and clusters, and administers them as Kafka's tools do.
 
-Each command is a click command in the module of its name; a sub-package if it is large. Options,
-output lines and exit codes follow Apache Kafka's tools where such a tool exists. main.py lists all
-commands and imports a module only when its command runs, so that the start stays under 100 ms. No
-command keeps state except in the directory of a local cluster (cluster_dir.py).
+Each command is a click command in the module of its name, or in a sub-package if it is large.
+Options, output lines and exit codes follow those of Apache Kafka's tool, if Kafka has one. main.py
+lists all commands. It imports a module only when its command runs, because the start must stay
+under 100 ms.
 
 Files in reading order:
 
 - main.py, errors.py: the table of commands, and the exit codes.
 - client/: the blocking Kafka client that all commands against a cluster share.
-- server.py, line_limit.py, readiness.py: one node as a process.
-- cluster_dir.py, node_process.py, supervisor.py, up.py: a local cluster of processes.
-- storage*.py: format, describe, verify and repair data directories.
-- topics.py, topic_view.py, expanding.py, reassign*.py, leader_election.py, delete_records.py,
-  get_offsets.py, log_dirs.py: topics and partitions.
-- configs.py, features.py, feature_updates.py, cluster.py, broker_api_versions.py: cluster settings.
+- server.py, node_process.py, line_limit.py: one node as a process.
+- cluster_dir.py, supervisor.py, readiness.py, up.py: a local cluster of processes.
+- storage.py, storage_verify.py, storage_declare.py, storage_epoch.py: data directories.
+- topics.py, topic_view.py, delete_records.py, get_offsets.py, leader_election.py, log_dirs.py:
+  topics and partitions.
+- reassign_partitions.py, reassignment_plan.py, reassignments.py, partition_files.py: moves of
+  replicas.
+- configs.py, features.py, feature_updates.py, cluster.py, broker_api_versions.py: the cluster.
 - metadata_quorum.py, quorum_voters.py, force_voters.py: the metadata quorum.
-- console_producer.py, console_consumer.py, consumer_groups.py, group_*.py: clients and groups.
+- console_producer.py, console_consumer.py: records in and out.
+- consumer_groups.py, group_view.py, group_resets.py, log_ends.py: consumer groups.
 - status.py, status_watch.py, explanations.py: the state of a cluster at a glance.
-- replica_*.py, dump_log.py, dump_lines.py: comparison of replicas, content of log files.
-- history*.py, archives.py: questions to a metadata log (quorum/analytics).
+- replica_verification.py, replica_fetches.py, replica_comparison.py: equality of replicas.
+- dump_log.py, dump_lines.py: the content of log files.
+- history.py, history_source.py, history_text.py, archives.py, expanding.py: questions to a metadata
+  log (quorum/analytics), which may be in an archive.
 - shell/, chaos/, demo/: the metadata shell, failure scenarios, a demonstration."""

@@ -1,4 +1,4 @@
-"""`python -m quorate.cli`."""
+"""The entry point of `python -m quorate.cli`."""
 
 from __future__ import annotations
 

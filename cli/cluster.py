@@ -20,7 +20,7 @@ from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
 
 @click.group()
 def cluster() -> None:
-    """The cluster as a whole."""
+    """Show the cluster's id, and remove the registrations of brokers."""
 
 
 @cluster.command("cluster-id")

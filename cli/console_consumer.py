@@ -87,8 +87,8 @@ def console_consumer(
 class Progress:
     """The group membership of the command, and the records printed since the last commit.
 
-    It commits every AUTO_COMMIT_INTERVAL_S, before a rebalance and on leaving. Standard output is
-    flushed before each commit, so that a committed record is never lost."""
+    It commits every AUTO_COMMIT_INTERVAL_S, before it joins again, and on leaving. Standard output
+    is flushed before each commit, so that every committed record was printed."""
 
     def __init__(self, membership: Membership, consumer: Consumer, start: int) -> None:
         """Join the group. Partitions without a committed offset are read from `start` on."""

@@ -79,8 +79,9 @@ def longest_log(directory: Path, *, within: Path | None = None) -> Path:
     voters = _longest_first(controllers)
     majority = len(entry["controllers"]) // 2 + 1
     if len(voters) >= majority:
-        # A majority holds this log, so all of it is committed. Every committed record is in it,
-        # because the longer logs alone are no majority.
+        # A committed record is on a majority of the voters. By Raft's election rule, the log at
+        # this place of the order therefore has every committed record (leader completeness, Raft,
+        # section 5.4.3).
         return voters[majority - 1]
     others = _longest_first([*voters, *brokers])
     if not others:

@@ -27,7 +27,8 @@ class _Kind:
 class LineLimit(logging.Filter):
     """A logging filter that limits the lines of each kind.
 
-    The number of kinds is bounded by the number of logging calls in the code."""
+    The number of kinds is that of the logging calls, as long as their texts are constant. A library
+    that formats its text before the call adds a kind for each text."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

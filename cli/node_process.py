@@ -88,7 +88,7 @@ def run_node(config: NodeConfig, faults: Path | None = None) -> int:
     """Run the node until a signal stops it, and return the exit code of the process.
 
     If the config names a cluster.json, the node's pid is recorded there. With `faults`, faults can
-    be injected into network, disk and clock through a socket at that path."""
+    be injected through a Unix socket at that path."""
     raise_open_files()
     keep_collections_short()
     merge_freed_at_once()

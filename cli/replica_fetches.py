@@ -17,7 +17,7 @@ from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas import fetch
 
 VERIFIER = -2
-"""Kafka's id of a debugging consumer: every replica answers its fetches, up to its log end."""
+"""Kafka's id of a debugging consumer. Every replica answers its fetches, up to its log end."""
 RESPONSE_MAX_BYTES = 50 << 20
 Told = dict[TopicPartition, Given]
 

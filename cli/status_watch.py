@@ -26,7 +26,8 @@ class Picture(Protocol):
 
     @property
     def lasting(self) -> Any:
-        """Return a value that is equal until something other than lags changes."""
+        """Return a value that is equal until something other than the high watermark and lags
+        changes."""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output."""

@@ -123,7 +123,7 @@ def is_metadata_damaged(verification: Verification, path: str) -> bool:
 def unused(disk: OsDisk, path: str) -> Iterator[None]:
     """Hold the locks of a directory's node. Raise Refused if a node runs.
 
-    If `path` is one log, the locks are those of the node's directory above it."""
+    If `path` is one log, the locks are those of the node's directory above it, if there is one."""
     root = path if Path(path, META_FILE).exists() else os.path.dirname(path)
     lock_path = f"{root}/{LOCK_FILE}"
     if root != path and not Path(lock_path).exists():

@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 class Supervisor:
     """The child processes of one cluster directory.
 
-    `start` runs before the event loop exists; all other methods run on the event loop of
+    `start` and `fork` run before the event loop exists. All other methods run on the event loop of
     `run_loop`. Invariant: `pids` holds the children that were not yet reaped."""
 
     directory: ClusterDir

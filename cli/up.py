@@ -229,8 +229,8 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
 def detached(supervisor: Supervisor) -> int:
     """Supervise in a new session, and return the exit code once the cluster is ready.
 
-    Output of the supervisor up to that point is passed on. Raise NotReachable if it is not ready in
-    time."""
+    Print the `ready` line and a line for each node that ended. If the cluster is not ready in time,
+    raise NotReachable with the last line of up.log."""
     directory = supervisor.directory
     reading, writing = os.pipe()
     sys.stdout.flush()

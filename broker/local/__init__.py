@@ -1,8 +1,8 @@
 """A whole cluster in one process, for tests: `quorate.testing` re-exports it.
 
 The nodes are those of `quorate server`, with real sockets and files. Only their clock, transport
-and disk are wrapped, so that faults can be injected by node id. The cluster waits on the nodes' own
-metadata images and does not poll over the network.
+and disk are wrapped, so that faults can be injected by node id. The waiting methods poll the
+metadata images of the nodes in memory, not the network.
 
 Files in reading order:
 
@@ -10,4 +10,6 @@ Files in reading order:
 - cluster.py: the methods of a running cluster, on its event loop.
 - threaded.py: the same methods for blocking callers, with the loop in a thread.
 - node.py: one node from start to stop or crash.
-- layout.py: ids, ports, directories and configs. topics.py: CreateTopics. errors.py: the errors."""
+- layout.py: ids, ports, directories and configs.
+- topics.py: the creation of topics.
+- errors.py: the errors."""

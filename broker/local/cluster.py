@@ -106,7 +106,7 @@ class Cluster:
             self._ports.release()
 
     async def kill_broker(self, broker_id: int) -> None:
-        """Kill a broker as kill -9 does: tasks end at once, sockets are reset, no shutdown code
+        """Kill a broker as kill -9 does: its tasks end, its sockets are reset, no shutdown code
         runs."""
         self._running(broker_id)
         self._require_role(broker_id, self.broker_ids, "broker")

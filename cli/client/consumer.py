@@ -100,7 +100,7 @@ class Consumer:
     def poll(self) -> Iterator[Consumed]:
         """Yield the records that the leaders return to one Fetch each.
 
-        Each leader waits for at least one byte; the waits of all leaders add up to MAX_WAIT_MS at
+        Each Fetch waits for at least one byte. The waits of all leaders add up to MAX_WAIT_MS at
         most. On a transient error the leaders are looked up again and the partition is left for the
         next poll. Raise Refused on any other error."""
         groups = self._partitions.by_leader(self.numbers)
