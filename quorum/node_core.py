@@ -123,6 +123,7 @@ class NodeCore:
             if voter.id not in skipped
         }
         addresses.update(bootstrap_addresses(config))
+        self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
         self._meetings = Meetings(seams.clock, self.links, self._prune_links)
         raft = Raft(
@@ -177,9 +178,18 @@ class NodeCore:
             clock=self.seams.clock,
             hello=self.hello,
             handlers=handlers,
-            on_newer=lambda hello: self.generations.met(hello),
+            on_newer=self._meet_newer,
             memory=self.shares.memory,
         )
+
+    def _meet_newer(self, hello: Hello, address: Address) -> None:
+        """Believe a later generation only where a controller is known to be.
+
+        The configuration and the metadata log say where. Other addresses are claims of peers."""
+        voters = self.replica.raft.voters_at(self.end_offset).voters
+        logged = (Address(each.host, each.port) for voter in voters for each in voter.endpoints)
+        if address in self._configured or address in logged:
+            self.generations.met(hello)
 
     def _standing(self, rebuilds: Rebuilds) -> Standing:
         raft, log = self.replica.raft, self.log

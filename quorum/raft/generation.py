@@ -17,6 +17,9 @@ Who meets a node of a later generation follows it there or stays apart:
 | any other controller | never: it could elect, or be counted, in the old quorum too |
 | anybody whose own generations are not among the other's | never: two rebuilds of one cluster |
 
+A node believes in a later generation only if it connected to one of the addresses that its
+configuration or its log has of controllers. Any program can connect to a node and say Hello.
+
 A quorum that lives, lives on: a node that does not follow says why and goes on with those that it
 has, for a rebuild that was made by mistake must not take a living cluster down. But one that has no
 leader does not come back: a controller that has met its successor grants no vote and never gets

@@ -120,7 +120,7 @@ class Connector:
         greeting = ClientGreeting(
             link, self._settings.node, self._up, self._down, self._greeting_failed
         )
-        greeting.start(self._expected_id)
+        greeting.start(self.address, self._expected_id)
         return greeting
 
     def _up(self, channel: Channel) -> None:

@@ -17,7 +17,7 @@ from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
 from quorate.quorum.rpc.handshake import Hello, HelloReply, Peer, is_newer, refusal_of
 from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
 from quorate.quorum.rpc.node_holding import NodeHolding
-from quorate.quorum.seams import Clock, Link, LinkHandler
+from quorate.quorum.seams import Address, Clock, Link, LinkHandler
 
 logger = logging.getLogger(__name__)
 MAX_REMEMBERED_REFUSALS = 100
@@ -34,7 +34,9 @@ class NodeSettings:
     clock: Clock
     hello: Callable[[], Hello]  # asked anew for each link: the generation may have changed
     handlers: Handlers
-    on_newer: Callable[[Hello], None] = lambda _: None  # met a later generation of the quorum
+    on_newer: Callable[[Hello, Address], None] = lambda hello, address: None
+    """Called with the Hello of a later generation of the quorum, and the address that this node
+    connected to. Nodes that connect to this one are not believed: any program can do so."""
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
     memory: Memory | None = None
@@ -121,10 +123,6 @@ class Greeting(abc.ABC):
         self._channel = channel
         self._on_channel(channel)
 
-    def _meet_newer(self, mine: Hello, theirs: Hello) -> None:
-        if is_newer(mine, theirs):
-            self._settings.on_newer(theirs)
-
     def _refused(self, reason: str) -> None:
         self._failure = HandshakeRefused(reason)
         self._link.close()
@@ -145,7 +143,6 @@ class ServerGreeting(Greeting):
         if reason := refusal_of(mine, theirs):
             told = mine if is_newer(theirs, mine) else None
             self._send(HelloReply(hello=told, refusal=reason))
-            self._meet_newer(mine, theirs)
             self._refused(reason)
         else:
             self._send(HelloReply(hello=mine))
@@ -154,16 +151,19 @@ class ServerGreeting(Greeting):
 
 class ClientGreeting(Greeting):
     expected_id = NO_NODE
+    address: Address
 
-    def start(self, expected_id: int) -> None:
+    def start(self, address: Address, expected_id: int) -> None:
+        """Say Hello to the node at `address`, the one that this node connected to."""
+        self.address = address
         self.expected_id = expected_id
         self._send(self._settings.hello())
 
     def _greet(self, frame: memoryview) -> None:
         reply: HelloReply = sole_message(frame, HelloReply)
         mine = self._settings.hello()
-        if reply.hello is not None:
-            self._meet_newer(mine, reply.hello)
+        if reply.hello is not None and is_newer(mine, reply.hello):
+            self._settings.on_newer(reply.hello, self.address)
         if reply.hello is None or reply.refusal:
             return self._refused(f"{self._link.peer} refuses: {reply.refusal}")
         if reason := refusal_of(mine, reply.hello, expected_id=self.expected_id):

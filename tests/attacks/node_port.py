@@ -13,6 +13,7 @@ from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.seams import Address
 from tests.attacks.node_frames import (
@@ -113,6 +114,19 @@ async def another_leader(target: Target) -> None:
             preferred_candidates=(ME,) * 1000,
         )
         await speak(target, address, end)
+
+
+@attack(5)
+async def forged_generations(target: Target) -> None:
+    """Claim to every controller that its quorum was rebuilt: a Hello of the next generation."""
+    end = raft.EndQuorumEpochRequest(
+        cluster_id=target.cluster_id, leader_id=ATTACKER_ID, epoch=1, preferred_candidates=()
+    )
+    forged = Rebuild(id=DIRECTORY_ID, epoch=2**31 - 1, offset=2**62)
+    for address in target.controllers:
+        theirs = await met(target, address)
+        rebuilds = (forged,) if theirs is None else (*theirs.rebuilds, forged)
+        await speak(target, address, end, generation=len(rebuilds), rebuilds=rebuilds)
 
 
 def registrations(target: Target) -> Iterator[controller.BrokerRegistrationRequest]:

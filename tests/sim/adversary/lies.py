@@ -9,8 +9,7 @@ have stored (README.md). Until node identity exists, nothing tells such a lie fr
 - a broker's state: Heartbeat, AlterPartition and AllocateProducerIds under a registered broker's
   id and its current epoch;
 - a replica's acknowledgement: Fetch on a broker's replication port under a broker's id, unless it
-  names an older epoch of that broker;
-- a rebuilt quorum: Hello of a later generation.
+  names an older epoch of that broker.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from typing import Any
 from quorate.quorum.controller import messages as controller
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.raft import messages as raft
-from quorate.quorum.rpc.handshake import UNKNOWN_GENERATION, Hello
 from tests.sim.adversary.rows import Row, at
 from tests.sim.adversary.values import Aims
 
@@ -55,12 +53,7 @@ def _gives_false_address(row: Row, aims: Aims) -> bool:
     return at(row, 2) in aims.controller_ids and at(row, 4) is not None
 
 
-def _names_rebuilds(row: Row, aims: Aims) -> bool:
-    return at(row, 8) != UNKNOWN_GENERATION and bool(at(row, 9))
-
-
 LIES: dict[type, Callable[[Row, Aims], bool]] = {
-    Hello: _names_rebuilds,
     raft.VoteRequest: _votes,
     raft.BeginQuorumEpochRequest: _gives_false_address,
     raft.FetchRequest: _acknowledges,

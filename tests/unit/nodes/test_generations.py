@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,9 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.raft.generation import GenerationFile, Rebuild, Rebuilds, Standing
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.rpc.messages import VERSIONS
+from quorate.quorum.seams import Address
 from tests.sim.disk import PowerCut, SimDisk
+from tests.unit.watch.node import made
 
 REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 
@@ -138,3 +142,21 @@ def test_a_controller_of_the_quorum_from_before_is_superseded_by_its_successor_o
     other.generations.rebuilds = (replace(REBUILD, id=ZERO_UUID),)
     other.generations.met(hello(REBUILD, REBUILD))
     assert not other.superseded, "rebuilt apart from it"
+
+
+def test_a_node_believes_only_controllers_whose_addresses_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer can name a leader at any address, and the node connects to it."""
+
+    async def scenario() -> None:
+        async with made(tmp_path) as node:
+            core, believed = node.core, list[Hello]()
+            monkeypatch.setattr(core.generations, "met", believed.append)
+            (voter,) = core.config.voters
+            core._meet_newer(hello(REBUILD), Address(voter.host, voter.port + 1))
+            assert not believed
+            core._meet_newer(hello(REBUILD), Address(voter.host, voter.port))
+            assert believed == [hello(REBUILD)]
+
+    asyncio.run(scenario())

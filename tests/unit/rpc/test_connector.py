@@ -53,15 +53,20 @@ class Node:
         self.host: Host = bench.network.boot(f"n{node_id}")
         self.transport = SimTransport(bench.network, self.host)
         self.newer: list[Hello] = []
+        self.dialed: list[Address] = []
         self.settings = NodeSettings(
             clock=SimClock(self.host),
             hello=lambda: hello,
             handlers=handlers,
-            on_newer=self.newer.append,
+            on_newer=self.on_newer,
         )
         self.server = NodeServer(self.settings, self)
         self.listener: Listener | None = None
         self.connector: Connector | None = None
+
+    def on_newer(self, hello: Hello, address: Address) -> None:
+        self.newer.append(hello)
+        self.dialed.append(address)
 
     def serve(self) -> None:
         self.listener = self.bench.loop.run(
@@ -254,16 +259,27 @@ def test_two_rebuilds_of_one_cluster_stay_apart() -> None:
     assert "two rebuilds" in refusal_of(mine, hello_of(2, generation=1, rebuilds=(two,)))
 
 
-@pytest.mark.parametrize("newer", ["server", "client"])
-def test_who_is_of_an_older_generation_is_told_of_the_newer_one(bench: Bench, newer: str) -> None:
-    rebuilt = {"generation": 1, "rebuilds": (Rebuild(id=OTHER_UUID, epoch=4, offset=9),)}
-    server = serving(bench, **(rebuilt if newer == "server" else {"generation": 0}))
-    client = bench.node(2, **(rebuilt if newer == "client" else {"generation": 0}))
+REBUILT: dict[str, Any] = {
+    "generation": 1,
+    "rebuilds": (Rebuild(id=OTHER_UUID, epoch=4, offset=9),),
+}
+
+
+def test_a_node_learns_of_a_later_generation_where_it_connects(bench: Bench) -> None:
+    server, client = serving(bench, **REBUILT), bench.node(2, generation=0)
     client.connect()
     bench.pass_ms(500)
-    told, other = (client, server) if newer == "server" else (server, client)
-    assert told.newer and {each.rebuilds for each in told.newer} == {rebuilt["rebuilds"]}
-    assert not other.newer and "up 1" not in client.events
+    assert client.newer and {each.rebuilds for each in client.newer} == {REBUILT["rebuilds"]}
+    assert set(client.dialed) == {ADDRESS}
+    assert not server.newer and "up 1" not in client.events
+
+
+def test_a_node_does_not_believe_a_stranger_that_claims_a_later_generation(bench: Bench) -> None:
+    """One forged Hello took brokers out of their cluster for good, and ended all elections."""
+    server, client = serving(bench, generation=0), bench.node(2, **REBUILT)
+    client.connect()
+    bench.pass_ms(500)
+    assert not server.newer and not client.newer and "up 1" not in client.events
 
 
 def test_two_nodes_with_one_id() -> None:
