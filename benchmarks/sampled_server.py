@@ -22,11 +22,14 @@ STARTING = ("_find_and_load", "preload")
 """Functions on the stack while modules are imported. Such samples are ignored."""
 
 Place = tuple[str, str]
-"""File and function."""
+"""The file and the name of a function."""
 
 
 class Sampler:
-    """Counts stack samples of the main thread."""
+    """Counts stack samples of the main thread.
+
+    `own` counts the samples with the place on top of the stack, and `total` all samples with the
+    place anywhere on the stack."""
 
     def __init__(self) -> None:
         self.own: Counter[Place] = Counter()

@@ -73,7 +73,8 @@ class Replicas(Protocol):
 class Led:
     """One partition that this broker leads, with its shard.
 
-    The shard is loading, ready, or failed. Requests are parked only while it is loading."""
+    The shard waits for its replica, or is loading, ready, or failed. Requests are parked only while
+    it is neither ready nor failed."""
 
     leader_epoch: int
     shard: Shard
@@ -195,6 +196,7 @@ class GroupCoordinator:
             self._run_in_all(lambda shard: shard.topics_deleted(names))
 
     def _follow_leadership(self, image: MetadataImage) -> None:
+        """Drop the shards that this broker no longer leads, and load those that it leads now."""
         topic = image.topic(OFFSETS_TOPIC)
         mine: dict[Key, int] = {}
         if topic is not None:
@@ -212,6 +214,7 @@ class GroupCoordinator:
             self._replicas.when_settled(self._load)
 
     def _opened(self, key: Key, leader_epoch: int) -> Led:
+        """Return a new, empty shard with its journal and guard."""
         guard = Guard(partial(self._rebuild, key, leader_epoch))
         journal = ReplicatedJournal(self._clock, self._replicas.append, *key, guard=guard)
         clock = GuardedClock(self._clock, guard)
@@ -232,6 +235,7 @@ class GroupCoordinator:
             led.loading.start()
 
     def _loaded(self, partition: int, led: Led, error: Exception | None) -> None:
+        """Serve the parked requests, or refuse them if the loading failed."""
         led.loading = None
         if error is None:
             led.ready = True
@@ -252,6 +256,7 @@ class GroupCoordinator:
             )
 
     def _drop(self, key: Key) -> None:
+        """Remove a shard. Its parked requests and waiting members get NOT_COORDINATOR."""
         led = self._led.pop(key)
         if led.loading is not None:
             led.loading.cancel()
@@ -306,6 +311,7 @@ class GroupCoordinator:
     # --- timers and member ids
 
     def _expire(self) -> None:
+        """Remove expired offsets in all shards, and schedule the next scan."""
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
         self._run_in_all(Shard.expire)
 

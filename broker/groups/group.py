@@ -223,7 +223,7 @@ class Group:
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return True if a client with this protocol type and these protocols may join the group.
 
-        It must share at least one protocol with every member.
+        At least one of the protocols must be common to all members.
         """
         if self.state is State.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
@@ -277,7 +277,7 @@ class Group:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
 
-    # --- answers and records
+    # --- responses and records
 
     def joined(self, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
         """Return the JoinGroup response of a member. Only the leader's response lists the members.

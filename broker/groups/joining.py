@@ -101,6 +101,7 @@ class Joining:
     # --- without a member id
 
     def _join_new(self, group: Group, join: Join) -> None:
+        """Handle a client without a member id (KIP-345, KIP-394)."""
         instance_id = join.request.group_instance_id
         member_id = self._new_id(instance_id or join.client_id)
         if instance_id is not None and instance_id in group.static:
@@ -112,6 +113,7 @@ class Joining:
             self._add(group, join, member_id)
 
     def _add(self, group: Group, join: Join, member_id: str) -> None:
+        """Add a new member, and start or continue a rebalance."""
         request = join.request
         member = Member(
             id=member_id,
@@ -185,6 +187,9 @@ class Joining:
     # --- with a member id
 
     def _rejoin(self, group: Group, member: Member, join: Join) -> None:
+        """Handle a JoinGroup of a member. Rebalance if it changes the group, else repeat the last
+        response.
+        """
         same = list(member.protocols.items()) == list(join.protocols.items())
         if group.state is State.PREPARING_REBALANCE:
             rejoins = True
@@ -204,6 +209,9 @@ class Joining:
             join.reply.send(group.joined(member))
 
     def _update(self, member: Member, join: Join) -> None:
+        """Store what the member sent with its JoinGroup, and keep the reply until the join phase
+        ends.
+        """
         member.protocols = join.protocols
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.request.session_timeout_ms

@@ -56,6 +56,7 @@ class Loading:
         self._done = None
 
     def _step(self) -> None:
+        """Read and replay one slice, and schedule the next one."""
         if self._done is None:
             return
         try:
@@ -87,6 +88,7 @@ class Loading:
                         self._shard.replay(decoded)
 
     def _await_commit(self) -> None:
+        """Wait until everything that was read is committed."""
         error = self._hosted.partition.acks_all_error(self._offset)
         if error is None:
             self._hosted.await_acks(self._offset, self, 0)

@@ -39,7 +39,9 @@ UNTIL_DECIDED_MS = 2**31 - 1
 """The append timeout: the greatest int32, 24.8 days, because the journal has no timeout of its own.
 """
 COMMITTED = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-"""The results of an append that is committed. The second one means that the ISR shrank afterwards.
+"""The results of an append that is committed.
+
+NOT_ENOUGH_REPLICAS_AFTER_APPEND means that the ISR is now smaller than min.insync.replicas.
 """
 
 Done = Callable[[ErrorCode], None]
@@ -56,7 +58,12 @@ class Append(Protocol):
         done: Callable[[Sequence[ProducedPartition]], None],
         *,
         internal: bool = False,
-    ) -> None: ...
+    ) -> None:
+        """Append batches to partitions that this broker leads, and call `done` with the results.
+
+        `done` may be called before this function returns.
+        """
+        ...
 
 
 class ReplicatedJournal:

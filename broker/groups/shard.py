@@ -57,8 +57,8 @@ class Shard:
     It receives each record of the log through `replay`, then `loaded`, and only then requests.
     After an unexpected exception the coordinator discards it.
 
-    Invariant: `groups` and `offsets` equal the result of replaying the log, except for groups that
-    have nothing in the log yet and for the members of a rebalance in progress."""
+    Invariant: `offsets` equals the result of replaying the log. `groups` may also hold state that
+    is not in the log, such as pending member ids and a rebalance in progress."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Shard:
         self._joining = Joining(settings, journal, self._rebalance, new_id)
         self._membership = Membership(self._rebalance)
 
-    # --- life
+    # --- lifecycle
 
     def replay(self, record: GroupRecord) -> None:
         """Apply one record, either from the log while loading or just after it was appended."""
@@ -330,7 +330,7 @@ class Shard:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         self._append([*self.offsets.tombstones(group_id), ending(group_id)])
 
-    # --- what ends by itself
+    # --- expiration
 
     def topics_deleted(self, topics: Iterable[str]) -> None:
         """Append tombstones for the offsets of deleted topics."""

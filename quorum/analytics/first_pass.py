@@ -72,7 +72,9 @@ class Undone:
 
 
 class Pass:
-    """The result of the pass over one segment: `borders` and `markers`."""
+    """The result of the pass over one segment.
+
+    `borders` are about `range_bytes` apart. `markers` are pairs of offset and record type."""
 
     def __init__(self, range_bytes: int) -> None:
         self.borders: list[Border] = []

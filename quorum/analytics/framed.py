@@ -98,7 +98,7 @@ class Framing:
             self._add_special(header, first, position)
         elif self._follow(position + HEADER_BYTES, header.record_count) != end:
             for _ in records_of(buffer, position, header):
-                pass  # raises and says why
+                pass  # Decoding raises CorruptBatch with the reason.
             raise CorruptBatch(f"the records of the batch at byte {position} do not fill it")
         self._batches.append(
             (

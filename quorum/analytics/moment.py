@@ -44,8 +44,7 @@ def moment(
     the log.
 
     At a time means after the last record before the first one with a later timestamp. Raise
-    OutOfHistory if the log does not reach back or forward so far, or if its base snapshot is
-    missing."""
+    OutOfHistory if the log begins later, ends before `offset`, or lacks its base snapshot."""
     leader: int | None = None
     voters: tuple[int, ...] = ()
     first: Logged | None = None

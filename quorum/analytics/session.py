@@ -51,8 +51,8 @@ def local_session(
     """Yield a local Spark session with the data source `quorate.metadata`, and stop it at the end.
 
     Python workers run the same interpreter as the caller. The function sets JAVA_HOME,
-    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON in the environment of this process. Raise NoJava if no
-    supported Java is found."""
+    PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and SPARK_LOCAL_IP in the environment of this process.
+    Raise NoJava if no supported Java is found."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

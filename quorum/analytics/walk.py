@@ -39,7 +39,9 @@ class Logged:
 
 
 def never(logged: Logged) -> bool:
-    """Return False for every record: the default of `walk`, which reads to the end."""
+    """Return False for every record.
+
+    It is the default of `walk`, which then reads to the end of the log."""
     return False
 
 
@@ -57,8 +59,8 @@ def settled(
     """Yield pairs of a record and the list of records that take effect with it.
 
     The list contains the record itself, or the records of the transaction that the record ends. It
-    is empty if the record aborts a transaction. Records inside of a transaction yield no pair of
-    their own."""
+    is empty if the record aborts a transaction. Metadata records inside of a transaction yield no
+    pair of their own."""
     held: list[Logged] | None = None
     for each in records:
         if past(each):

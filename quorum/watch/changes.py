@@ -167,6 +167,7 @@ class Changes:
         return True
 
     def _check(self, offset: int) -> None:
+        """Raise BadQuery if the offset is outside of the committed log."""
         start, end = self._log.start_offset, self._high_watermark()
         if offset < start:
             raise BadQuery(
@@ -178,6 +179,7 @@ class Changes:
             raise BadQuery(f"from={offset} is above the high watermark, {end}, of this node")
 
     async def _fill(self, page: Page, asked: Asked) -> None:
+        """Add records slice by slice, with a pause after each slice."""
         more = True
         while more:
             async with self._one_slice:

@@ -79,6 +79,7 @@ class Exposition:
         return HttpResponse(self._text, CONTENT_TYPE_LATEST)
 
     async def _made(self) -> bytes:
+        """Render all families, and let other tasks run after each piece."""
         parts = []
         for collect in self._collectors:
             for family in collect():
@@ -132,6 +133,7 @@ class NodeMetrics:
         yield gauge("quorate_work_waiting", "Connections whose sliced work waits.", len(work))
 
     def _raft(self) -> Iterator[Metric]:
+        """Yield the state of the node in the metadata quorum."""
         core, raft = self._core, self._core.replica.raft
         observer = raft.role in (Role.FOLLOWER, Role.UNATTACHED) and not core.config.is_controller
         state = "observer" if observer else raft.role.value
@@ -158,6 +160,7 @@ class NodeMetrics:
             yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
 
     def _latencies(self) -> Iterator[Metric]:
+        """Yield the rates and latencies of appends, commits and elections."""
         now_ms = self._core.seams.clock.now_ms()
         measures = self._core.watch.measures
         commits, elections = measures.commits, measures.elections
@@ -188,6 +191,7 @@ class NodeMetrics:
             yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
 
     def _refused(self) -> Iterator[Metric]:
+        """Yield the counts of failed and refused requests of other nodes."""
         yield counters(
             "quorate_node_requests_failed_total",
             "Requests of other nodes that failed by an exception that no handler expected.",
@@ -201,6 +205,7 @@ class NodeMetrics:
         )
 
     def _loader(self) -> Iterator[Metric]:
+        """Yield the state of the metadata image and of its snapshots."""
         core, image = self._core, self._core.image
         snapshots = core.storage.snapshots
         latest, wall_ms = snapshots.latest, core.seams.clock.wall_ms()

@@ -67,11 +67,13 @@ class Watch:
         return json_response({"status": "ok", **found})
 
     async def _readyz(self, query: Query) -> HttpResponse:
+        """Return 200 if the node is ready, or 503 with the reasons."""
         reasons = [reason for reasons in self.not_ready for reason in reasons()]
         found = {"ready": not reasons, **self._who(), "reasons": reasons}
         return json_response(found, 503 if reasons else 200)
 
     async def _metrics(self, query: Query) -> HttpResponse:
+        """Return the metrics. The first request imports prometheus_client."""
         if self._exposition is None:
             from quorate.quorum.watch.metrics import Exposition
 
@@ -79,6 +81,7 @@ class Watch:
         return await self._exposition.response()
 
     async def _targets(self, query: Query) -> HttpResponse:
+        """Return the other nodes for Prometheus' HTTP service discovery."""
         found = [
             {"targets": [address], "labels": {"node_id": str(node_id), "role": role}}
             for node_id, role, address in sorted(targets(self._core))
@@ -86,6 +89,7 @@ class Watch:
         return json_response(found)
 
     def _who(self) -> dict[str, object]:
+        """Return the identity of the node."""
         core = self._core
         return {
             "node_id": core.me.id,
