@@ -1,9 +1,11 @@
 """Parses listeners, advertised listeners and voters.
 
 A broker has listeners for clients, and one listener that only other nodes use. A controller has
-controller listeners. If inter.broker.listener.name does not name a separate listener, a listener
-`REPLICATION` on a free port of the same host is added, because node-to-node messages are not
-Kafka's (docs/differences.md).
+controller listeners.
+
+The listener for other nodes is separate, because node-to-node messages are not Kafka's
+(docs/differences.md). If inter.broker.listener.name does not name one, a listener `REPLICATION` on
+a free port of the same host is added.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 expiration.
 
 The offsets are those appended to the log. A response that depends on one of them must wait until
-its record is committed. Deletions are tombstones. Only `replay` changes the offsets.
+the record is committed. Deletions are tombstones. Only `replay` changes the offsets.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that
 failed therefore never appears later. Kafka answers after offsets.commit.timeout.ms, so its append
 may still be committed after the error.
 
-Each record is encoded and decoded again before it is appended, because a record that the next
-coordinator could not read would make its shard unavailable.
+Each record is encoded and decoded again before it is appended. A record that the next coordinator
+could not read would make its shard unavailable.
 """
 
 from __future__ import annotations

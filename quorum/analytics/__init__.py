@@ -9,7 +9,7 @@ Decisions:
 - Spark's tasks decode the log. The driver reads only the headers of batches.
 - Only records that took effect count. The records of an aborted or unfinished metadata transaction
   are left out (KIP-868).
-- If a log does not name causes, as Apache Kafka's does not, the story infers them where only one
+- Apache Kafka's log does not name causes. The story infers them where only one
   cause is possible, and marks them as inferred.
 - Importing this package is cheap. Functions that need Spark import it when they are called. Spark
   comes with `pip install quorate[spark]`.

@@ -173,9 +173,9 @@ def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
 
     The checksum of each batch is verified. Later buffers hold the same bytes at the same positions.
 
-    Also verify that a good batch follows the last one, because the scan for the first batch of the
-    next slice would skip a damaged batch. Raise DamagedLog if a batch is damaged, except a torn
-    end."""
+    Also verify that a good batch follows the last one. The scan for the first batch of the next
+    slice would skip a damaged batch, so this slice must find it. Raise DamagedLog if a batch is
+    damaged, except a torn end."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
         position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)

@@ -1,9 +1,14 @@
 """Reads the same field of many records in one step, with numpy over the bytes of a log.
 
 `Cursors` hold one position in each of many records, and move through the records together. They
-read only the usual encoding. If a number is too long, a field that may not be null is null, or a
-record does not end where its fields end, then `ok` is false and the values have no meaning. The
-caller must decode such a record on its own, which also reports the error.
+read only the usual encoding, and set `ok` to false for any other record:
+
+- a number is too long;
+- a field that may not be null is null;
+- the record does not end where its fields end.
+
+If `ok` is false, the values have no meaning. The caller must decode such a record on its own, which
+also reports the error.
 """
 
 from __future__ import annotations

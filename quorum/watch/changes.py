@@ -140,8 +140,8 @@ class Changes:
     async def get(self, query: Query) -> HttpResponse:
         """Return one page.
 
-        Raise BadQuery with status 410 if the offset is below the start of the log, and with status
-        400 if it is above the high watermark or a parameter is invalid.
+        Raise BadQuery with status 410 if the offset is below the start of the log. Raise BadQuery
+        with status 400 if it is above the high watermark or if a parameter is invalid.
         """
         asked = Asked.of(query)
         offset = self._log.start_offset if asked.offset is None else asked.offset
