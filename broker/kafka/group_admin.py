@@ -13,7 +13,7 @@ from quorate.broker.groups.descriptions import not_described
 from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
 from quorate.quorum.rpc.kafka.authorized_operations import GROUP_OPERATIONS
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.group_admin import (
@@ -56,6 +56,7 @@ class GroupAdminHandler:
                     if descriptions.passes(group, states, types):
                         groups.append(descriptions.listed(group))
                     if pace.is_time(ENTRIES):
+                        context.builds(STEP_ENTRIES // ENTRIES)
                         yield
         except KafkaError as refusal:
             error = refusal.code

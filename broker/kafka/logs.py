@@ -18,7 +18,7 @@ from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.schemas.client_quotas import (
     DescribeClientQuotasRequest,
@@ -127,6 +127,7 @@ class LogsHandler:
         topics: dict[str, list[DescribeLogDirsPartition]] = {}
         for name, partition_id in (yield from in_order(places)):
             if pace.is_time(ENTRIES):
+                context.builds(STEP_ENTRIES // ENTRIES)
                 yield
             hosted = registry.find(name, ZERO_UUID, partition_id)
             if hosted is None:

@@ -16,7 +16,7 @@ from quorate.broker.kafka.parts import in_pieces
 from quorate.broker.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
-from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.rpc.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -103,7 +103,8 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
     ) -> Steps[None]:
-        response = yield from self.describe(self.image(), wanted, errors, request)
+        steps = self.describe(self.image(), wanted, errors, request)
+        response = yield from built(context, steps, STEP_ENTRIES // PARTITION_ENTRIES)
         yield from context.respond_steps(response)
 
     def describe(
@@ -190,6 +191,20 @@ def missing_topics(
         if pace.is_time():
             yield
     return missing
+
+
+def built(
+    context: RequestContext, steps: Steps[MetadataResponse], elements: int
+) -> Steps[MetadataResponse]:
+    """Return what `steps` return. Each of them builds so many elements of the response."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            response: MetadataResponse = end.value
+            return response
+        context.builds(elements)
+        yield
 
 
 def by_id(wanted: MetadataRequestTopic) -> bool:

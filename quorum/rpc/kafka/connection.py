@@ -11,7 +11,7 @@ from quorate.quorum.rpc.kafka import headers
 from quorate.quorum.rpc.kafka.apis import Api, ApiKey
 from quorate.quorum.rpc.kafka.codec import decode_steps, reader
 from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN
-from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from quorate.quorum.rpc.kafka.varint import DecodeError
@@ -26,8 +26,6 @@ logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
 SLICED_ABOVE_BYTES = 16 << 10
 """Larger requests are decoded in steps."""
-ELEMENT_BYTES = 120
-"""The memory that one element of a decoded array takes, with its fields: 80 to 150 bytes."""
 
 
 class Connection:
@@ -71,7 +69,7 @@ class Connection:
         self._in_flight_bytes = 0
         self._accounted = False  # in a budget of the node
         self._buffered_bytes = 0  # of a frame that is not finished
-        self._ready_bytes = 0  # of responses that wait for earlier ones
+        self._ready_bytes = 0  # of responses that are built, or wait for earlier ones
         self._undrained = False  # the client does not take its responses
         self._polls = not getattr(link, "reports_drains", False)
         self._paused = False
@@ -168,8 +166,9 @@ class Connection:
         self.used_ms = self.clock.now_ms()
         queue = self._queue
         if queue and queue[0] is not answer:
-            answer.ready_bytes = sum(map(len, answer.parts or ()))
-            self._ready_bytes += answer.ready_bytes
+            ready_bytes = sum(map(len, answer.parts or ()))
+            self._ready_bytes += ready_bytes - answer.ready_bytes
+            answer.ready_bytes = ready_bytes
         while queue and (parts := queue[0].parts) is not None:
             context = queue.popleft()
             route = self.server.routes[context.api_key]
@@ -182,6 +181,12 @@ class Connection:
         if self._accounted or self._ready_bytes > SMALL_BYTES:
             self.account()
         self.bound()
+
+    def builds(self, size_bytes: int) -> None:
+        """Note that the response of a request takes so many more bytes while it is built."""
+        if not self.closed:
+            self._ready_bytes += size_bytes
+            self.account()
 
     def _context(self, frame: memoryview) -> RequestContext | None:
         """Read the fixed part of the header. Return None if the request is not for a handler."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
+ELEMENT_BYTES = 120
+"""The memory that one element of an array takes, with its fields: 80 to 150 bytes."""
 
 
 class RequestContext:
@@ -63,7 +65,7 @@ class RequestContext:
         self.on_abandoned: Callable[[], None] | None = None
         """Ends what waits for this request, if the request fails or the connection closes."""
         self.ready_bytes = 0
-        """Bytes of the response while it waits for the responses of earlier requests."""
+        """Bytes of the response while it is built, or waits for the responses of earlier ones."""
         self.parts: tuple[Buffer, ...] | None = None
 
     @property
@@ -118,6 +120,14 @@ class RequestContext:
         waiting, self.on_abandoned = self.on_abandoned, None
         if waiting is not None:
             waiting()
+
+    def builds(self, elements: int) -> None:
+        """Count `elements` that the response has so far, in the budget of responses, until it is
+        answered. A handler whose response grows with the node's state calls it before it pauses:
+        many such requests may be in progress. This may close the connection."""
+        size_bytes = elements * ELEMENT_BYTES
+        self.ready_bytes += size_bytes
+        self.connection.builds(size_bytes)
 
     def run(self, steps: Steps[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices (`work.py`)."""

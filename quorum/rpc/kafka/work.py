@@ -42,7 +42,9 @@ class WorkLimits:
     slice_ms: float = 2.0
     steps_per_slice: int = 1000
     duty: float = 0.5
-    request_cpu_ms: float = 2000.0
+    request_cpu_ms: float = 10_000.0
+    """Metadata of 400,000 partitions takes 2 s of a fast machine. A client that does not receive
+    it asks again, so the bound is far above what a large cluster needs on a slow machine."""
 
 
 class Turn:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from quorate.quorum.rpc.budget import SMALL_BYTES, Memory, MemoryLimits
 from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connection import Connection
+from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.rpc.kafka.shares import Shares
 from tests.unit.kafka.fakes import FakeClock, FakeLink
@@ -139,6 +140,39 @@ def test_connections_that_fetch_and_do_not_read_pay_for_others() -> None:
         node.clock.advance(1)
         assert node.memory.responses.used_bytes <= LIMITS.response_bytes
     assert sum(not link.aborted for _, link in readers) <= 8
+
+
+def test_a_response_is_counted_while_it_is_built() -> None:
+    node = Node()
+    connection, link = node.connect()
+    for _ in range(2):
+        connection.on_frame(frame(METADATA, 9))
+    first, second = node.contexts
+    for _ in range(10):
+        second.builds(1000)
+    assert node.memory.responses.used_bytes == 10_000 * ELEMENT_BYTES
+    second.respond_raw(bytes(MIB))
+    assert MIB < node.memory.responses.used_bytes < MIB + 100, "its bytes, while it waits"
+    first.builds(10_000)
+    first.respond_raw(b"")
+    assert node.memory.responses.used_bytes == 0
+    assert not link.paused
+
+
+def test_many_clients_that_let_responses_be_built_pay_for_others() -> None:
+    node = Node()
+    clients = [node.connect() for _ in range(40)]
+    for connection, _ in clients:
+        connection.on_frame(frame(METADATA, 9))
+    for _ in range(100):
+        node.clock.advance(1)
+        for context, (connection, link) in zip(node.contexts, clients, strict=True):
+            if link.aborted:
+                connection.on_closed(None)
+            else:
+                context.builds(500)
+            assert node.memory.responses.used_bytes <= LIMITS.response_bytes
+    assert 0 < sum(not link.aborted for _, link in clients) < 10
 
 
 def test_an_ordinary_request_is_not_counted_at_all() -> None:
