@@ -196,7 +196,7 @@ def _make_dirs(path: Path) -> None:
 def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
     """Write the content, which must not exceed the `size_bytes` counted before.
 
-    Raise ValueError."""
+    Raise ValueError if it does."""
     _make_dirs(target.parent)
     written = 0
     with open(target, "wb", opener=private) as file:

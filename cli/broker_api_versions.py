@@ -76,8 +76,7 @@ def tell(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
 
 
 def line(offer: ApiVersion) -> str:
-    """Return the line of one API: the broker's versions, and the version that this tool would
-    use."""
+    """Return the line of one API: the broker's versions, and the version for this tool."""
     low, high = offer.min_version, offer.max_version
     versions = str(low) if low == high else f"{low} to {high}"
     known = offer.api_key in ApiKey.__members__.values()

@@ -1,4 +1,4 @@
-"""The directory of a local cluster: D/cluster.json, D/cluster.id and one D/nodes/ID per node.
+"""The directory of a local cluster: D/cluster.json and one D/nodes/ID per node.
 
 A node's directory holds its server.properties, its data and its log. Each node updates its own
 entry in cluster.json, which `quorate.cluster.file` names. Thus the entry has the new pid after a
@@ -171,7 +171,7 @@ class ClusterDir:
         replace_file(file, "".join(kept) + render(values))
 
     def read(self) -> ClusterEntry:
-        """Read cluster.json. Raise Refused or FileNotFoundError."""
+        """Return the content of cluster.json. Raise as `read_cluster` does."""
         return read_cluster(self.file)
 
     def write(self, cluster_id: str, configs: Sequence[NodeConfig]) -> None:
@@ -196,8 +196,9 @@ def name_of(line: str) -> str:
 
 
 def entry_of(config: NodeConfig) -> NodeEntry:
-    """Return the cluster.json entry of a node that does not run, with its first advertised
-    listener."""
+    """Return the cluster.json entry of a node that does not run.
+
+    Its address is that of the node's first advertised listener."""
     listeners = config.listeners.client or config.listeners.controller
     told = config.listeners.advertisement(listeners[0].name) or listeners[0]
     return NodeEntry(
@@ -283,8 +284,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct ports, outside of the ephemeral range, that were free at the time of the
-    call."""
+    """Return distinct ports, outside of the ephemeral range, that were free just now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(free_socket(HOST)) for _ in range(count)]
         return sorted(each.getsockname()[1] for each in sockets)

@@ -38,8 +38,7 @@ OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """The wire codes of an entity type: its resource type and the sources of its dynamic
-    configs."""
+    """The wire codes of an entity type: its resource type, and the sources of dynamic configs."""
 
     resource_type: int
     dynamic_source: int
@@ -221,9 +220,9 @@ def entries_of(
 def ask(
     admin: Admin, entity: Entity, request: schemas.DescribeConfigsRequest
 ) -> schemas.DescribeConfigsResponse:
-    """Send a DescribeConfigs request to the broker itself, because no other node has its static
-    configs.
+    """Send a DescribeConfigs request about an entity and return the response.
 
+    A request about a broker goes to that broker, because no other node has its static configs.
     Requests about topics and about the default of all brokers go to any node, and so do requests to
     controllers. Raise NotReachable if the broker cannot be reached."""
     if entity.kind != "brokers" or not entity.name or admin.endpoint_type != 1:

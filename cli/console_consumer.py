@@ -132,7 +132,9 @@ class Progress:
 
 
 def start_of(from_beginning: bool, offset: str | None) -> int:
-    """Return the start offset of the options: EARLIEST, LATEST or a number. Raise UsageError."""
+    """Return the start offset of the options: EARLIEST, LATEST or a number.
+
+    Raise UsageError if --offset is something else."""
     from quorate.cli.client.consumer import EARLIEST, LATEST
 
     if offset is None:

@@ -1,5 +1,4 @@
-"""`quorate delete-records`, with the options, the file format and the output of
-kafka-delete-records."""
+"""`quorate delete-records`, with the options, files and output of kafka-delete-records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The content of a segment, a snapshot or an index, as values and as the lines of
-kafka-dump-log."""
+"""The content of a segment, snapshot or index, as values and as kafka-dump-log's lines."""
 
 from __future__ import annotations
 
@@ -71,7 +70,8 @@ def head_line(name: str) -> str:
 def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[str]:
     """Yield the lines of a segment or snapshot.
 
-    The last line counts the bytes after the last batch."""
+    If bytes follow the last complete batch, the last line counts them, unless `max_bytes` is
+    set."""
     yield head_line(name)
     content = content[: options.max_bytes]
     end = 0
@@ -132,10 +132,10 @@ def time_type(header: BatchHeader) -> str:
 
 
 def sequence(header: BatchHeader, delta: int) -> int:
-    """Return the sequence number at `delta` records in the batch, or -1 without an idempotent
-    producer.
+    """Return the sequence number of the record at `delta` in the batch.
 
-    Sequence numbers wrap from 2^31 - 1 to 0."""
+    Sequence numbers wrap from 2^31 - 1 to 0. The result is -1 for a batch without sequence
+    numbers."""
     return -1 if header.base_sequence < 0 else (header.base_sequence + delta) % MAX_INT
 
 
@@ -180,7 +180,7 @@ def control_text(record: Record) -> str:
 
 
 def control_content(record: Record) -> str:
-    """Return the text of a control record. Raise struct.error or DecodeError."""
+    """Return the text of a control record. Raise struct.error or DecodeError if it is malformed."""
     _, kind = CONTROL_KEY.unpack_from(record.key or b"")
     if kind in MARKERS and record.value is not None:
         (coordinator_epoch,) = struct.unpack_from(">xxi", record.value)

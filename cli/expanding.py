@@ -39,7 +39,9 @@ class Decompressor(Protocol):
         ...
 
     def expand(self, data: bytes) -> bytes:
-        """Return at most STEP_BYTES; with b"", more of the bytes given before."""
+        """Return at most STEP_BYTES of expanded data.
+
+        With b"", continue with the data given before."""
 
     @property
     def needs_input(self) -> bool:
@@ -171,7 +173,9 @@ class Expanding:
             self._start += surplus
 
     def _fill(self) -> bool:
-        """Expand some more bytes into the buffer. Return False at the end. Raise TooLongRead."""
+        """Expand some more bytes into the buffer. Return False at the end.
+
+        Raise TooLongRead if the stream exceeds its bound, EOFError if it is cut off."""
         more = b""
         while not more and not self._ended:
             more = self._step()

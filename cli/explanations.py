@@ -152,8 +152,9 @@ def lines_between(start: int | None, end: int, get: Get) -> Iterator[dict[str, A
 
 
 def explained(line: dict[str, Any]) -> dict[Key, Explanation]:
-    """Return the explanation in a line, or nothing if the line changes no leader, ISR or
-    fencing."""
+    """Return the explanation in a line.
+
+    It is empty unless the line changes a leader, an ISR or fencing."""
     key = EXPLAINING[line["type"]](line["record"])
     if key is None:
         return {}

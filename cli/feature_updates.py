@@ -1,5 +1,4 @@
-"""`quorate features upgrade | downgrade | disable`: the changes of kafka-features, with its
-output."""
+"""`quorate features upgrade | downgrade | disable`, with the output of kafka-features."""
 
 from __future__ import annotations
 
@@ -140,7 +139,7 @@ def release_level(version: str) -> int:
 
 
 def parsed(text: str) -> tuple[str, int]:
-    """Return the feature and the level of FEATURE=LEVEL. Raise UsageError."""
+    """Return the feature and the level of FEATURE=LEVEL. Raise UsageError if it is malformed."""
     name, equals, level = text.partition("=")
     if not equals:
         raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")

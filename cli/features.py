@@ -69,8 +69,7 @@ def describe(output: str, **cluster: Any) -> None:
 
 
 def feature_levels(admin: Admin) -> tuple[int, dict[str, tuple[int, int]], dict[str, int]]:
-    """Return the epoch of the finalized features, the supported range of each feature, and the
-    finalized level of each."""
+    """Return the epoch, the supported range of each feature, and the finalized level of each."""
     request = ApiVersionsRequest(client_software_name="quorate-cli", client_software_version="1")
     answer = admin.ask(request, ApiVersionsResponse)
     supported = sorted(answer.supported_features, key=lambda each: each.name)

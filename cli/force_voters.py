@@ -104,8 +104,7 @@ def force_voters(
 
 
 def plan_lines(planned: Plan, backup: str) -> list[str]:
-    """Return the lines that describe a plan: the chosen log, what the others lack, the new
-    voters."""
+    """Return the lines of a plan: the chosen log, the records missing in others, the voters."""
     chosen = planned.chosen
     lines = [
         f"Cluster {chosen.meta.cluster_id}: of {1 + len(planned.others)} directories",

@@ -118,7 +118,7 @@ def offsets_at(
 
 
 def parse_time(text: str) -> int:
-    """Return the timestamp of --time. Raise Refused."""
+    """Return the timestamp of --time. Raise Refused if it is neither a number nor one of TIMES."""
     if text in TIMES:
         return TIMES[text]
     try:

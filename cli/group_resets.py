@@ -63,7 +63,9 @@ def exported(group: str, planned: Planned, groups: Sequence[str]) -> list[str]:
 
 
 def plan_of(options: dict[str, Any]) -> Callable[[str, Mapping[Place, int], LogEnds], Planned]:
-    """Return the function that computes the new offsets of a group. Raise UsageError."""
+    """Return the function that computes the new offsets of a group.
+
+    Raise UsageError unless the options give one scenario, and topics for it."""
     wanted = target_of(options)
     if wanted is None:
         given = offsets_in(options["from_file"])
@@ -153,7 +155,9 @@ def now_ms() -> int:
 
 
 def time_of(text: str) -> int:
-    """Return a date and time in ms since 1970. Without a zone it is UTC. Raise UsageError."""
+    """Return a date and time in ms since 1970. Without a zone it is UTC.
+
+    Raise UsageError if it is not ISO 8601 with a time."""
     try:
         if "T" not in text:
             raise ValueError
@@ -168,7 +172,7 @@ def time_of(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Return an ISO 8601 duration in ms. Raise UsageError."""
+    """Return an ISO 8601 duration in ms. Raise UsageError if it is malformed."""
     found = DURATION.fullmatch(text)
     if found is None or text == "P":
         raise click.UsageError(

@@ -51,8 +51,7 @@ class Row:
 
     @property
     def lag(self) -> int | None:
-        """Return the number of records after the committed offset, or None if an offset is
-        unknown."""
+        """Return the number of records after the committed offset, or None if it is unknown."""
         return None if self.current is None or self.end is None else self.end - self.current
 
     def columns(self) -> tuple[str, ...]:

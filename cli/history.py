@@ -60,10 +60,11 @@ def report(directory: Path, out: Path, parquet: Path | None, output: str) -> Non
 @directory_argument
 @format_option
 def sql(query: str, directory: Path, output: str) -> None:
-    """Query the tables of DIR in Spark SQL: records, topics, partitions, leadership, isr, elr,
-    sessions, availability, reassignments, configs, quorum, causes.
+    """Query the tables of DIR in Spark SQL.
 
-    `DESCRIBE TABLE leadership` shows a table's columns."""
+    The tables are records, topics, partitions, leadership, isr, elr, sessions, availability,
+    reassignments, configs, quorum and causes. `DESCRIBE TABLE leadership` shows a table's
+    columns."""
     from pyspark.errors import AnalysisException
 
     from quorate.quorum.analytics.errors import damage_said_plainly
@@ -127,9 +128,9 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
 
 
 def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or ms.
+    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
 
-    Raise BadParameter."""
+    Raise BadParameter if it is neither."""
     if value is None or value.isdigit():
         return None if value is None else int(value)
     try:

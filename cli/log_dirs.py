@@ -52,7 +52,7 @@ def log_dirs(
 def directories(admin: Admin, broker_id: int, topics: set[str]) -> dict[str, object]:
     """Return the log directories of one broker as JSON values; `topics` empty means all.
 
-    Raise NotReachable or Refused."""
+    Raise NotReachable if the broker cannot be reached, Refused on an error in its response."""
     request = schemas.DescribeLogDirsRequest(topics=None)
     try:
         answer = admin.ask_node(broker_id, request, schemas.DescribeLogDirsResponse)

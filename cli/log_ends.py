@@ -30,8 +30,7 @@ class LogEnds:
         return self.at(place, EARLIEST)
 
     def at(self, place: Place, time_ms: int) -> int:
-        """Return the first offset with a timestamp of `time_ms` or later, or -1 if there is
-        none."""
+        """Return the first offset with a timestamp of `time_ms` or later, or -1."""
         return self._topic(place[0]).offset_of(place[1], time_ms)
 
     def topics(self) -> frozenset[str]:
@@ -61,7 +60,9 @@ def places_of(topics: Iterable[str], ends: LogEnds) -> list[Place]:
 
 
 def parts_of(text: str) -> tuple[str, list[int] | None]:
-    """Return the topic and the partitions (None: all) of TOPIC or TOPIC:0,1. Raise UsageError."""
+    """Return the topic and the partitions (None: all) of TOPIC or TOPIC:0,1.
+
+    Raise UsageError if a partition is no number."""
     name, colon, listed = text.partition(":")
     try:
         return name, [int(each) for each in listed.split(",")] if colon else None

@@ -41,8 +41,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The response of DescribeQuorum: the state of the metadata partition, and the nodes'
-    endpoints."""
+    """The response of DescribeQuorum: the metadata partition's state and the nodes' endpoints."""
 
     state: QuorumPartitionState
     nodes: tuple[QuorumNode, ...]
@@ -62,8 +61,7 @@ class Quorum:
         return [voter for voter in voters if voter.replica_id != self.state.leader_id]
 
     def max_lag(self) -> tuple[int, int]:
-        """Return the lag of the slowest voter behind the leader in records and in ms (-1:
-        unknown)."""
+        """Return the lag of the slowest voter in records and in ms (-1: unknown)."""
         leader = self.leader
         last = min(self.state.current_voters, key=lambda voter: voter.log_end_offset)
         lag = leader.log_end_offset - last.log_end_offset

@@ -88,7 +88,7 @@ def entries(path: str, name: str, fields: dict[str, type]) -> list[Located]:
 
 
 def read_partitions(path: str) -> list[tuple[TopicPartition, Located]]:
-    """Return each partition of a file with its entry. Raise Refused."""
+    """Return each partition of a file with its entry. Raise Refused if the file is invalid."""
     found = entries(path, "partitions", {"topic": str, "partition": int})
     return [((entry["topic"], entry["partition"]), entry) for entry in found]
 

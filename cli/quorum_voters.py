@@ -1,5 +1,4 @@
-"""`quorate metadata-quorum add-controller` and `remove-controller`: changes of the voters
-(KIP-853)."""
+"""`quorate metadata-quorum add-controller` and `remove-controller` (KIP-853)."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def reassign_partitions(
     do_list: bool,
     **rest: Any,
 ) -> None:
-    """Move replicas between brokers, or change how many there are."""
+    """Move replicas between brokers, or change their number."""
     arguments = Arguments(**rest)
     flags = (do_generate, do_execute, do_verify, do_cancel, do_list)
     chosen = [name for name, wanted in zip(ACTIONS, flags, strict=True) if wanted]
@@ -155,7 +155,9 @@ def generate(admin: Admin, arguments: Arguments) -> None:
 
 
 def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]:
-    """Return the current assignment and the planned one. Raise Refused or Impossible."""
+    """Return the current assignment and the planned one.
+
+    Raise Refused if a topic or broker does not exist, Impossible if too few brokers are usable."""
     racks = reassignments.brokers(admin)
     if arguments.broker_list:
         chosen = parse_brokers(arguments.broker_list)
@@ -173,7 +175,9 @@ def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]
 
 
 def parse_brokers(text: str) -> list[int]:
-    """Return the broker ids of --broker-list. Raise UsageError or Refused."""
+    """Return the broker ids of --broker-list in ascending order.
+
+    Raise UsageError if one is no number, Refused if one occurs twice."""
     try:
         found = [int(each) for each in text.split(",")]
     except ValueError:

@@ -38,7 +38,9 @@ class Ongoing:
 
 
 def ongoing_reassignments(admin: Admin) -> dict[TopicPartition, Ongoing]:
-    """Return all reassignments in progress, in the order of topic and partition. Raise Refused."""
+    """Return all reassignments in progress, in the order of topic and partition.
+
+    Raise Refused if the cluster reports an error."""
     answer = admin.ask(
         schemas.ListPartitionReassignmentsRequest(topics=None, timeout_ms=admin.timeout_ms),
         schemas.ListPartitionReassignmentsResponse,
@@ -76,14 +78,16 @@ def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
 
 
 def current(admin: Admin, topics: Sequence[str] | None) -> Assignment:
-    """Return the replicas of the topics' partitions (None: all), without topics that do not
-    exist."""
+    """Return the replicas of the topics' partitions (None: all topics).
+
+    Topics that do not exist are left out."""
     return replicas_in(admin.metadata(topics))
 
 
 def replicas_in(answer: MetadataResponse) -> Assignment:
-    """Return the replicas of each partition in a Metadata response, without topics with an
-    error."""
+    """Return the replicas of each partition in a Metadata response.
+
+    Topics with an error are left out."""
     found = {
         (topic.name, each.partition_index): tuple(each.replica_nodes)
         for topic in answer.topics

@@ -1,10 +1,9 @@
-"""A comparison of the replicas of a partition, batch by batch, by kafka-replica-verification's
-rule.
+"""A comparison of the replicas of a partition, by the rule of kafka-replica-verification.
 
-The module is pure. It compares what each replica returned from the same offset on, up to the
-replica's own high watermark. Missing records at the end of a replica are lag, not a fault. Beyond
-Kafka's rule, each batch must match its own checksum, and the leader epochs must be equal. The
-checksum in the header does not cover the leader epoch."""
+The module is pure. It compares, batch by batch, what each replica returned from the same offset on,
+up to the replica's own high watermark. Missing records at the end of a replica are lag, not a
+fault. Beyond Kafka's rule, each batch must match its own checksum, and the leader epochs must be
+equal. The checksum in the header does not cover the leader epoch."""
 
 from __future__ import annotations
 
@@ -46,8 +45,9 @@ class Fault:
         return self.kind == OFFSET
 
     def __str__(self) -> str:
-        """Return the text that follows the name of the partition, in Kafka's words where Kafka
-        checks."""
+        """Return the text that follows the partition's name.
+
+        Kafka's words are used for Kafka's checks."""
         return LINES[self.kind].format_map(asdict(self))
 
 
@@ -104,8 +104,8 @@ class Comparison:
 
     @property
     def lag(self) -> int:
-        """Return the number of records up to the highest high watermark that are not yet
-        compared."""
+        """Return the number of records below the highest high watermark that are not compared
+        yet."""
         return max(0, self.high_watermark - self.offset)
 
     def compare(self, given: Mapping[int, Given]) -> list[Fault]:

@@ -144,8 +144,7 @@ class ReplicaFetches:
         return told
 
     def _pass_over_deleted(self) -> None:
-        """Continue at the new log start offset of partitions whose records were deleted
-        meanwhile."""
+        """Continue at the new log start offset of partitions whose records were deleted."""
         late = [each.key for each in self._queue if OUT_OF_RANGE in each.problems.values()]
         for key, (error, earliest) in offsets_at(self._admin, late, EARLIEST).items():
             for each in self._queue:

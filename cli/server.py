@@ -40,7 +40,7 @@ def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:
 
 
 def pair_of(text: str) -> tuple[str, str]:
-    """Return the key and the value of KEY=VALUE. Raise UsageError."""
+    """Return the key and the value of KEY=VALUE. Raise UsageError if it is malformed."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise click.UsageError(f"{text!r} must be KEY=VALUE")

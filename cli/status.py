@@ -193,8 +193,7 @@ def read_status(admin: Admin, explanations: Explanations) -> Status:
 
 
 def explain(status: Status, quorum: Quorum, explanations: Explanations) -> Status:
-    """Return the status with the causes of fenced brokers and problems, as far as nodes report
-    them."""
+    """Return the status with the causes that the nodes report."""
     fenced = [broker for broker in status.brokers if broker.state == "fenced"]
     wanted = [*map(broker_key, fenced), *map(problem_key, status.problems)]
     controllers = addresses_of(quorum)
@@ -271,8 +270,7 @@ def state_of(partition: PartitionView, min_isr: int) -> str:
 
 
 def why(partition: PartitionView, up: frozenset[int]) -> str:
-    """Return the visible reason: a missing replica's broker is down, or it is up and lags
-    behind."""
+    """Return the visible reason: a replica's broker is down, or it is up and lags behind."""
     missing = [each for each in partition.replicas if each not in partition.isr]
     down = [each for each in partition.replicas if each not in up]
     behind = [each for each in missing if each in up]

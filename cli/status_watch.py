@@ -1,7 +1,7 @@
-"""`quorate status --watch`: a terminal is redrawn, other outputs get a block or a JSON line per
-change.
+"""`quorate status --watch`: a terminal is redrawn; other outputs get a block per change.
 
-If the cluster cannot be reached, the error is shown, and the next attempt follows."""
+With --format json each change is one line. If the cluster cannot be reached, the error is shown,
+and the next attempt follows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Picture(Protocol):
 
     @property
     def lasting(self) -> Any:
-        """Return a value that is equal until something other than the high watermark and lags
-        changes."""
+        """Return a value that changes only with something other than high watermark and lags."""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output."""

@@ -217,7 +217,10 @@ def repair_epoch(file: str, epoch: int | None) -> None:
 
 
 def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
-    """Raise UsageError or Refused unless the options define the quorum in exactly one way."""
+    """Check the options that choose the voters of a new quorum.
+
+    Raise UsageError if more than one is given. Raise Refused if one contradicts the config, or if a
+    controller of a dynamic quorum has none."""
     ways = [
         name
         for name, given in (
@@ -244,7 +247,7 @@ def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: 
 
 
 def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, int]]:
-    """Return the (key, host, port) of each voter. Raise UsageError."""
+    """Return the (key, host, port) of each voter. Raise UsageError if one is malformed."""
     parsed = []
     for item in text.split(",") if text else ():
         number, _, rest = item.strip().partition("@")
@@ -263,7 +266,9 @@ def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, i
 
 
 def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int]]) -> Uuid:
-    """Return the directory id that the list of voters gives this controller. Raise Refused."""
+    """Return the directory id that the list of voters gives this controller.
+
+    Raise Refused if the list does not contain the controller."""
     for key, _, _ in voters:
         if key.id == config.node_id:
             return key.directory_id

@@ -18,7 +18,9 @@ from quorate.quorum.storage_format import require_formatted
 
 
 def run(file: str, epoch: int | None) -> None:
-    """Set the epoch of a stopped controller and print the next steps. Raise Refused."""
+    """Set the epoch of a stopped controller and print the next steps.
+
+    Raise Refused if a node runs, the directory cannot be used, or its epoch is plausible."""
     config = load_config(file)
     disk = OsDisk()
     try:

@@ -166,8 +166,9 @@ class Supervisor:
             set_pids(self.directory.file, {node_id: None})
 
     def spawn(self, node_id: int) -> None:
-        """Restart a node as a new program, because this process has an event loop and cannot fork a
-        node."""
+        """Restart a node as a new program.
+
+        This process has an event loop by then and must not fork a node."""
         if self.stopping or node_id in self.pids:
             return
         arguments = [sys.executable, "-m", "quorate.cli", "server"]
@@ -206,8 +207,7 @@ def ending(status: int) -> str:
 
 
 def last_error(log: str) -> str:
-    """Return the message of the last line in the node's log if it is an error, or an empty
-    string."""
+    """Return the message of the last line in the node's log, or "" if it is no error."""
     with open(log, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()

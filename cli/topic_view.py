@@ -256,8 +256,7 @@ def described_partitions(
 def paged_partitions(
     admin: Admin, names: Sequence[str], page: int
 ) -> Iterator[tuple[str, str, list[PartitionView]]]:
-    """Yield (name, topic id, partitions) of each topic from all pages of
-    DescribeTopicPartitions."""
+    """Yield (name, topic id, partitions) of each topic, from all response pages."""
     found: dict[str, tuple[str, list[PartitionView]]] = {}
     cursor: Cursor | None = None
     while True:
@@ -330,8 +329,7 @@ def reassignments(admin: Admin) -> dict[tuple[str, int], tuple[tuple[int, ...], 
 def with_reassignment(
     partition: PartitionView, moving: tuple[tuple[int, ...], tuple[int, ...]] | None
 ) -> PartitionView:
-    """Return the partition with the replicas that its reassignment adds and removes, if there is
-    one."""
+    """Return the partition with the adding and removing replicas of its reassignment."""
     if moving is None:
         return partition
     return replace(partition, adding=moving[0], removing=moving[1])

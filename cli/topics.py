@@ -284,7 +284,7 @@ def raise_error(code: int, text: str | None) -> None:
 
 
 def config_of(text: str) -> schemas.CreatableTopicConfig:
-    """Return the config of NAME=VALUE. Raise UsageError."""
+    """Return the config of NAME=VALUE. Raise UsageError if it is malformed."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise click.UsageError(

@@ -111,7 +111,9 @@ def down(root: str) -> None:
 
 
 def stop_orphans(directory: ClusterDir) -> None:
-    """Stop nodes whose supervisor is gone, and nodes that the user started. Raise NotReachable."""
+    """Stop nodes whose supervisor is gone, and nodes that the user started.
+
+    Raise NotReachable if one does not end in time."""
     entry = directory.read()
     for group in (entry["brokers"], entry["controllers"]):
         pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
@@ -188,7 +190,10 @@ def refuse_other_shape(
 
 
 def format_nodes(configs: Sequence[NodeConfig]) -> str:
-    """Format the directories that are not formatted, and return the cluster id. Raise Refused."""
+    """Format the directories that are not formatted, and return the cluster id.
+
+    A directory with a defect is left to its node, which refuses to start. Raise Refused if no
+    directory tells the cluster id because of such defects, or if formatting fails."""
     import random
 
     from quorate.quorum.ids import random_uuid, uuid_to_text

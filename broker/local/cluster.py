@@ -106,8 +106,7 @@ class Cluster:
             self._ports.release()
 
     async def kill_broker(self, broker_id: int) -> None:
-        """Kill a broker as kill -9 does: its tasks end, its sockets are reset, no shutdown code
-        runs."""
+        """Kill a broker as kill -9 does: tasks end, sockets are reset, no shutdown code runs."""
         self._running(broker_id)
         self._require_role(broker_id, self.broker_ids, "broker")
         await self._nodes[broker_id].kill()
@@ -246,9 +245,10 @@ class Cluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
-        """Create a topic and wait until every running broker serves it. Raise TopicRefused.
+        """Create a topic and wait until every running broker serves it.
 
-        The default replication factor is the number of brokers, but at most three."""
+        The default replication factor is the number of brokers, but at most three. Raise WrongState
+        if no broker runs, TopicRefused if the cluster refuses the topic."""
         self._check()
         brokers = sorted(self._expected())
         if not brokers:

@@ -29,8 +29,9 @@ class LoopThread:
         self._loop = started.result()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop, block until it ends, and return its result or raise its
-        error."""
+        """Run a coroutine on the loop and block until it ends.
+
+        Return its result or raise its error."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def on_unhandled(self, tell: Callable[[BaseException], None]) -> None:
@@ -158,7 +159,9 @@ class ThreadedCluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
-        """Create a topic and wait until every running broker serves it. Raise TopicRefused."""
+        """Create a topic and wait until every running broker serves it.
+
+        Raise WrongState if no broker runs, TopicRefused if the cluster refuses the topic."""
         self._call(self._cluster.create_topic(name, partitions, replication_factor, config))
 
 

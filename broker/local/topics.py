@@ -27,9 +27,10 @@ async def create_topic(
     replication_factor: int | None,
     config: Mapping[str, Value],
 ) -> None:
-    """Create a topic through the broker at `address`. Raise TopicRefused.
+    """Create a topic through the broker at `address`.
 
-    If `replication_factor` is None, the broker's default applies."""
+    If `replication_factor` is None, the broker's default applies. Raise TopicRefused if the cluster
+    refuses the topic."""
     factor = BROKERS_DEFAULT if replication_factor is None else replication_factor
     topic = CreatableTopic(
         name=name,

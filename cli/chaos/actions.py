@@ -52,8 +52,7 @@ async def stop(stage: Stage, values: Values) -> None:
 
 
 async def wait_caught_up(stage: Stage, values: Values) -> None:
-    """Wait until the node's metadata log reaches the end that the other controllers' logs have
-    now."""
+    """Wait until the node's metadata log reaches the present end of the other controllers' logs."""
     node = stage.node_named(values["node"])
     others = [each for each in stage.controllers if each != node]
     end = await asyncio.to_thread(
@@ -98,7 +97,9 @@ async def cut_controllers(stage: Stage, values: Values) -> None:
 
 
 async def heal(stage: Stage, values: Values) -> None:
-    """End all faults. Count before the records that only the isolated broker has."""
+    """End all faults, after counting the records that only the broker with a pinned client has.
+
+    Nodes that are down stay down."""
     for node, was in stage.hurt.open().items():
         if was not in (MUTED, CUT):
             continue

@@ -83,7 +83,10 @@ class Brokers:
         return sorted(p for p, leader in self.leaders.items() if leader.node_id == node_id)
 
     async def call(self, node_id: int, request: Message, **options: Any) -> Any:
-        """Send a request to a broker and return its response. Raise one of FAILURES."""
+        """Send a request to a broker and return its response.
+
+        Raise one of FAILURES if its address is unknown, the connection fails, or it does not
+        answer."""
         address = self._addresses.get(node_id)
         if address is None:
             raise NotKnown(f"broker {node_id} is not known")

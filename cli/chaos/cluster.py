@@ -67,7 +67,7 @@ class LocalCluster:
         return Admin(AdminSettings(servers=servers, timeout_s=timeout_s))
 
     def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
-        """Create a topic. Raise Refused."""
+        """Create a topic. Raise Refused if the cluster refuses it."""
         wanted = topics.CreatableTopic(
             name=topic,
             num_partitions=partitions,
@@ -85,7 +85,7 @@ class LocalCluster:
         check(answer.topics[0].error_code, answer.topics[0].error_message)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic. Raise Refused."""
+        """Delete a topic. Raise Refused if the cluster refuses that."""
         admin = self.admin()
         answer = admin.change(
             topics.DeleteTopicsRequest(
@@ -165,7 +165,9 @@ class LocalCluster:
         return pid
 
     def change_a_config(self, topic: str, value: str) -> None:
-        """Set the topic's retention.ms, and return when the change is committed. Raise Refused."""
+        """Set the topic's retention.ms, and return when the change is committed.
+
+        Raise Refused if the cluster refuses the change."""
         change = configs.IncrementalAlterableConfig(
             name="retention.ms", config_operation=0, value=value
         )

@@ -127,7 +127,9 @@ def clean_up_when_told_to_end() -> None:
 
 
 def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
-    """Return the variant with the name, or all variants. Raise UsageError."""
+    """Return the variant with the name, or all variants for None.
+
+    Raise UsageError if there is none."""
     if name is None:
         return scenario.variants
     found = tuple(each for each in scenario.variants if each.name == name)
@@ -171,8 +173,7 @@ def on_its_own(
     keep: bool,
     view: View,
 ) -> Result:
-    """Run the scenario on a new cluster in a temporary directory, which is removed unless
-    `keep`."""
+    """Run the scenario on a new cluster in a temporary directory, removed unless `keep`."""
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
     cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
     shape = scenario.cluster

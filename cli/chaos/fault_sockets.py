@@ -30,8 +30,7 @@ class FaultSockets:
         self._ask(node_id, {"rules": {"drop": [message]}})
 
     def hold(self, node_id: int, peers: list[int]) -> None:
-        """Hold all traffic between the node and the peers, given by node id, without closing
-        connections."""
+        """Hold all traffic between the node and the peers (node ids). No connection closes."""
         self._ask(node_id, {"rules": {"hold": peers}})
 
     def heal(self, node_id: int) -> None:

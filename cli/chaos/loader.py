@@ -47,7 +47,9 @@ def ready_made() -> dict[str, str]:
 
 
 def load(name_or_path: str) -> Scenario:
-    """Return a built-in scenario by its name, or the scenario in a file. Raise ScenarioError."""
+    """Return a built-in scenario by its name, or the scenario in a file.
+
+    Raise ScenarioError if there is none or it is invalid."""
     known = ready_made()
     if name_or_path in known:
         return parse(known[name_or_path], f"config/chaos/{name_or_path}{SUFFIX}", name_or_path)
@@ -65,9 +67,9 @@ def load(name_or_path: str) -> Scenario:
 
 
 def parse(content: str, origin: str, name: str) -> Scenario:
-    """Return the scenario in a text.
+    """Return the scenario in a text. `origin` is the file's name for errors.
 
-    `origin` is the file's name for errors. Raise ScenarioError."""
+    Raise ScenarioError if the text is no TOML or breaks a rule."""
     try:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:

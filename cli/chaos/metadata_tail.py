@@ -44,8 +44,9 @@ class MetadataTail:
         return max((header.leader_epoch for _, _, header in self._batches()), default=-1)
 
     def read(self) -> Iterator[Logged]:
-        """Yield the records appended since the last call, without control records except
-        LeaderChange."""
+        """Yield the records appended since the last call.
+
+        LeaderChange is the only type of control record among them."""
         for content, position, header in self._batches():
             for each in records_of(content, position, header):
                 record = _decoded(each, header.is_control)

@@ -43,8 +43,9 @@ class Gaps:
 def longest_around(
     gaps: Sequence[Gap], event_s: float, *, within_s: float = 15.0
 ) -> dict[int, int]:
-    """Return the longest gap in ms of each partition that contains the event or starts soon after
-    it."""
+    """Return the longest gap of each partition near an event, in ms.
+
+    A gap is near if it contains the event or starts at most `within_s` after it."""
     found: dict[int, int] = {}
     for gap in gaps:
         if gap.end_s >= event_s and gap.start_s <= event_s + within_s:

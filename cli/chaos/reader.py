@@ -107,8 +107,7 @@ def number_of(key: bytes) -> int:
 def taken_back(
     read: Mapping[int, Sequence[int]], final: Mapping[int, Sequence[int]]
 ) -> list[tuple[int, int]]:
-    """Return (partition, offset) of each record in `read` that differs from `final` or is missing
-    there."""
+    """Return (partition, offset) of each record in `read` that `final` lacks or contradicts."""
     return [
         (partition, offset)
         for partition, numbers in sorted(read.items())

@@ -48,8 +48,7 @@ def differing(
 
 
 def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
-    """Return the number of records in one log that the other log does not have at the same
-    offsets."""
+    """Return the number of records in one log that the other lacks at the same offsets."""
     known = {header[:3]: header for header in headers(theirs, topic, partition)}
     return sum(
         header.record_count

@@ -43,7 +43,9 @@ async def rehearse(plan: Plan, cluster: LocalCluster, view: View) -> Result:
 
 
 async def play(stage: Stage, plan: Plan, view: View) -> None:
-    """Carry out the steps. A step that fails is recorded and ends the run of steps."""
+    """Carry out the steps of all variants.
+
+    The first step that fails is recorded and ends the steps."""
     workload = plan.scenario.workload
     stage.note(
         f"clients write into {workload.partitions} partitions x {workload.replication_factor}, "
@@ -67,7 +69,7 @@ async def settle(stage: Stage) -> None:
 
 
 async def unhurt(stage: Stage) -> None:
-    """End all faults and start all nodes that a step stopped.
+    """End all faults and start all nodes that a step stopped or killed.
 
     It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded
     first."""
@@ -162,8 +164,9 @@ def read_back(stage: Stage) -> tuple[Verdict, dict[int, array[int]]]:
 
 
 async def different_replicas(stage: Stage) -> list[int]:
-    """Return the partitions whose replicas differ, after followers had time to fetch the last
-    records."""
+    """Return the partitions whose replicas differ.
+
+    Followers have SETTLE_S to fetch the last records, unless a step of the run failed."""
     log_dirs = {node: stage.log_dir(node) for node in stage.broker_ids}
     deadline_s = time.monotonic() + SETTLE_S
     while True:

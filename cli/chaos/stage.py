@@ -1,5 +1,6 @@
-"""The state of a scenario run, which its steps share: the cluster, the clients, the clock of the
-run, and the events so far."""
+"""The state of a scenario run, which its steps share.
+
+It holds the cluster, the clients, the clock of the run, and the events so far."""
 
 from __future__ import annotations
 
@@ -120,8 +121,9 @@ class Stage:
     def node_named(self, value: int | str) -> int:
         """Return the id of a node, or of the node in the role `leader`, `controller` or `victim`.
 
-        The node becomes the victim of the next steps. Raise Unmet if no step has named a victim
-        yet."""
+        The leader is the broker that leads the most partitions. The node becomes the victim of the
+        next steps. Raise Unmet if no step has named a victim yet, Refused if there is no such
+        node."""
         if value == "leader":
             counts = {broker: len(self.story.led_by(broker)) for broker in sorted(self.serving)}
             self.victim = max(counts, key=lambda broker: (counts[broker], -broker))

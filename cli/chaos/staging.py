@@ -156,7 +156,9 @@ async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
 
 
 def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
-    """Create the topic and wait until all its replicas are in sync. Raise Refused."""
+    """Create the topic and wait until all its replicas are in sync.
+
+    Raise Refused if the cluster refuses it or a replica is not in sync in time."""
     cluster.create_topic(
         topic,
         workload.partitions,
@@ -168,8 +170,9 @@ def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
 
 
 def session_timeout_ms(cluster: LocalCluster) -> int:
-    """Return broker.session.timeout.ms of a controller; all controllers of a local cluster have the
-    same."""
+    """Return broker.session.timeout.ms of a controller.
+
+    All controllers of a local cluster have the same value."""
     controller = cluster.entry["controllers"][0]["id"]
     timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
     return timeout

@@ -1,7 +1,7 @@
 """The verdict on a run, from its evidence. The module is pure.
 
 A run is good if every check is good and if the checks are meaningful: some records were
-acknowledged, and an isolated broker refused writes."""
+acknowledged, and each broker with a pinned client refused writes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Pinned:
     """The records in the broker's log that the new leaders did not have when the fault ended."""
 
     def late(self, leadership: Sequence[Spell]) -> list[tuple[int, int]]:
-        """Return the acknowledged batches that were sent when another broker led the partition."""
+        """Return (partition, time) of the acknowledged batches sent while another broker led.
+
+        Batches sent within GRACE_MS after the change of the leader do not count."""
         return [
             (partition, ms)
             for partition, ms in self.successes
@@ -202,7 +204,7 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def expired(expiry: Expiry, tolerance_ms: int) -> Check:
-    """Return the check that a session lasted as long as broker.session.timeout.ms."""
+    """Return the check of a session's length: broker.session.timeout.ms within the tolerance."""
     good = abs(expiry.after_ms - expiry.timeout_ms) <= tolerance_ms
     text = (
         f"broker {expiry.node} was fenced {expiry.after_ms:,} ms after its last heartbeat "

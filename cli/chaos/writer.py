@@ -84,7 +84,9 @@ class Writer:
     _waiting: dict[int, float] = field(default_factory=dict)
 
     async def start(self, partitions: Sequence[int]) -> None:
-        """Get a producer id and start the tasks. Raise NoProducerId."""
+        """Get a producer id and start the tasks.
+
+        Raise NoProducerId if no broker assigns one in time."""
         self._producer = await self._producer_id()
         self._lanes = [asyncio.create_task(self._lane(partition)) for partition in partitions]
 

@@ -1,9 +1,9 @@
 """The blocking Kafka client of the command line.
 
 A command sends one request after another, so the client needs no event loop and no threads. All of
-its calls block the thread of the command. Every wait is bounded by the command's --timeout.
-Failures are raised as `NotReachable` and `Refused` (cli/errors.py), which the command line prints
-as one line.
+its calls block the thread of the command. --timeout bounds the attempts of each request. Failures
+are raised as `NotReachable` and `Refused` (cli/errors.py), which the command line prints as one
+line.
 
 Files in reading order:
 

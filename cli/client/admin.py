@@ -1,5 +1,4 @@
-"""The command line's connection to a cluster: any node of the bootstrap list, or one node by its
-id.
+"""Requests of the command line to a cluster: to any bootstrap server, or to a node by its id.
 
 Requests that fail with a transient error (no controller yet, a moving leader) are sent again until
 the deadline. If a connection is lost, the next node is tried. A request that changes something is
@@ -124,7 +123,7 @@ class Admin:
         return self._until(request, response, errors, again=repeatable)
 
     def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
-        """Send a read-only request to one broker once, and return the response.
+        """Send a request to one broker once, and return the response.
 
         Raise ConnectionLost if the broker is not in the metadata or its connection fails, so that
         the caller can refresh the metadata. Raise Unsupported if the broker does not serve the
@@ -137,7 +136,8 @@ class Admin:
         """Send a request to each of several brokers, then wait for the responses.
 
         All requests are in flight before the first response is awaited. The result maps each broker
-        to its response, or to the ConnectionLost error of its connection."""
+        to its response, or to the ConnectionLost error of its connection. Raise Unsupported if a
+        broker does not serve the API."""
         connections: dict[int, Connection] = {}
         answers: dict[int, R | ConnectionLost] = {}
         for node_id in requests:
@@ -237,8 +237,9 @@ class Admin:
         return nodes.get(described.controller_id)
 
     def _any_connection(self) -> Connection:
-        """Return a connection to the node used last, else to the first bootstrap server that
-        answers."""
+        """Return a connection to the node used last, or to the first bootstrap server that answers.
+
+        Raise NotReachable if none answers in time."""
         if self._any is not None:
             try:
                 return self._connect(self._any)

@@ -1,5 +1,4 @@
-"""Record batches in bytes that may end within a batch: a segment's torn tail, a size-limited
-fetch."""
+"""Record batches in bytes that may end within a batch: a torn tail, or a limited fetch."""
 
 from __future__ import annotations
 

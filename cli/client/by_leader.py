@@ -21,8 +21,7 @@ Ask = Callable[[int, dict[str, list[int]]], dict[TopicPartition, Answer]]
 def ask_leaders(
     admin: Admin, wanted: Sequence[TopicPartition], ask: Ask
 ) -> dict[TopicPartition, Answer]:
-    """Send one request to the leader of each partition, and return the answers in the order of
-    `wanted`.
+    """Send one request to each leader, and return the answers in the order of `wanted`.
 
     Partitions with a transient error are asked for again until the deadline, and then keep their
     last error. Raise Refused if a leader does not serve the API."""
@@ -64,8 +63,9 @@ def leaders_of(admin: Admin, wanted: Sequence[TopicPartition]) -> dict[TopicPart
 
 
 def grouped(leaders: dict[TopicPartition, Answer]) -> dict[int, dict[str, list[int]]]:
-    """Return the partitions of each topic for each leader, without the partitions that have an
-    error."""
+    """Return the partitions of each topic for each leader.
+
+    Partitions with an error are left out."""
     found: dict[int, dict[str, list[int]]] = {}
     for (topic, partition), (error, leader) in sorted(leaders.items()):
         if not error:

@@ -28,8 +28,7 @@ def alter_configs(
 def answer_of(
     admin: Admin, resource: schemas.IncrementalAlterConfigsResource
 ) -> schemas.IncrementalAlterConfigsResponse:
-    """Send the changes to the right node and return its response with any errors that it
-    contains."""
+    """Send the changes to the right node and return its response, which may contain errors."""
     request = schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     name = resource.resource_name
     one_broker = resource.resource_type == BROKER_RESOURCE and name.isdigit()

@@ -41,8 +41,8 @@ class Connection:
     """One TCP connection to a node, owned by one thread.
 
     Invariant: at most one request is in flight. The caller waits for its response before it sends
-    the next request. Any failure closes the connection, because the response that is still in
-    flight would be taken for that of a later request."""
+    the next request. If a socket operation fails or is interrupted, the connection closes, because
+    a response still in flight would be taken for that of a later request."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str) -> None:
         """Connect within `timeout_s`. Raise ConnectionLost if that fails."""
@@ -57,10 +57,10 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
 
     def call(self, request: Message, response: type[R], timeout_s: float) -> R:
-        """Send a request and return its response. Raise ConnectionLost or Unsupported.
+        """Send a request and return its response.
 
-        `timeout_s` bounds each wait for the socket. If it passes without a byte, the connection is
-        lost."""
+        `timeout_s` bounds each wait for the socket. Raise ConnectionLost if it passes without a
+        byte or the connection breaks, and Unsupported if the node does not serve the API."""
         return self.begin(request, response, timeout_s)()
 
     def begin(self, request: Message, response: type[R], timeout_s: float) -> Callable[[], R]:
@@ -189,15 +189,14 @@ class Connection:
 
 
 def error_of(api_versions: bytes) -> int:
-    """Return the error code of an ApiVersions response, which has the same place in each
-    version."""
+    """Return the error code of an ApiVersions response. Its place is the same in each version."""
     return int.from_bytes(api_versions[4:6], "big", signed=True)
 
 
 def skip_tags(answer: bytes, position: int) -> int:
-    """Return the position after the tagged fields of a response header. Raise DecodeError.
+    """Return the position after the tagged fields of a response header.
 
-    Kafka defines no such fields yet."""
+    Kafka defines no such fields yet. Raise DecodeError if the header is cut off."""
     count, position = read_uvarint(answer, position)
     for _ in range(count):
         _, position = read_uvarint(answer, position)

@@ -214,7 +214,7 @@ class Groups:
     ) -> R:
         """Send a request to the group's coordinator, again if the coordinator moves.
 
-        Raise NotReachable."""
+        Raise NotReachable if no coordinator answers in time."""
         return self._asked_until(lambda: self.coordinator(group)[0], request, response, errors)
 
     def _asked_until(
@@ -226,8 +226,9 @@ class Groups:
     ) -> R:
         """Send a request to the node until it answers without a coordinator error.
 
-        The request may be sent twice after a lost connection. That is harmless for all requests of
-        this module and of membership.py. Raise NotReachable when the time is over."""
+        After a lost connection the request is sent again, although the coordinator may have carried
+        it out. A repetition changes nothing more, but a repeated deletion may report that the group
+        does not exist. Raise NotReachable when the time is over."""
         for _ in range(max(1, self._admin.timeout_ms // RETRY_DELAY_MS)):
             try:
                 answer = self._admin.ask_node(node(), request, response)
@@ -241,9 +242,10 @@ class Groups:
 
 
 def assigned(data: bytes) -> list[Place]:
-    """Return the sorted partitions of an assignment in the consumer protocol. Raise Refused.
+    """Return the sorted partitions of an assignment in the consumer protocol.
 
-    Only the fields of version 0 are read: topics and their partitions."""
+    Only the fields of version 0 are read: topics and their partitions. Raise Refused if the bytes
+    are malformed."""
     if not data:
         return []
     places: list[Place] = []

@@ -45,11 +45,10 @@ class Membership:
         self._next_beat_at = 0.0
 
     def join(self) -> list[int]:
-        """Join the group, again after each rebalance, and return this member's partitions of the
-        topic.
+        """Join the group and return this member's partitions of the topic.
 
-        The call blocks until the coordinator has assigned partitions. Raise Refused on an error
-        that a new attempt cannot fix."""
+        The call blocks until the coordinator has assigned partitions. It joins again as often as a
+        rebalance interrupts it. Raise Refused on an error that a new attempt cannot fix."""
         while True:
             joined = self._groups.ask(
                 self._group, self._join_request(), schemas.JoinGroupResponse, error_of
@@ -108,8 +107,7 @@ class Membership:
             check(error, None, f"group {self._group}")
 
     def leave(self) -> None:
-        """Leave the group, so that the coordinator rebalances without waiting for the session
-        timeout."""
+        """Leave the group, so that the coordinator rebalances before the session timeout."""
         identity = schemas.MemberIdentity(member_id=self._member.id)
         request = schemas.LeaveGroupRequest(
             group_id=self._group, member_id=self._member.id, members=(identity,)
@@ -194,7 +192,7 @@ def subscription(topics: Sequence[str]) -> bytes:
 
 
 def topics_of(metadata: bytes) -> list[str]:
-    """Return the topics of an encoded subscription. Raise Refused if it cannot be read."""
+    """Return the topics of an encoded subscription. Raise Refused if the bytes are malformed."""
     try:
         _, count = struct.unpack_from(">hi", metadata)
         topics, position = [], 6

@@ -72,8 +72,7 @@ def admin_settings(
     command_config: str | None,
     timeout_s: float | None,
 ) -> AdminSettings:
-    """Return the settings that the options and the client config file give; options take
-    precedence.
+    """Return the settings from the options and the client config file. Options take precedence.
 
     Raise UsageError if both kinds of bootstrap servers or none are given, or if an address is
     invalid. Raise Refused if the config file is invalid or asks for a protocol other than
@@ -104,7 +103,9 @@ def admin_settings(
 
 
 def read_client_config(path: str | None) -> dict[str, str]:
-    """Return the entries of a .properties file, or none if `path` is None. Raise Refused."""
+    """Return the entries of a .properties file, or none if `path` is None.
+
+    Raise Refused if the file is malformed."""
     if path is None:
         return {}
     try:

@@ -1,5 +1,4 @@
-"""The report on the demo from the metadata log: leaders, causes, and partitions without a
-leader."""
+"""The demo's report from the metadata log: leaders, causes, partitions without a leader."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ SHOWN = 40
 
 
 def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None]) -> None:
-    """Write the history report of the cluster to `out` with Spark, and print a summary with
-    `say`."""
+    """Write the history report of the cluster to `out` with Spark. Print a summary with `say`."""
     from quorate.quorum.analytics.report import report
     from quorate.quorum.analytics.session import local_session
 

@@ -107,8 +107,7 @@ class Script:
 
 
 def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> int:
-    """Run the demo and return 0 if no acknowledged line was lost, duplicated, reordered or
-    changed."""
+    """Run the demo. Return 0 if no acknowledged line was lost, duplicated, reordered or changed."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
     cluster = LocalCluster(root / "cluster")

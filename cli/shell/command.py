@@ -61,7 +61,7 @@ def metadata_shell(
 def said_once(shell: Shell, command: Sequence[str]) -> list[str]:
     """Return the lines of one command.
 
-    Commands of the interactive shell are refused. Raise Mistake."""
+    Raise Mistake if it cannot be parsed or is a command of the interactive shell only."""
     return said(shell, command, interactive=False)
 
 

@@ -49,8 +49,7 @@ class Leave(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The positional arguments of a command: the text in usage lines, the help, and their
-    number."""
+    """The positional arguments of a command: their text in usage lines, help and number."""
 
     shown: str
     help: str

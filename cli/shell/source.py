@@ -1,5 +1,4 @@
-"""The input of the metadata shell: a snapshot, a segment, or a log directory of Kafka or
-Quorate."""
+"""The input of the metadata shell: a snapshot, a segment or a log directory, also Kafka's."""
 
 from __future__ import annotations
 
@@ -37,9 +36,10 @@ class Contents:
 
 
 def contents_of(given: Path, offset: int | None) -> Contents:
-    """Return the metadata at the end of the input, or after the record at `offset`. Raise Refused.
+    """Return the metadata at the end of the input, or after the record at `offset`.
 
-    In a snapshot, offsets are positions in the snapshot, not offsets of the log."""
+    In a snapshot, offsets are positions in the snapshot, not offsets of the log. Raise Refused if
+    the input is no metadata log, needs the segments before it, or ends before `offset`."""
     if given.is_dir() or given.name.endswith(ARCHIVES):
         with history_in(given) as directory:
             return _contents(given, history_slices(metadata_dir(str(directory))), offset)
