@@ -5,7 +5,7 @@ Decisions:
 - Load comes from librdkafka, or from our own asyncio client for pipelined admin requests.
 - A figure has a meaning only as a ratio: to a peer under the same load in the same run, or to the
   limits of the machine.
-- Each benchmark runs on a new cluster of three controllers and three brokers.
+- A benchmark that needs a cluster starts a new one, with three controllers and three brokers.
 
 Input: command line options. Output: a table or JSON lines.
 

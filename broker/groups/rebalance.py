@@ -85,6 +85,7 @@ class Rebalance:
         )
 
     def _session_expired(self, group: Group, member_id: str) -> None:
+        """Remove a member that sent no heartbeat in time, and rebalance the others."""
         member = group.members.get(member_id)
         if member is not None and not member.keeps_session:
             logger.info("group %s: the session of %s expired", shown(group.id), shown(member_id))
@@ -92,6 +93,7 @@ class Rebalance:
             self.after_removal(group)
 
     def _pending_expired(self, group: Group, member_id: str) -> None:
+        """Remove a pending member id, and complete the join phase if it waited only for this id."""
         group.forget_pending(member_id)
         if group.state is State.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group)
@@ -156,7 +158,8 @@ class Rebalance:
     def maybe_complete_join(self, group: Group) -> None:
         """Complete the join phase if all members have joined.
 
-        The first rebalance of a group is the exception: only its delay ends it.
+        In the first rebalance of a group a join does not end the join phase, because more members
+        may come. The delay ends it (KIP-134).
         """
         preparing = group.state is State.PREPARING_REBALANCE
         if preparing and group.previous is not State.EMPTY and group.all_joined:
@@ -224,10 +227,11 @@ class Rebalance:
     # --- the sync phase
 
     def assign(self, group: Group, assignments: Mapping[str, bytes]) -> None:
-        """Record the leader's assignments, and enter Stable.
+        """Record the assignments that the leader sent, by member id, and enter Stable.
 
-        A member that waits in SyncGroup gets its assignment when the record is committed. If the
-        record cannot be appended, the waiting members get an error and the group rebalances.
+        A member without an assignment gets an empty one. A member that waits in SyncGroup gets its
+        assignment when the record is committed. If the record cannot be appended, the waiting
+        members get an error and the group rebalances.
         """
         chosen = {each: assignments.get(each, b"") for each in group.members}
         error = self._journal.append([group.record(chosen)])
@@ -253,6 +257,9 @@ class Rebalance:
                 self.start_session(group, member)
 
     def _sync_expired(self, group: Group, generation: int) -> None:
+        """Remove the members that did not send SyncGroup in this generation, and rebalance the
+        others.
+        """
         if generation == group.generation and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
@@ -283,7 +290,7 @@ TOLD = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that a member receives for each error of an append to the log. Others are unchanged."""
+"""The error that a member receives for an error of an append. Errors not listed are passed on."""
 
 
 def told(error: ErrorCode) -> ErrorCode:

@@ -64,7 +64,8 @@ class SnapshotId:
 class Slice:
     """A range of bytes of one file that one reader reads.
 
-    Offsets limit the records: `first_offset` is inclusive, `end_offset` is exclusive."""
+    Records below `first_offset` are skipped. `end_offset` is the offset at which the next slice
+    began when the slices were planned."""
 
     path: str
     start: int

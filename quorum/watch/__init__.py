@@ -6,7 +6,8 @@ Decisions:
   checks and its metrics.
 - A request reads the node's objects when it arrives. The node stores nothing for monitoring, except
   the few figures in `measures.py`.
-- The names of the metrics are those of Kafka's JMX metrics as jmx_exporter exports them.
+- A metric that Kafka also has is named as jmx_exporter names Kafka's. Our own metrics begin with
+  `quorate_`.
 - A request never stops the node. The number of requests and their share of the CPU are bounded
   (docs/limits.md).
 - All code runs on the node's event loop.
@@ -19,7 +20,7 @@ Files in reading order:
 - `watch.py`: the paths of a node.
 - `endpoints.py`: dispatch of requests, and their bounds.
 - `changes.py`: /v1/changes.
-- `metrics.py`, `controller_metrics.py`: /metrics, with the figures of every node and of
-  controllers.
+- `metrics.py`: /metrics, and the metrics of every node.
+- `controller_metrics.py`: the metrics of a controller.
 - `measures.py`, `families.py`: latencies and rates; metric families.
 """

@@ -1,7 +1,8 @@
 """Latencies and rates of commits and elections.
 
-An event costs a comparison and some additions. Averages and maxima are computed when metrics are
-requested. They cover the last 30 to 60 s, like Kafka's sampled statistics.
+An event costs a comparison and some additions. Averages, maxima and rates are computed when metrics
+are requested. They cover the last 30 to 60 s, like Kafka's sampled statistics. A rate covers a
+longer time if metrics are requested less often.
 
 The commit latency is sampled: one append is followed until the high watermark passes it, then the
 next one.
@@ -68,9 +69,10 @@ class Latency:
 
 
 class Rate:
-    """The rate of a counter per second, over at most the last 60 s.
+    """The rate of a counter per second, over about the last 30 to 60 s.
 
-    The counter is sampled only when the rate is read."""
+    The counter is sampled only when the rate is read. If it is read less often than every 60 s, the
+    rate covers the time since an older sample."""
 
     def __init__(self, now_ms: int, count: float = 0) -> None:
         self._samples: deque[tuple[int, float]] = deque([(now_ms, count)], maxlen=MAX_SAMPLES)

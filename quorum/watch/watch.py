@@ -1,6 +1,6 @@
 """The HTTP paths of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
 
-/v1/targets lists the other nodes in the form of Prometheus' HTTP service discovery.
+/v1/targets lists all known nodes in the form of Prometheus' HTTP service discovery.
 
 Every node has one `Watch` behind the port that nodes use. Each role of the node adds its readiness
 checks and metrics. All values are read from the node's objects when a request arrives.
@@ -32,7 +32,8 @@ class Watch:
     """The HTTP handlers of one node, run on its event loop.
 
     `not_ready` holds functions that yield reasons why the node is not ready. `collectors` holds
-    functions that yield metric families. The roles of the node extend both before it serves."""
+    functions that yield metric families. The roles of the node add theirs to both when they are
+    created."""
 
     def __init__(self, core: NodeCore) -> None:
         self.not_ready: list[Reasons] = [lambda: metadata_reasons(core)]
@@ -81,7 +82,7 @@ class Watch:
         return await self._exposition.response()
 
     async def _targets(self, query: Query) -> HttpResponse:
-        """Return the other nodes for Prometheus' HTTP service discovery."""
+        """Return all known nodes for Prometheus' HTTP service discovery."""
         found = [
             {"targets": [address], "labels": {"node_id": str(node_id), "role": role}}
             for node_id, role, address in sorted(targets(self._core))
@@ -99,8 +100,9 @@ class Watch:
 
 
 def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
-    """Yield (node id, role, address) of every known node. A node with both roles is a
-    controller."""
+    """Yield (node id, role, address) of every known node, including this one.
+
+    A node with both roles is reported as a controller."""
     controllers = {
         voter.voter_id: f"{each.host}:{each.port}"
         for voter in core.voters
@@ -118,7 +120,8 @@ def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
 def metadata_reasons(core: NodeCore) -> Iterator[str]:
     """Yield the reasons why the metadata of a node is not ready.
 
-    The node must know the leader of the quorum and must have replayed all committed records."""
+    The node must know the leader of the quorum and must have replayed all committed records. If its
+    log had lost records, it must have caught up again."""
     if core.failed:
         yield "the node has failed"
     if core.replica.raft.leader_id == NO_NODE:
