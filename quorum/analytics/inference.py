@@ -109,6 +109,7 @@ def why_created(topic_id: bytes, together: Together) -> str:
 
 
 def _unclean(step: Step) -> str | None:
+    """Explain an unclean election: the new leader was neither in the ISR nor in the ELR."""
     old, leader = step.old, step.new.leader
     if leader in (NO_LEADER, old.leader) or leader in old.isr:
         return None
@@ -120,6 +121,7 @@ def _unclean(step: Step) -> str | None:
 
 
 def _reassigned(step: Step) -> str | None:
+    """Explain the beginning, change and end of a reassignment."""
     old, new = step.old, step.new
     if new.reassigning:
         if (old.replicas, old.adding, old.removing) == (new.replicas, new.adding, new.removing):
@@ -136,6 +138,8 @@ def _reassigned(step: Step) -> str | None:
 
 
 def _broker_went(step: Step) -> str | None:
+    """Explain a loss by a broker that was fenced, shut down, or registered again in the same
+    batch."""
     together = step.together
     for brokers, what in (
         (together.unregistered, "was unregistered"),
@@ -150,6 +154,7 @@ def _broker_went(step: Step) -> str | None:
 
 
 def _broker_came(step: Step) -> str | None:
+    """Explain a new leader by a broker that was unfenced in the same batch."""
     leader = step.new.leader
     if step.old.leader == NO_LEADER and leader in step.together.unfenced:
         return f"In the same step broker {leader} was unfenced, so it could lead again."
@@ -157,6 +162,7 @@ def _broker_came(step: Step) -> str | None:
 
 
 def _preferred(step: Step) -> str | None:
+    """Explain the election of the preferred leader."""
     old, new = step.old, step.new
     moved = new.leader not in (old.leader, NO_LEADER) and old.leader in new.isr
     if moved and new.leader == new.preferred_leader and old.replicas == new.replicas:
@@ -165,12 +171,14 @@ def _preferred(step: Step) -> str | None:
 
 
 def _caught_up(step: Step) -> str | None:
+    """Explain an ISR expansion."""
     if step.joined and not step.lost and step.old.replicas == step.new.replicas:
         return f"The leader reported that {broker_names(sorted(step.joined))} had caught up."
     return None
 
 
 def _fell_behind(step: Step) -> str | None:
+    """Explain an ISR shrink with an unchanged leader."""
     quiet = step.old.leader == step.new.leader != NO_LEADER and not step.joined
     if quiet and step.lost and step.old.replicas == step.new.replicas:
         return f"The leader reported that {broker_names(sorted(step.lost))} had fallen behind."
@@ -178,12 +186,14 @@ def _fell_behind(step: Step) -> str | None:
 
 
 def _recovered(step: Step) -> str | None:
+    """Explain the end of the recovery after an unclean election."""
     if step.old.leader_recovery_state and not step.new.leader_recovery_state:
         return "The leader that was elected uncleanly finished its recovery."
     return None
 
 
 def _directories(step: Step) -> str | None:
+    """Explain a change of log directories only."""
     old, new = step.old, step.new
     placed = replace(old, directories=new.directories, partition_epoch=new.partition_epoch)
     if old.directories != new.directories and placed == new:

@@ -78,6 +78,7 @@ def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.Re
 
 
 def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordBatch]:
+    """Yield the Arrow batch of these records, or nothing if all of them are excluded."""
     heads = _heads(framed)
     kinds = {int(head): _known(int(head)) for head in np.unique(heads)}
     if request.types is not None:
@@ -138,6 +139,7 @@ class _Rows:
         self._json: list[str | None] = [None] * len(framed)
 
     def read(self, heads: Ints, kinds: dict[int, Kind | None]) -> _Rows:
+        """Read all records, those of known kinds with numpy and the others one by one."""
         left = np.ones(len(heads), np.bool_)
         for head, kind in kinds.items():
             if kind is not None and (rows := np.flatnonzero(heads == head)).size:
@@ -236,6 +238,7 @@ class _Rows:
         return made
 
     def _effective(self, piece: Slice) -> Mask:
+        """Return a mask: false for records of metadata transactions without effect."""
         framed = self._framed
         effective: Mask = np.ones(len(framed), np.bool_)
         for each in piece.undone:
@@ -246,6 +249,7 @@ class _Rows:
         return effective
 
     def _array(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return one column, from the rows read with numpy and those read one by one."""
         column = self._columns.get(name)
         count, pieces = len(self._framed), self._pieces[name]
         if column is None:

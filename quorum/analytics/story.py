@@ -134,12 +134,14 @@ class _Teller:
         self.stories: dict[tuple[Uuid, int], Story] = {}
 
     def tell(self, batch: list[Logged]) -> None:
+        """Add the events of one batch to the stories."""
         together = Together.of(each.message for each in batch)
         for logged in batch:
             for event, story in self._events(logged, together):
                 story.add(event)
 
     def _events(self, logged: Logged, together: Together) -> Iterator[tuple[Event, Story]]:
+        """Yield the events of one record, with the stories that they belong to."""
         match logged.message:
             case TopicRecord(name=self._topic, topic_id=topic_id):
                 self._living.add(topic_id)
@@ -216,6 +218,7 @@ def _event(
     cause: str = "",
     inferred: bool = False,
 ) -> Event:
+    """Return an event. A stored cause takes precedence over the inferred reason."""
     return Event(
         offset=logged.offset,
         timestamp_ms=logged.timestamp_ms,
@@ -228,6 +231,7 @@ def _event(
 
 
 def _whole(state: Partition) -> str:
+    """Return the state of a new partition as sentences."""
     replicas = f"Created on {broker_names(state.replicas)}; in sync: {listed(state.isr)}."
     if state.leader == NO_LEADER:
         return f"{replicas} Nobody leads it."
@@ -235,6 +239,7 @@ def _whole(state: Partition) -> str:
 
 
 def _changes(old: Partition, new: Partition, named: bool, leaderless_ms: int) -> Iterator[str]:
+    """Yield one sentence for each aspect of the partition that changed."""
     if named:
         yield _leadership(old, new, leaderless_ms)
     if set(old.isr) != set(new.isr):
