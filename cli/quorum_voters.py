@@ -28,7 +28,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be
 @dry_run_option
 @click.pass_context
 def add_controller(context: click.Context, dry_run: bool) -> None:
-    """Make a voter of a controller that runs and has caught up.
+    """Add a controller that runs and has caught up to the voters.
 
     The --command-config before the command is that controller's own .properties file, from which
     its id, directory and address are taken."""

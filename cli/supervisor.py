@@ -5,8 +5,8 @@ nodes share these pages and start fast. gc.freeze keeps the collector from writi
 
 Each child has its own process group, so that Ctrl-C reaches only the supervisor. The supervisor
 then stops the brokers first and the controllers last. A node that dies is restarted only with
-`restart`. A node that the user restarts with `quorate server` is no child, but is stopped with the
-others."""
+`restart`. A node that the user restarts with `quorate server` is not a child of this process. The
+supervisor never restarts it, but stops it with the other nodes."""
 
 from __future__ import annotations
 
