@@ -109,7 +109,10 @@ def why_created(topic_id: bytes, together: Together) -> str:
 
 
 def _unclean(step: Step) -> str | None:
-    """Explain an unclean election: the new leader was neither in the ISR nor in the ELR."""
+    """Explain an unclean election: the new leader was outside the ISR.
+
+    The election is clean if the leader was in the ELR or a reassignment was in progress, and the
+    partition needs no recovery."""
     old, leader = step.old, step.new.leader
     if leader in (NO_LEADER, old.leader) or leader in old.isr:
         return None
