@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quorate.config.node_config import NodeConfig
@@ -36,6 +36,7 @@ from quorate.quorum.quorum_links import QuorumLinks
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.generation import Rebuilds, Standing
+from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rebuilding import finish
@@ -46,6 +47,7 @@ from quorate.quorum.rpc.handshake import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.messages import VERSIONS
+from quorate.quorum.rpc.node_holding import fetch_room
 from quorate.quorum.seams import Address, DirectoryLock, Seams
 from quorate.quorum.snapshot_generator import SnapshotGenerator
 from quorate.quorum.steps import Steps
@@ -257,9 +259,17 @@ class NodeCore:
     def raft_handlers(self) -> Mapping[type, Handler]:
         def handle(peer: Peer, message: Any, reply: Reply) -> None:
             check_speaker(peer, message)
-            self.replica.request(message, reply)
+            self.replica.request(self._affordable(message), reply)
 
         return {request: self.requests.guarded(handle) for request in RAFT_REQUESTS}
+
+    def _affordable(self, message: Any) -> Any:
+        """Return the request; if it is a fetch, for no more than there is memory for."""
+        if isinstance(message, FetchRequest):
+            room_bytes = fetch_room(self.shares.memory.nodes)
+            if message.max_bytes > room_bytes:
+                return replace(message, max_bytes=room_bytes)
+        return message
 
     # LinksListener
 

@@ -3,12 +3,26 @@
 The link's handler reports both here (`frame_link.py`). Under pressure a link that holds more than
 its share is not read, and the heaviest link is closed when the budget is used up (`budget.py`). A
 node connects again after that.
+
+When all brokers of a large cluster start, their fetches of metadata ask for more together than the
+budget has. Closing their links would discard what was sent already, so they get less instead.
 """
 
 from __future__ import annotations
 
-from quorate.quorum.rpc.budget import Memory
+from quorate.quorum.rpc.budget import LEAST_READ_BYTES, Budget, Memory
 from quorate.quorum.seams import Address, Link
+
+FETCH_PART = 24
+"""A fetch gets at most one in so many of the bytes that are left for fetches."""
+FETCHES_SHARE = 3 / 4
+"""The part of the budget that is left for fetches. The rest is for the least that each one gets."""
+
+
+def fetch_room(budget: Budget) -> int:
+    """Return the bytes that the response to one more fetch of metadata may have."""
+    left_bytes = int(budget.limit_bytes * FETCHES_SHARE) - budget.used_bytes
+    return max(LEAST_READ_BYTES, left_bytes // FETCH_PART)
 
 
 class NodeHolding:
