@@ -99,6 +99,11 @@ def fetched_offsets(count: int) -> Message:
     return group_offsets.OffsetFetchRequest(groups=(group,))
 
 
+def fetched_offsets_of_one_group(count: int) -> Message:
+    topic = group_offsets.OffsetFetchRequestTopic(name=READ, partition_indexes=tuple(range(count)))
+    return group_offsets.OffsetFetchRequest(group_id="g", topics=(topic,))
+
+
 def deleted_offsets(count: int) -> Message:
     partitions = tuple(
         group_offsets.OffsetDeleteRequestPartition(partition_index=each) for each in range(count)
@@ -149,12 +154,18 @@ def fetched(count: int) -> Message:
     return fetch.FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
 
 
-def produced(count: int) -> Message:
+def produced(count: int, transactional_id: str | None = None) -> Message:
     partitions = tuple(
         produce.PartitionProduceData(index=each, records=b"") for each in range(count)
     )
     topic = produce.TopicProduceData(name="n", partition_data=partitions)
-    return produce.ProduceRequest(acks=1, timeout_ms=1000, topic_data=(topic,))
+    return produce.ProduceRequest(
+        transactional_id=transactional_id, acks=1, timeout_ms=1000, topic_data=(topic,)
+    )
+
+
+def produced_in_a_transaction(count: int) -> Message:
+    return produced(count, "t")
 
 
 @pytest.mark.parametrize(
