@@ -14,6 +14,9 @@ from typing import Protocol
 from quorate.quorum.seams import Clock, Timer
 
 TICK_MS = 10
+MAX_TIMEOUT_MS = 600_000
+"""The longest time that an operation waits. Clients may ask for 24 days, but a connection whose
+client has gone may only be noticed when the response is written."""
 MAX_EMPTY_TICKS = 256  # beyond as many as there are ticks with operations
 
 
@@ -37,8 +40,9 @@ class Deadlines:
         self._timer_tick = 0
 
     def add(self, waiting: Waiting, timeout_ms: int) -> int:
-        """Return the tick to hand to `remove`."""
-        tick = -(-(self._clock.now_ms() + timeout_ms) // TICK_MS)
+        """Let `waiting` expire after `timeout_ms`, or MAX_TIMEOUT_MS if that is less. Return the
+        tick to hand to `remove`."""
+        tick = -(-(self._clock.now_ms() + min(timeout_ms, MAX_TIMEOUT_MS)) // TICK_MS)
         due = self._ticks.get(tick)
         if due is None:
             due = self._ticks[tick] = {}

@@ -2,7 +2,8 @@
 
 Answered at once when there is enough, an error, a diverging epoch or no time to wait; else parked
 until the high watermark (for those who read to the end: the log end) moves, the partition changes,
-or `max_wait_ms` is over. Beyond the bound of parked fetches a request is answered at once.
+or `max_wait_ms` is over. Beyond the bound of parked fetches, the one that waited longest is
+answered with what there is, so that a client that parks many of them cannot make the others poll.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Fetches:
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
         """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
-        self.parked = 0
+        self.parked: dict[ParkedFetch, None] = {}  # the one that waits longest is first
         self.deadlines = deadlines
         self.wakeups = wakeups
         self.registry = registry
@@ -78,16 +79,20 @@ class Fetches:
     def _park_or(
         self, done: Done, fetch: Fetch, results: list[FetchedPartition], missing_bytes: int
     ) -> None:
-        if not missing_bytes or fetch.max_wait_ms <= 0 or self.parked >= self._max_parked:
+        if not missing_bytes or fetch.max_wait_ms <= 0:
             done(results)
             return
         parked = ParkedFetch(self, fetch, missing_bytes, done)
+        if fetch.client is not None:
+            fetch.client.on_abandoned = parked.abandon
+        if len(self.parked) > self._max_parked:
+            oldest = next(iter(self.parked))
+            del self.parked[oldest]
+            oldest.expire()
         if fetch.client is None or len(fetch.partitions) <= SLICED_ABOVE:
             parked.watch(fetch.partitions)
         else:
             fetch.client.run(parked.watch_steps())
-        if fetch.client is not None:
-            fetch.client.on_abandoned = parked.abandon
 
     def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
         """Return the results, and how many bytes are missing before they should be answered."""
@@ -158,7 +163,7 @@ class ParkedFetch:
         self._done: Done | None = done
         self._watched: set[Hosted] = set()
         self._tick = fetches.deadlines.add(self, fetch.max_wait_ms)
-        fetches.parked += 1
+        fetches.parked[self] = None
 
     def watch(self, partitions: Sequence[FetchPartition]) -> None:
         """Learn of what happens to these partitions."""
@@ -170,12 +175,30 @@ class ParkedFetch:
                 self._watched.add(hosted)
 
     def watch_steps(self) -> Steps[None]:
-        """Watch all partitions of the fetch, in steps, until it is answered."""
+        """Watch all partitions of the fetch, in steps, until it is answered.
+
+        If something happened to one of them after it was read, and before it was watched, read them
+        again."""
+        late = False
         for some in chunks(self._fetch.partitions):
             if self._done is None:
                 return
             self.watch(some)
+            late = late or any(map(self._has_news, some))
             yield
+        if late:
+            self._fetches.wakeups.wake(self._try)
+
+    def _has_news(self, wanted: FetchPartition) -> bool:
+        hosted = self._fetches.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
+        if hosted is None:
+            return False
+        partition = hosted.partition
+        to_log_end = self._fetch.replica_id != CONSUMER
+        end_offset = hosted.log.end_offset if to_log_end else partition.high_watermark
+        if end_offset > wanted.fetch_offset:
+            return True
+        return bool(partition.leader_error(wanted.current_leader_epoch))
 
     def appended(self, hosted: Hosted, size_bytes: int) -> None:
         if self._fetch.replica_id != CONSUMER:
@@ -238,4 +261,4 @@ class ParkedFetch:
     def _leave(self) -> None:
         for hosted in self._watched:
             hosted.watchers.pop(self, None)
-        self._fetches.parked -= 1
+        self._fetches.parked.pop(self, None)

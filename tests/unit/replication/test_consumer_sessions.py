@@ -293,11 +293,11 @@ def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> No
     replicas.fetch_as_consumer(
         request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
-    assert replicas._fetches.parked == 1
+    assert len(replicas._fetches.parked) == 1
     assert client.on_abandoned is not None
     client.on_abandoned()
     client.on_abandoned()
-    assert replicas._fetches.parked == 0
+    assert len(replicas._fetches.parked) == 0
     assert len(replicas._deadlines) == 0
     broker.produce()
     assert answers == []
@@ -318,7 +318,7 @@ def test_a_large_fetch_is_answered_in_steps_like_a_small_one(broker: Broker, wai
     )
     assert client.finish() > len(request.partitions) // 100
     if waits:
-        assert replicas._fetches.parked == 1
+        assert len(replicas._fetches.parked) == 1
         broker.produce(1)
         broker.produce(1)
         assert len(client.work) == 1, "woken twice, it reads once"
@@ -327,7 +327,45 @@ def test_a_large_fetch_is_answered_in_steps_like_a_small_one(broker: Broker, wai
     assert error == 0
     assert [each.partition for each in results] == [each.partition for each in request.partitions]
     assert sum(bool(len(each.records)) for each in results) > 0
-    assert replicas._fetches.parked == 0
+    assert len(replicas._fetches.parked) == 0
+
+
+def test_a_large_fetch_learns_of_records_that_come_before_it_watches(broker: Broker) -> None:
+    replicas = broker.cluster.nodes[1].replicas
+    repeated = [broker.at(0, number % PARTITIONS) for number in range(1000)]
+    request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, repeated, [], "")
+    answers: list[Any] = []
+    client = Client()
+    replicas.fetch_as_consumer(
+        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
+    )
+    while not replicas._fetches.parked:
+        for _ in client.work.pop(0):
+            pass
+    broker.produce(1)  # the partitions are read, and not watched yet
+    assert not answers
+    client.finish()
+    broker.cluster.run(100)
+    client.finish()
+    ((error, _, results),) = answers
+    assert error == 0
+    assert any(len(each.records) for each in results)
+
+
+def test_beyond_the_bound_the_fetch_that_waited_longest_is_answered(broker: Broker) -> None:
+    replicas = broker.cluster.nodes[1].replicas
+    replicas._fetches._max_parked = 2
+    answers: list[int] = []
+    for number in range(4):
+        request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
+        replicas.fetch_as_consumer(
+            request,
+            1 << 20,
+            lambda error, session, results, number=number: answers.append(number),
+            uses_topic_ids=True,
+        )
+    assert answers == [0, 1]
+    assert len(replicas._fetches.parked) == 2
 
 
 def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:

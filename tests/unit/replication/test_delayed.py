@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delayed import MAX_EMPTY_TICKS, TICK_MS, Deadlines, Wakeups
+from quorate.broker.replication.delayed import (
+    MAX_EMPTY_TICKS,
+    MAX_TIMEOUT_MS,
+    TICK_MS,
+    Deadlines,
+    Wakeups,
+)
 
 
 class Handle:
@@ -75,6 +81,15 @@ def test_expires_in_time_and_once() -> None:
     assert len(deadlines) == 0
 
 
+def test_no_operation_waits_longer_than_the_bound() -> None:
+    clock = TurnedClock()
+    deadlines = Deadlines(clock)
+    operation = Operation()
+    deadlines.add(operation, 2**31 - 1)
+    clock.turn(MAX_TIMEOUT_MS + TICK_MS)
+    assert operation.expired == 1
+
+
 def test_what_is_removed_does_not_expire() -> None:
     clock = TurnedClock()
     deadlines = Deadlines(clock)
@@ -142,9 +157,9 @@ def test_removed_operations_leave_nothing_whatever_their_timeouts() -> None:
     deadlines = Deadlines(clock)
     long = Operation()
     deadlines.add(long, 2**31 - 1)
-    for timeout_ms in range(0, 1_000_000, 100):
+    for timeout_ms in range(0, MAX_TIMEOUT_MS, 60):
         operation = Operation()
-        deadlines.remove(operation, deadlines.add(operation, timeout_ms + 2**30))
+        deadlines.remove(operation, deadlines.add(operation, timeout_ms))
     assert len(deadlines) == 1
     assert deadlines.kept <= 3 + 2 + MAX_EMPTY_TICKS
     assert len(clock.live()) == 1
