@@ -356,14 +356,15 @@ def test_beyond_the_bound_the_fetch_that_waited_longest_is_answered(broker: Brok
     replicas = broker.cluster.nodes[1].replicas
     replicas._fetches._max_parked = 2
     answers: list[int] = []
-    for number in range(4):
-        request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
+    request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
+
+    def ask(number: int) -> None:
         replicas.fetch_as_consumer(
-            request,
-            1 << 20,
-            lambda error, session, results, number=number: answers.append(number),
-            uses_topic_ids=True,
+            request, 1 << 20, lambda *answer: answers.append(number), uses_topic_ids=True
         )
+
+    for number in range(4):
+        ask(number)
     assert answers == [0, 1]
     assert len(replicas._fetches.parked) == 2
 
