@@ -8,7 +8,8 @@ import pytest
 
 from quorate.quorum.rpc.budget import Memory, MemoryLimits
 from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.connection import ELEMENT_BYTES, SLICED_ABOVE_BYTES, Connection
+from quorate.quorum.rpc.kafka.connection import SLICED_ABOVE_BYTES, Connection
+from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
