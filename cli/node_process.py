@@ -22,7 +22,7 @@ from quorate.cli.cluster_dir import listed
 from quorate.cli.line_limit import LineLimit
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.allocator import merge_freed_at_once
+from quorate.quorum.allocator import merge_freed_at_once, return_large_blocks
 from quorate.quorum.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
 
@@ -92,6 +92,7 @@ def run_node(config: NodeConfig, faults: Path | None = None) -> int:
     raise_open_files()
     keep_collections_short()
     merge_freed_at_once()
+    return_large_blocks()
     cluster_file = config["quorate.cluster.file"]
     if cluster_file is None or not Path(cluster_file).exists():
         return run_to_end(config, faults)

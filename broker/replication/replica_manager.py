@@ -159,6 +159,7 @@ class ReplicaManager:
         self._applier.close()
         self._fetchers.close()
         self._sessions.close()
+        self.session_cache.clear()
         self._deadlines.close()
 
     def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:

@@ -12,6 +12,8 @@ Rules
   more than consumers', more partitions more than fewer.
 - Consumers' sessions together hold at most `max_consumer_bytes`. The largest ones end when a
   smaller one needs room. A follower's session holds only partitions that exist.
+- A consumer's session that was not used for EVICTION_MS ends also if no other session needs room,
+  because its consumer may be gone. A consumer that comes back continues with a full fetch.
 - Unlike in Kafka a follower gets one beyond the slots too: ours do not fetch without.
 """
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.seams import Clock, Random
+from quorate.quorum.seams import Clock, Random, Timer
 
 NO_SESSION = 0
 FIRST_EPOCH = 0
@@ -83,6 +85,7 @@ class SessionCache:
         self._random = random
         self._max_sessions = max_sessions
         self._slots: dict[int, _Slot] = {}  # by session id, the least recently used first
+        self._sweep_timer: Timer | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -97,6 +100,8 @@ class SessionCache:
         session.id = self._new_id()
         self._slots[session.id] = slot = _Slot(session, now_ms)
         self._count(slot)
+        if not session.of_follower and self._sweep_timer is None:
+            self._sweep_timer = self._clock.call_later(EVICTION_MS, self._sweep)
         return True
 
     def resized(self, session: Session) -> bool:
@@ -168,6 +173,19 @@ class SessionCache:
     def clear(self) -> None:
         for session_id in list(self._slots):
             self.remove(session_id)
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+            self._sweep_timer = None
+
+    def _sweep(self) -> None:
+        """End the consumers' sessions that were not used for EVICTION_MS."""
+        self._sweep_timer = None
+        now_ms = self._clock.now_ms()
+        for slot in list(self._slots.values()):
+            if not slot.session.of_follower and self._is_stale(slot, now_ms):
+                self.remove(slot.session.id)
+        if any(not slot.session.of_follower for slot in self._slots.values()):
+            self._sweep_timer = self._clock.call_later(EVICTION_MS // 4, self._sweep)
 
     def _is_stale(self, slot: _Slot, now_ms: int) -> bool:
         return now_ms - slot.used_ms > EVICTION_MS

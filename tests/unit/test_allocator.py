@@ -35,6 +35,38 @@ def test_nothing_that_was_freed_is_set_aside() -> None:
     assert set_aside("merge_freed_at_once()") == 0
 
 
+# Small pieces that live on between large blocks, as a node has them.
+KEPT = """
+from quorate.quorum.allocator import return_large_blocks
+
+def resident_mb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+PREPARED
+first = bytearray(20 << 20)
+del first
+large, small = [], []
+for _ in range(10):
+    large.append(bytearray(20 << 20))
+    small.append(bytearray(100_000))
+held = resident_mb()
+del large
+print(held - resident_mb())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no such limit")
+def test_the_memory_of_large_blocks_goes_back_to_the_system() -> None:
+    assert returned_mb("") < 50
+    assert returned_mb("return_large_blocks()") > 150
+
+
+def returned_mb(prepared: str) -> int:
+    program = [sys.executable, "-c", KEPT.replace("PREPARED", prepared)]
+    return int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
+
+
 def set_aside(prepared: str) -> int:
     """How many pieces, in a process of its own: it is a setting of the process."""
     program = [sys.executable, "-c", FREED.replace("PREPARED", prepared)]

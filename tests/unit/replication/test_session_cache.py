@@ -110,3 +110,22 @@ def test_ids_are_no_ones_else() -> None:
     ids = [random.Random(seed).randrange(1, 1 << 31) for seed in (1, 2)]
     Slots(first := Held(1))
     assert first.id == ids[0] != ids[1]
+
+
+def test_sessions_that_consumers_left_behind_end_without_pressure() -> None:
+    """They held their memory, up to the whole budget, until another session needed room."""
+    left, used, of_follower = Held(10), Held(10), follower(10)
+    slots = Slots(left, used, of_follower)
+    for _ in range(8):
+        slots.clock.advance(EVICTION_MS // 4)
+        slots.use(used)
+    assert (left.ended, used.ended, of_follower.ended) == (1, 0, 0)
+    slots.cache.remove(used.id)
+    slots.clock.advance(EVICTION_MS)
+    assert slots.clock.waiting == 0, "without consumers' sessions there is no timer"
+
+
+def test_a_cleared_cache_leaves_no_timer() -> None:
+    slots = Slots(Held(1))
+    slots.cache.clear()
+    assert slots.clock.waiting == 0
