@@ -28,6 +28,8 @@ logger = logging.getLogger("quorate.kafka")
 ANONYMOUS = "User:ANONYMOUS"
 MAX_FRAMES = 20
 HASH_DIGITS = 12
+HASHED_BYTES = 1 << 20
+"""The hash of a request is that of its first bytes. Of a whole request it takes 0.2 s."""
 DISK_ERRORS = frozenset(
     getattr(errno, name)
     for name in ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ENXIO", "ENODEV", "EUCLEAN")
@@ -72,7 +74,7 @@ class Boundary:
         first = kind not in self._seen and len(self._seen) < MAX_KINDS
         if first:
             self._seen.add(kind)
-        digest = hashlib.sha256(frame).hexdigest()[:HASH_DIGITS]
+        digest = hashlib.sha256(memoryview(frame)[:HASHED_BYTES]).hexdigest()[:HASH_DIGITS]
         detail = "".join(traceback.format_tb(error.__traceback__, -MAX_FRAMES)) if first else ""
         logger.log(
             logging.ERROR if first else logging.WARNING,

@@ -206,6 +206,7 @@ class Connection:
         return context
 
     def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
+        self._enqueue(context)  # first, so that any failure has a place for its answer
         route, version = self.server.routes[context.api_key], context.version
         api = route.api
         flexible = version >= api.flexible_since
@@ -213,14 +214,12 @@ class Connection:
         request: Any = frame[start:]
         steps: Steps[None] | None
         if not route.raw and len(request) > SLICED_ABOVE_BYTES:
-            self._enqueue(context)
             steps = self._handle_large(route, context, request)
         else:
             if not route.raw:
                 request, _ = reader(api.request, version, flexible)(request, 0)
             if not self._spoke:
                 self._speaks()
-            self._enqueue(context)
             steps = route.handle(context, request)
         if steps is not None:
             self.server.shares.work.begin(context, steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import hashlib
 import logging
 import weakref
 from typing import Any
@@ -13,14 +14,17 @@ import pytest
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.rpc.kafka import headers
+from quorate.quorum.rpc.kafka import connection, headers
 from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka.boundary import HASHED_BYTES, Boundary
 from quorate.quorum.rpc.kafka.codec import decode
 from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.seams import Address
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
+from tests.unit.kafka.fakes import FakeClock
 from tests.unit.kafka.test_server import METADATA, Served, answer, frame
 
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -68,6 +72,32 @@ def test_it_closes_the_connection_where_the_response_has_no_place_for_it(error: 
     served.receive(frame(METADATA, 9))
     assert served.link.closed
     assert served.link.sent == []
+
+
+def test_an_exception_of_the_decoder_is_answered_in_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served = raising(ValueError("x"))
+
+    def reader(*args: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(connection, "reader", reader)
+    served.receive(frame(CLUSTER, 1))
+    served.receive(frame(CLUSTER, 1))
+    assert error_of(served) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(served.link.sent) == 2
+    assert served.connection.response_bytes == 0
+
+
+def test_only_the_first_bytes_of_a_large_request_are_hashed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    request = bytes(range(256)) * (HASHED_BYTES // 128)
+    boundary = Boundary(FakeClock())
+    boundary.report(ValueError("x"), "Fetch", 12, Address("10.0.0.1", 5000), request)
+    assert hashlib.sha256(request[:HASHED_BYTES]).hexdigest()[:12] in caplog.text
+    assert f"frame of {len(request)} bytes" in caplog.text
 
 
 def test_a_corrupt_batch_is_a_corrupt_message() -> None:
