@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 MAX_LINES = 20
 """The most lines of one kind in one second."""
+MAX_KINDS = 1000
 
 
 class _Kind:
@@ -28,7 +29,8 @@ class LineLimit(logging.Filter):
     """A logging filter that limits the lines of each kind.
 
     The number of kinds is that of the logging calls, as long as their texts are constant. A library
-    that formats its text before the call adds a kind for each text."""
+    that formats its text before the call adds a kind for each text. The number is bounded, so the
+    oldest kind is then removed."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -43,6 +45,8 @@ class LineLimit(logging.Filter):
         key = (record.name, record.msg)
         kind = self._kinds.get(key)
         if kind is None:
+            if len(self._kinds) >= MAX_KINDS:
+                del self._kinds[next(iter(self._kinds))]
             kind = self._kinds[key] = _Kind(second)
         if kind.second != second:
             kind.second, kind.passed = second, 0

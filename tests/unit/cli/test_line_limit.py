@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.cli.line_limit import MAX_LINES, LineLimit
+from quorate.cli.line_limit import MAX_KINDS, MAX_LINES, LineLimit
 
 
 class Clock:
@@ -55,3 +55,14 @@ def test_a_record_that_is_no_template_is_a_kind_of_its_own(
     _, written, logger = lines
     logger.warning(ValueError("odd"))
     assert written.getvalue() == "odd\n"
+
+
+def test_the_number_of_kinds_is_bounded(
+    lines: tuple[Clock, io.StringIO, logging.Logger],
+) -> None:
+    _, _, logger = lines
+    for number in range(3 * MAX_KINDS):
+        logger.warning("formatted before the call: %d" % number)  # noqa: G002, UP031
+    (limit,) = logger.handlers[0].filters
+    assert isinstance(limit, LineLimit)
+    assert len(limit._kinds) == MAX_KINDS
