@@ -37,7 +37,7 @@ MAX_PARTITION = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 MAX_EPOCH = (1 << 31) - 1
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What arbitrary JSON raises on the way to a value of ours."""
+"""The exceptions that reading a value from arbitrary JSON can raise."""
 
 
 def replace(disk: Disk, path: str, content: Buffer) -> None:

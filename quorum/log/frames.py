@@ -2,8 +2,8 @@
 
 zstd and lz4 payloads are frames of blocks, each with its size before it. Walking over the block
 headers shows that the frame is whole, and bounds what it expands to from below and from above. The
-walk ends after MAX_BLOCKS blocks; the rest is then left to whoever decompresses, within the bound
-of `compression.py`.
+walk ends after MAX_BLOCKS blocks. A reader that decompresses the payload then meets the bound of
+`compression.py`.
 """
 
 from __future__ import annotations

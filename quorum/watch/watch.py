@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from quorate.config.listeners import REPLICATION
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
 from quorate.quorum.watch.endpoints import Endpoints, Query, json_response
 from quorate.quorum.watch.measures import QuorumMeasures
@@ -104,7 +105,7 @@ def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
 
     A node with both roles is reported as a controller."""
     controllers = {
-        voter.voter_id: f"{each.host}:{each.port}"
+        voter.voter_id: str(Address(each.host, each.port))
         for voter in core.voters
         for each in voter.endpoints[:1]
     }
@@ -114,7 +115,7 @@ def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
     for broker in core.image.brokers.values():
         endpoint = broker.endpoint(REPLICATION) or broker.endpoint(name)
         if endpoint is not None and broker.id not in controllers:
-            yield broker.id, "broker", f"{endpoint.host}:{endpoint.port}"
+            yield broker.id, "broker", str(Address(endpoint.host, endpoint.port))
 
 
 def metadata_reasons(core: NodeCore) -> Iterator[str]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.node_core import NodeCore
+from quorate.quorum.raft.control import VoterEndpoint
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopic, CreateTopicsRequest
 from quorate.quorum.watch import changes
 from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
 from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
+from quorate.quorum.watch.watch import targets
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.watch.node import Node, get, made, running, until
 
@@ -67,6 +72,14 @@ async def test_the_nodes_are_found_as_prometheus_looks_for_them(tmp_path: Path) 
         (found,) = (await node.get("/v1/targets")).json
         assert found["targets"] == [str(node.controller_address)]
         assert found["labels"] == {"node_id": "1", "role": "controller"}
+
+
+async def test_targets_have_brackets_around_ipv6_addresses(tmp_path: Path) -> None:
+    endpoint = VoterEndpoint(name="CONTROLLER", host="::1", port=9093)
+    voter = SimpleNamespace(voter_id=7, endpoints=(endpoint,))
+    async with made(tmp_path / "node") as node:
+        core = SimpleNamespace(voters=(voter,), config=node.core.config, image=node.core.image)
+        assert list(targets(cast(NodeCore, core))) == [(7, "controller", "[::1]:9093")]
 
 
 async def test_changes_are_paged_and_tell_their_causes(tmp_path: Path) -> None:
