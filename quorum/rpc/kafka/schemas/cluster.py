@@ -8,7 +8,7 @@ from typing import ClassVar
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.rpc.kafka.bounds import (
     ERROR_TEXT,
-    MAX_RULED_ELEMENTS,
+    MAX_QUORUM_ELEMENTS,
     PARTITIONS,
     TOPIC_NAME,
     TOPICS,
@@ -110,7 +110,7 @@ class QuorumTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumRequest(Message):
     API_KEY: ClassVar[int] = 55
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_QUORUM_ELEMENTS
     topics: tuple[QuorumTopic, ...] = wire(count=TOPICS)
 
 
