@@ -17,6 +17,7 @@ Rules for requests, responses and nodes:
   share of one connection are read one after the other. The one that went over its share first is
   read, because large requests could otherwise stop each other. The next one follows when it has
   been served. Fetches are answered with less (`room`).
+  A request of up to half of the budget thus always fits.
 - When a budget is used up, connections are closed until RELIEF of it is free: first those whose
   bytes, multiplied by the time that they have been held, are most. A connection that finishes its
   frames and reads its responses holds bytes for milliseconds, so it is last.
