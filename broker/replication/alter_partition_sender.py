@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from quorate.broker.replication.controller_channel import ControllerChannel
 from quorate.quorum.controller.messages import (
+    MAX_CHANGES,
     AlterPartitionRequest,
     AlterPartitionResponse,
     IsrChange,
@@ -29,7 +30,6 @@ RETRY_MS = 50
 MAX_RETRY_MS = 1000
 """The wait doubles with each refusal in a row, for example of a broker epoch that is stale."""
 REQUEST_TIMEOUT_MS = 30_000
-MAX_CHANGES_PER_REQUEST = 10_000
 
 logger = logging.getLogger("quorate.broker.isr")
 Done = Callable[[IsrChangeResult], None]
@@ -94,7 +94,7 @@ class AlterPartitionSender:
         self._scheduled = False
         if self._closed or not self._proposals:
             return
-        changes = [change for change, _ in self._proposals.values()][:MAX_CHANGES_PER_REQUEST]
+        changes = [change for change, _ in self._proposals.values()][:MAX_CHANGES]
         self._in_flight = changes
         request = AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), changes=tuple(changes)
