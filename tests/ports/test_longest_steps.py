@@ -48,6 +48,10 @@ HELD = 4000
 SIZE_BYTES = 12_000_000
 FEWEST = 10_000
 """Smaller bounds need no test."""
+ELEMENTS_AROUND = 10
+"""Elements of the arrays that hold the full one, or stand beside it."""
+LIMITS = {ApiKey.PRODUCE: PRODUCED_PARTITIONS.limit}
+"""Bounds that a parser written by hand has in place of those of the schema."""
 
 
 class Watched:
@@ -187,15 +191,22 @@ def crowds() -> Iterator[Any]:
         for path, field in places(
             api.request, api.max_version, api.max_version >= api.flexible_since
         ):
-            if not field.array or field.tag is not None or most(api, field) < FEWEST:
+            if not field.array or field.tag is not None or most(api, field, "empty") < FEWEST:
                 continue
             for fill in ("distinct", "empty"):
                 yield pytest.param(api, path, field, fill, id=f"{api.name}-{'.'.join(path)}-{fill}")
 
 
-def most(api: Api, field: Field) -> int:
+def most(api: Api, field: Field, fill: str) -> int:
+    """Return how many elements the array may have. Each of a full one has one of each array
+    inside."""
     assert field.count is not None
-    return min(field.count.limit, api.request.MAX_ELEMENTS - 10)
+    limit = min(field.count.limit, LIMITS.get(api.key, field.count.limit))
+    version, flexible = api.max_version, api.max_version >= api.flexible_since
+    inside = 0
+    if field.struct is not None and fill != "empty":
+        inside = sum(each.array for _, each in places(field.struct, version, flexible))
+    return min(limit, (api.request.MAX_ELEMENTS - ELEMENTS_AROUND) // (1 + inside))
 
 
 @pytest.mark.long
@@ -205,7 +216,7 @@ def test_no_step_is_long_whatever_array_is_full(
 ) -> None:
     version = api.max_version
     flexible = version >= api.flexible_since
-    elements = FILLS[fill](field, version, flexible, SIZE_BYTES)[: most(api, field)]
+    elements = FILLS[fill](field, version, flexible, SIZE_BYTES)[: most(api, field, fill)]
     body = with_place(api.request, version, flexible, path, array(elements, flexible=flexible))
     frame = head_of(api.key, version) + body
     broker = watched.node.cluster.brokers[0].process
