@@ -24,7 +24,8 @@ CHECK_EVERY = 2_000
 """Inputs between two checks that the target still serves."""
 MAX_CORPUS = 20_000
 MAX_CORPUS_BYTES = 128 << 20
-WARM_INPUTS = 3_000
+WARM_SHARE = 0.25
+"""The growth of memory is measured after this part of a run."""
 
 
 @dataclass(slots=True)
@@ -78,7 +79,10 @@ class Run:
             self.report.slowest = (
                 f"input {self.report.inputs}: {data[:20].hex()}, {len(data)} bytes"
             )
-        if self.report.inputs == WARM_INPUTS:
+
+    def is_warm(self) -> None:
+        """Measure the growth of memory from now on."""
+        if not self._began_bytes:
             self._began_bytes = own_memory_bytes()
 
     @property
@@ -130,7 +134,9 @@ def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
         run = Run(name, target, seed)
         began_s = time.monotonic()
         source = inputs(target, seed)
-        for _ in range(count):
+        for number in range(count):
+            if number == int(count * WARM_SHARE):
+                run.is_warm()
             run.take(next(source))
         run.end()
         run.report.seconds = time.monotonic() - began_s
@@ -162,6 +168,8 @@ def guided(
                 )
                 before = len(coverage)
                 run.take(data)
+                if now_s > began_s + seconds * WARM_SHARE:
+                    run.is_warm()
                 room = len(corpus) < MAX_CORPUS and corpus_bytes < MAX_CORPUS_BYTES
                 if len(coverage) > before and room:
                     corpus.append(data)

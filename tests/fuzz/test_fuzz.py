@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz import engine
 from tests.fuzz.coverage import Coverage
 from tests.fuzz.engine import fixed, guided, replay
-from tests.fuzz.target import Crash
+from tests.fuzz.target import Crash, Target
 from tests.fuzz.targets import TARGETS
 
 SEED = 10
@@ -47,6 +51,29 @@ def test_ten_minutes_guided_by_coverage(name: str) -> None:
     report = guided(name, TARGETS[name].opened, seed, seconds)
     assert report.growth_bytes < MAX_GROWTH_BYTES, str(report)
     assert report.slowest_s < MAX_STEP_S, str(report)
+
+
+@pytest.mark.parametrize("count", [4, 400])
+def test_a_target_that_keeps_its_inputs_grows(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the run is."""
+    kept: list[bytes] = []
+
+    class Keeping(Target):
+        def feed(self, data: bytes) -> None:
+            kept.append(data)
+
+        def systematic(self) -> Iterator[bytes]:
+            yield b"12345678"
+
+        def drawn(self, chance: random.Random) -> bytes:
+            return b"12345678"
+
+    @contextmanager
+    def opened() -> Iterator[Target]:
+        yield Keeping()
+
+    monkeypatch.setattr(engine, "own_memory_bytes", lambda: 1 + sum(map(len, kept)))
+    assert fixed("keeping", opened, 1, count).growth_bytes == 8 * count * 3 // 4
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
