@@ -36,6 +36,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node_core import NodeCore
 from quorate.quorum.node_requests import REFUSED, check_broker
 from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
 from quorate.quorum.rpc.delivery import raise_failure
@@ -83,6 +84,7 @@ class ControllerNode:
         )
         self.port = ControllerPort(core, self.shell)
         handlers: dict[type, Handler] = {**core.raft_handlers()}
+        handlers[FetchRequest] = self._discarding_old_fetches(handlers[FetchRequest])
         for request in BROKER_REQUESTS:
             handlers[request] = core.requests.guarded(self._broker_request)
         handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelope)
@@ -98,6 +100,18 @@ class ControllerNode:
         core.followers.resigned.append(self._resigned.set)
         core.watch.not_ready.append(self._not_ready)
         core.watch.collectors.append(self._metrics)
+
+    def _discarding_old_fetches(self, handle: Handler) -> Handler:
+        """A replica that lost its log says so in its fetches. A fetch that its previous process
+        sent before the loss acknowledges records that are gone. It must not be counted if it
+        arrives later, over a link that lingers."""
+
+        def handle_fetch(peer: Peer, message: Any, reply: Reply) -> None:
+            if message.catching_up:
+                self._server.close_older(peer)
+            handle(peer, message, reply)
+
+        return handle_fetch
 
     async def start(self) -> None:
         """Listening when it returns; the core is started by whoever made it."""

@@ -132,12 +132,13 @@ def _answer_change(core: Core, state: Leader) -> None:
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     """Serve a fetch. If an observer is in a later epoch, step down: it can follow no leader of this
-    one and never campaigns, and the next election passes its epoch (Raft 5.1)."""
+    one and never campaigns, and the next election passes its epoch (Raft 5.1). The same holds for a
+    voter that catches up after a loss, which does not campaign either."""
     serving.on_fetch(core, token, request)
     ahead = request.cluster_id == core.cluster_id and request.epoch > core.epoch
     if (
         ahead
-        and request.replica not in core.voters
+        and (request.catching_up or request.replica not in core.voters)
         and isinstance(core.state, Leader)
         and is_plausible(core, request.epoch)
     ):

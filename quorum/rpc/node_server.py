@@ -11,6 +11,7 @@ from typing import Protocol
 
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.greeting import HandshakeRefused, NodeSettings, RefusalLog, ServerGreeting
+from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.seams import Link, LinkHandler
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,17 @@ class NodeServer:
     def close(self) -> None:
         for channel in self.channels:
             channel.abort()
+
+    def close_older(self, peer: Peer) -> None:
+        """Close the channels that earlier processes of `peer`'s node opened, and discard what they
+        still carry."""
+        for channel in self.channels:
+            if channel.peer is peer:
+                return
+            older = channel.peer.hello
+            is_same_node = older.node_id == peer.node_id
+            if is_same_node and older.incarnation_id != peer.hello.incarnation_id:
+                channel.abort()
 
     def _up(self, channel: Channel) -> None:
         self._channels[channel] = None

@@ -61,7 +61,8 @@ def test_the_sound_ones_run_and_the_one_that_refuses_is_named(directory: Cluster
     code, said, complaint = up(directory)
     assert (code, said) == (3, ""), "now they are a majority"
     assert "did not get ready" in complaint
-    assert not any(alive(node["pid"]) for node in directory.read()["controllers"])
+    pids = [node["pid"] for node in directory.read()["controllers"]]
+    wait_for(lambda: not any(map(alive, pids)), "the others are stopped, too")
 
 
 def test_a_controller_that_lost_its_metadata_directory_is_restored(directory: ClusterDir) -> None:

@@ -251,3 +251,20 @@ def test_it_catches_up_by_a_snapshot() -> None:
     cluster.crash(1)
     cluster.run(20_000)
     assert cluster.leader() in (2, 3)
+
+
+def test_one_in_a_later_epoch_than_the_leader_is_led_again() -> None:
+    """Its mark knows an epoch that no other voter has seen. It does not campaign, so the leader
+    steps down, and the next election passes that epoch."""
+    cluster = Cluster()
+    cluster.connect_all()
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(2_000)
+    cluster.crash(2)
+    cluster.lose_log(2)
+    cluster.nodes[2].saved = Election(9)
+    cluster.start(2)
+    cluster.run(20_000)
+    assert not cluster.core(2).catching_up
+    assert cluster.core(cluster.leader()).epoch > 9
