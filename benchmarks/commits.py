@@ -13,8 +13,8 @@ from benchmarks.figure import Figure
 from benchmarks.metadata_updates import OUTSTANDING, error_of
 from benchmarks.run import Benchmark, Options
 from benchmarks.target import Cluster
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import configs
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs
 
 BROKER_RESOURCE = 4
 ALL_BROKERS = ""

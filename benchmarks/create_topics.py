@@ -10,9 +10,9 @@ from benchmarks import pipelined, run
 from benchmarks.figure import Figure
 from benchmarks.run import Benchmark, Options
 from benchmarks.target import Target
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import topics
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import topics
+from quorate.quorum.protocol.wire import Message
 
 OUTSTANDING = (1, 32)
 MAX_SECONDS = 3.0

@@ -14,7 +14,7 @@ from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.connection import Connection, ConnectionLost
 from quorate.cli.metadata_quorum import describe_quorum
 from quorate.config.listeners import parse_servers
-from quorate.quorum.rpc.kafka.schemas.configs import IncrementalAlterConfigsResponse
+from quorate.quorum.protocol.schemas.configs import IncrementalAlterConfigsResponse
 
 WRITE_TIMEOUT_S = 60.0
 PAUSE_S = 0.002

@@ -25,9 +25,7 @@ from benchmarks.image_loading import Follower, WatchedClock, received, replayed,
 from benchmarks.pauses import Pauses, ticked
 from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.cli.node_process import loop_factory
-from quorate.quorum.allocator import merge_freed_at_once
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.garbage import keep_collections_short
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.log.disk import OsDisk
@@ -45,11 +43,13 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import read_snapshot
-from quorate.quorum.metadata_storage import MetadataStorage
+from quorate.quorum.node.allocator import merge_freed_at_once
+from quorate.quorum.node.garbage import keep_collections_short
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
-from quorate.quorum.snapshot_generator import SnapshotGenerator, SnapshotSettings
 
 PARTITIONS_PER_TOPIC = 1_000
 BROKERS = 6

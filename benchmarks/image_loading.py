@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset
@@ -27,6 +26,7 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
+from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.seams import File
 from quorate.quorum.steps import Steps, finished
 

@@ -8,9 +8,9 @@ from benchmarks import librdkafka, pipelined, run
 from benchmarks.figure import Figure
 from benchmarks.run import Benchmark, Options
 from benchmarks.target import CpuMeter, Target
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import configs
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs
+from quorate.quorum.protocol.wire import Message
 
 TOPIC = "metadata-updates"
 TOPIC_RESOURCE = 2

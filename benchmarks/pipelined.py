@@ -16,10 +16,10 @@ from benchmarks.figure import Figure, percentile
 from quorate.cli.node_process import loop_factory
 from quorate.config.listeners import parse_servers
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.rpc.kafka.apis import APIS, Api
+from quorate.quorum.protocol.apis import APIS, Api
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.client import ClientError, KafkaClient
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from quorate.broker.controller.lifecycle import State
 from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.lifecycle import State
 from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.metadata.image import Partition
-from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
 

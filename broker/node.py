@@ -13,30 +13,30 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from quorate.broker.controller_client import ControllerClient
+from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
+from quorate.broker.controller.controller_client import ControllerClient
+from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
-from quorate.broker.replication.alter_partition_sender import AlterPartitionSender
-from quorate.broker.replication.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
-from quorate.broker.suspects import Suspects
 from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.committed_image import TakeOver
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
-from quorate.quorum.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
-from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node.committed_image import TakeOver
+from quorate.quorum.node.controller_node import ControllerNode, on_unhandled
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
 from quorate.quorum.rpc.kafka.server import KafkaServer

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from quorate.quorum.open_files import open_files
-from quorate.quorum.rpc.channel import Channel
-from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.connections import (
-    OTHERS_FILES,
-    ConnectionLimits,
-    Connections,
-)
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.hot import (
     FetchedPartition,
     build_fetch_response,
     build_fetch_steps,
     parse_fetch_request,
     parse_fetch_steps,
 )
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from quorate.quorum.protocol.hot.fetch_request import FetchRequest
+from quorate.quorum.rpc.channel import Channel
+from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.kafka.connections import (
+    OTHERS_FILES,
+    ConnectionLimits,
+    Connections,
+)
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.node_server import NodeServer

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quorate.broker.replication.lifecycle import BrokerLifecycle, State
-from quorate.quorum.node_core import NodeCore
+from quorate.broker.controller.lifecycle import BrokerLifecycle, State
+from quorate.quorum.node.node_core import NodeCore
 
 
 def broker_reasons(

@@ -9,13 +9,13 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.schemas.api_versions import (
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.schemas.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataResponseBroker
+from quorate.quorum.protocol.schemas.metadata import MetadataResponseBroker
 
 # APIs that clients never call. As in Kafka 4.1, they are listed only if a broker offers them.
 BETWEEN_NODES = frozenset(

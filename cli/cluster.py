@@ -8,11 +8,11 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
+from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
 from quorate.quorum.log.disk import FILE_MODE, OsDisk

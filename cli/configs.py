@@ -13,12 +13,12 @@ import click
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import NotReachable, Refused
 from quorate.cli.topic_view import topic_names
 from quorate.config import properties
 from quorate.config.key import ConfigError
-from quorate.quorum.rpc.kafka.schemas import configs as schemas
+from quorate.quorum.protocol.schemas import configs as schemas
 
 SET, DELETE = 0, 1
 SOURCES = {

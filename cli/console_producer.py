@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import click
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
-from quorate.cli.errors import Refused
 
 READ_BYTES = 65_536
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
 from quorate.cli.group_resets import reset
 from quorate.cli.group_view import (
     WHOLE_TOPIC,
@@ -25,8 +25,8 @@ from quorate.cli.group_view import (
     state_lines,
 )
 from quorate.cli.log_ends import LogEnds, parts_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 ACTIONS = ("list_", "describe", "delete", "reset_offsets", "delete_offsets")

@@ -8,12 +8,12 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
 from quorate.cli.leader_election import java_text
 from quorate.cli.partition_files import duplicates, entries, text_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import topics as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import topics as schemas
 
 
 @click.command()

@@ -21,9 +21,9 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.raft import control
-from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.rpc.kafka.varint import DecodeError
 
 DELETE_HORIZON = 0x40
 MAX_INT = 2**31

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from quorate.cli import dump_lines
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.errors import Refused
 from quorate.quorum.log.errors import LogError
 
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import click
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
-from quorate.cli.errors import Refused
 from quorate.cli.features import LEVELS, METADATA_VERSION, feature_levels, features, given
 from quorate.quorum.controller.update_features import UpgradeType
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.update_features import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,

@@ -11,7 +11,7 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 METADATA_VERSION = "metadata.version"
 # The names of the levels of metadata.version, from level 1 on.

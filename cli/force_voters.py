@@ -12,10 +12,15 @@ from typing import Any
 
 import click
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.errors import Refused
 from quorate.cli.server import load_config
-from quorate.quorum.force_voters import (
+from quorate.quorum.ids import uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.offline.force_voters import (
     ForceRefused,
     Lack,
     Plan,
@@ -24,13 +29,8 @@ from quorate.quorum.force_voters import (
     locked,
     plan,
 )
-from quorate.quorum.ids import uuid_to_text
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.meta_properties import StorageError
-from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.offline.survivors import METADATA_DIRECTORY, DamagedSurvivor, Survivor
 from quorate.quorum.raft.errors import GenerationFileError
-from quorate.quorum.survivors import METADATA_DIRECTORY, DamagedSurvivor, Survivor
 
 SHOWN_NAMES = 10
 REFUSALS = (

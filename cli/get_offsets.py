@@ -10,12 +10,12 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
 from quorate.cli.leader_election import java_text
 from quorate.cli.partition_files import text_of
 from quorate.cli.topic_view import INTERNAL_TOPICS, matching
-from quorate.quorum.rpc.kafka.schemas import list_offsets as schemas
+from quorate.quorum.protocol.schemas import list_offsets as schemas
 
 CONSUMER = -1
 UNKNOWN_OFFSET = -1

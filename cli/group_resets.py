@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Place
-from quorate.cli.errors import Refused
 from quorate.cli.group_view import reset_lines
 from quorate.cli.log_ends import LogEnds, places_of
 

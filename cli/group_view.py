@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quorate.cli.client.groups import Place, assigned
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, ListedGroup
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_admin import DescribedGroup, ListedGroup
 
 MISSING = "-"
 WHOLE_TOPIC = -1

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from quorate.cli.archives import unpack
+from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import read_cluster
-from quorate.cli.errors import Refused
 from quorate.quorum.analytics.errors import AnalyticsError
 from quorate.quorum.analytics.segments import (
     PARTITION_DIR,

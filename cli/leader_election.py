@@ -7,11 +7,11 @@ import json
 import click
 
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
 from quorate.cli.partition_files import TopicPartition, duplicates, read_partitions, text_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import elect_leaders as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import elect_leaders as schemas
 
 KINDS = {"preferred": 0, "unclean": 1}
 Results = dict[TopicPartition, tuple[int, str | None]]

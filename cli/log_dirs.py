@@ -8,10 +8,10 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected
-from quorate.cli.errors import NotReachable, Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import log_dirs as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import log_dirs as schemas
 
 
 @click.command()

@@ -8,9 +8,9 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Place
-from quorate.cli.errors import Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 
 class LogEnds:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import click
 
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster import describe_cluster
-from quorate.cli.errors import Refused
 from quorate.cli.force_voters import force_voters
 from quorate.cli.quorum_voters import add_controller, remove_controller
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumNode,

@@ -22,8 +22,8 @@ from quorate.cli.cluster_dir import listed
 from quorate.cli.line_limit import LineLimit
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.allocator import merge_freed_at_once, return_large_blocks
-from quorate.quorum.garbage import keep_collections_short
+from quorate.quorum.node.allocator import merge_freed_at_once, return_large_blocks
+from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
 
 MIN_OPEN_FILES = 65_536
@@ -42,7 +42,7 @@ class NodeModule(Protocol):
 
 NODE_MODULES = {
     "broker": "quorate.broker.node",
-    "controller": "quorate.quorum.controller_node",
+    "controller": "quorate.quorum.node.controller_node",
 }
 
 # Modules that every node imports, but only on first use.
@@ -51,13 +51,13 @@ PRELOADED = (
     "quorate.quorum.log.disk",
     "quorate.quorum.rpc.transport",
     "quorate.quorum.rpc.websocket",
-    "quorate.quorum.rpc.kafka.schemas.api_versions",
-    "quorate.quorum.rpc.kafka.schemas.cluster",
-    "quorate.quorum.rpc.kafka.schemas.configs",
-    "quorate.quorum.rpc.kafka.schemas.init_producer_id",
-    "quorate.quorum.rpc.kafka.schemas.list_offsets",
-    "quorate.quorum.rpc.kafka.schemas.metadata",
-    "quorate.quorum.rpc.kafka.schemas.topics",
+    "quorate.quorum.protocol.schemas.api_versions",
+    "quorate.quorum.protocol.schemas.cluster",
+    "quorate.quorum.protocol.schemas.configs",
+    "quorate.quorum.protocol.schemas.init_producer_id",
+    "quorate.quorum.protocol.schemas.list_offsets",
+    "quorate.quorum.protocol.schemas.metadata",
+    "quorate.quorum.protocol.schemas.topics",
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.reassignment_plan import Assignment
 
 TopicPartition = tuple[str, int]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from quorate.cli.client.admin import check
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import connected
-from quorate.cli.errors import Refused
 from quorate.cli.server import load_config
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.meta_properties import StorageError, read_meta
-from quorate.quorum.node_membership import own_voter
-from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+from quorate.quorum.node.meta_properties import StorageError, read_meta
+from quorate.quorum.node.node_membership import own_voter
+from quorate.quorum.protocol.schemas.raft_voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     RaftVoterListener,

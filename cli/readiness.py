@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorate.cli.client.connection import Connection, ConnectionLost
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 
 POLL_TIMEOUT_S = 2.0
 

@@ -18,8 +18,8 @@ import click
 
 from quorate.cli import partition_files, reassignments
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
 from quorate.cli.partition_files import TopicPartition, assignment_json, text_of
 from quorate.cli.reassignment_plan import Assignment, Impossible, replica_counts, resized, spread
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.config_changes import alter_configs
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.partition_files import TopicPartition, text_of
 from quorate.cli.reassignment_plan import Assignment, Racks
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import configs
-from quorate.quorum.rpc.kafka.schemas import reassignments as schemas
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataResponse
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs
+from quorate.quorum.protocol.schemas import reassignments as schemas
+from quorate.quorum.protocol.schemas.metadata import MetadataResponse
 
 TOPIC, BROKER = 2, 4
 DELETE = 1

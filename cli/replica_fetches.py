@@ -9,12 +9,12 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.by_leader import TopicPartition
 from quorate.cli.client.connection import ConnectionLost, Unsupported
 from quorate.cli.client.consumer import EARLIEST, LATEST
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.get_offsets import UNKNOWN_OFFSET, offsets_at
 from quorate.cli.replica_comparison import Comparison, Fault, Given
 from quorate.cli.topic_view import matching
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import fetch
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import fetch
 
 VERIFIER = -2
 """Kafka's id of a debugging consumer. Every replica answers its fetches, up to its log end."""

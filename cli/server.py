@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig

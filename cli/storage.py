@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.errors import Refused
 from quorate.cli.server import load_config
 from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from quorate.quorum.meta_properties import MetaProperties
+    from quorate.quorum.node.meta_properties import MetaProperties
 
 config_option = click.option(
     "-c",
@@ -44,7 +44,7 @@ def print_random_uuid() -> None:
 def info(file: str) -> None:
     """Print the identity of the node's directory."""
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.meta_properties import StorageError, read_meta
+    from quorate.quorum.node.meta_properties import StorageError, read_meta
 
     config = load_config(file)
     disk = OsDisk()
@@ -94,8 +94,8 @@ def format_storage(
 ) -> None:
     """Format the node's directory for the cluster."""
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.meta_properties import StorageError, read_meta
-    from quorate.quorum.storage_format import (
+    from quorate.quorum.node.meta_properties import StorageError, read_meta
+    from quorate.quorum.offline.storage_format import (
         LOCK_FILE,
         METADATA_LEVEL_NAME,
         InitialVoter,

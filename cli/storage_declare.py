@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.server import load_config
 from quorate.cli.storage_verify import unused
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.meta_properties import StorageError
-from quorate.quorum.metadata_opening import declare_lost, declare_new
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.metadata_opening import declare_lost, declare_new
+from quorate.quorum.offline.storage_format import require_formatted
 from quorate.quorum.raft.errors import ElectionFileError
-from quorate.quorum.storage_format import require_formatted
 
 
 def run(file: str, *, new: bool) -> None:

@@ -6,15 +6,15 @@ import time
 
 import click
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.server import load_config
 from quorate.cli.storage_verify import unused
-from quorate.quorum.epoch_repair import EpochKept, repair_epoch
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.meta_properties import StorageError
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.offline.epoch_repair import EpochKept, repair_epoch
+from quorate.quorum.offline.storage_format import require_formatted
 from quorate.quorum.raft.errors import ElectionFileError
-from quorate.quorum.storage_format import require_formatted
 
 
 def run(file: str, epoch: int | None) -> None:

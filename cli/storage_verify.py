@@ -15,17 +15,17 @@ from pathlib import Path
 
 import click
 
-from quorate.broker.replication.producer_snapshots import decode as decode_producers
-from quorate.cli.errors import Refused
+from quorate.broker.logs.producer_snapshots import decode as decode_producers
+from quorate.cli.client.errors import Refused
 from quorate.cli.server import load_config
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
-from quorate.quorum.meta_properties import META_FILE
-from quorate.quorum.storage_format import LOCK_FILE
-from quorate.quorum.storage_repair import repair, set_aside_metadata
-from quorate.quorum.storage_verify import METADATA, Verification, verify
+from quorate.quorum.node.meta_properties import META_FILE
+from quorate.quorum.offline.storage_format import LOCK_FILE
+from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
+from quorate.quorum.offline.storage_verify import METADATA, Verification, verify
 
 
 def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:

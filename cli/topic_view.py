@@ -7,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from quorate.cli.client.admin import Admin, check
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.schemas.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )

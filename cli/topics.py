@@ -11,10 +11,10 @@ import click
 
 from quorate.cli import topic_view
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.errors import Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import topics as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import topics as schemas
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
 UNSET = -1

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.cluster_dir import (
     ClusterDir,
     Shape,
@@ -22,7 +23,6 @@ from quorate.cli.cluster_dir import (
     set_pids,
     write_private,
 )
-from quorate.cli.errors import PARTLY, NotReachable, Refused
 from quorate.cli.readiness import Readiness
 from quorate.cli.server import load_config, pair_of
 from quorate.cli.supervisor import Supervisor, run_loop
@@ -198,8 +198,8 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.meta_properties import MetaProperties, StorageError, read_meta
-    from quorate.quorum.storage_format import format_directory
+    from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+    from quorate.quorum.offline.storage_format import format_directory
 
     disk = OsDisk()
     chance = random.SystemRandom()

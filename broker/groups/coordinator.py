@@ -32,7 +32,7 @@ from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
 
 PARKED_MS = 1000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.state import State
 from quorate.quorum.clipped import clipped
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_admin import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_admin import (
     DescribedGroup,
     DescribedGroupMember,
     ListedGroup,

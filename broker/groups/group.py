@@ -25,8 +25,8 @@ from quorate.broker.groups.records import (
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.state import FROM, State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_membership import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,

@@ -12,8 +12,8 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.clipped import shown
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupRequest
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_membership import JoinGroupRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

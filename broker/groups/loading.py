@@ -22,7 +22,7 @@ from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
 

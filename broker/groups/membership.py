@@ -8,8 +8,8 @@ from quorate.broker.groups.group import Group
 from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, synced
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.state import State
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
     MemberIdentity,
     MemberResponse,

@@ -18,8 +18,8 @@ from quorate.broker.groups.records import (
 )
 from quorate.broker.groups.state import State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_offsets import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
 )

@@ -26,9 +26,9 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.clipped import MAX_QUOTED_CHARS, shown
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_membership import JoinGroupResponse, SyncGroupResponse
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_membership import JoinGroupResponse, SyncGroupResponse
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Clock
 
 MAX_PENDING_MEMBERS = 1000

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_NAME
-from quorate.quorum.rpc.kafka.codec import reader, writer
-from quorate.quorum.rpc.kafka.varint import DecodeError
-from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.protocol.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_NAME
+from quorate.quorum.protocol.codec import reader, writer
+from quorate.quorum.protocol.varint import DecodeError
+from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -27,9 +27,9 @@ from quorate.broker.groups.records import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.codec import DecodeError, EncodeError
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
 
 logger = logging.getLogger("quorate.broker.groups")

@@ -32,10 +32,10 @@ from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas import group_offsets as schemas
+from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
+from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
     MemberIdentity,
     MemberResponse,

@@ -11,10 +11,10 @@ from typing import Any
 from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.kafka.forwarding import FORWARD_TIMEOUT_MS, Forwarder
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,

@@ -10,13 +10,13 @@ from quorate.broker.kafka.metadata import INTERNAL_TOPICS, TOPIC_ENTRIES, descri
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.rpc.kafka.authorized_operations import (
+from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
     Cursor,
     DescribeClusterBroker,
     DescribeClusterRequest,

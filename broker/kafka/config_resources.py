@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.list_config_resources import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.list_config_resources import (
     CLIENT_METRICS,
     ConfigResource,
     ListConfigResourcesRequest,

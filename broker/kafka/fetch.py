@@ -14,8 +14,8 @@ from functools import partial
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.replication.fetches import SLICED_ABOVE
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import (
     FetchedPartition,
     FetchRequest,
     NodeEndpoint,
@@ -24,8 +24,8 @@ from quorate.quorum.rpc.kafka.hot import (
     parse_fetch_request,
     parse_fetch_steps,
 )
-from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, TOPIC_ID_SINCE
-from quorate.quorum.rpc.kafka.hot.primitives import STEP_PARTITIONS
+from quorate.quorum.protocol.hot.fetch_request import CONSUMER, TOPIC_ID_SINCE
+from quorate.quorum.protocol.hot.primitives import STEP_PARTITIONS
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from quorate.broker.groups.coordinator import partition_of
 from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.kafka.auto_create import AutoCreation
-from quorate.broker.suspects import Suspects
+from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.steps import Pace
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.failures import FAILURES
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import DecodeError, decode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.failures import FAILURES
 from quorate.quorum.rpc.kafka.server import Connection, RequestContext
 
 FORWARD_TIMEOUT_MS = 30_000

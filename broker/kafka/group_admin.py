@@ -14,9 +14,9 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
-from quorate.quorum.rpc.kafka.authorized_operations import GROUP_OPERATIONS
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_admin import (
+from quorate.quorum.protocol.authorized_operations import GROUP_OPERATIONS
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_admin import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,

@@ -10,8 +10,8 @@ from quorate.broker.groups.joining import Join
 from quorate.broker.groups.rebalance import refused
 from quorate.broker.groups.reply import Reply
 from quorate.broker.kafka.group_requests import ask, check_group_id
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -22,8 +22,8 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.rpc.kafka.wire import Message
 
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7

@@ -23,8 +23,8 @@ from quorate.broker.kafka.parts import all_parts, is_short, joined
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 

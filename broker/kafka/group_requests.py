@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from quorate.broker.groups.coordinator import GroupCoordinator, Led
 from quorate.broker.groups.shard import Shard
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 

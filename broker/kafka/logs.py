@@ -19,19 +19,19 @@ from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.client_quotas import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.describe_producers import (
+from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.log_dirs import (
+from quorate.quorum.protocol.schemas.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -39,7 +39,7 @@ from quorate.quorum.rpc.kafka.schemas.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

@@ -13,17 +13,17 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from quorate.broker.kafka.parts import in_pieces
-from quorate.broker.suspects import Suspects
+from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
-from quorate.quorum.rpc.kafka.authorized_operations import (
+from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.metadata import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,

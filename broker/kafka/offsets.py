@@ -15,15 +15,15 @@ from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.lookup import Lookup, looked_up
 from quorate.quorum.metadata.steps import Pace
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.offset_for_leader_epoch import (
+from quorate.quorum.protocol.schemas.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

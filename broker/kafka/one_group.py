@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from quorate.quorum.metadata.steps import Pace
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.steps import Steps
 
 TOP_LEVEL_ERROR_SINCE = 2

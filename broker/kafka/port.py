@@ -22,12 +22,12 @@ from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
-from quorate.broker.suspects import Suspects
+from quorate.broker.kafka.suspects import Suspects
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
-from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connections import Connections
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings

@@ -12,8 +12,8 @@ from functools import partial
 
 from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import (
     ProducedPartition,
     ProduceRequest,
     build_produce_response,
@@ -21,8 +21,8 @@ from quorate.quorum.rpc.kafka.hot import (
     parse_produce_request,
     parse_produce_steps,
 )
-from quorate.quorum.rpc.kafka.hot.primitives import chunks
-from quorate.quorum.rpc.kafka.hot.produce import SLICED_ABOVE
+from quorate.quorum.protocol.hot.primitives import chunks
+from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 

@@ -12,13 +12,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from quorate.broker.replication.controller_channel import ControllerChannel
+from quorate.broker.controller.controller_channel import ControllerChannel
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.init_producer_id import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )

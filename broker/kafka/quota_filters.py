@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.client_quotas import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
 )

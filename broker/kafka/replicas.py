@@ -14,8 +14,8 @@ from quorate.broker.replication.sessions import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import (
     FetchRequest,
     NodeEndpoint,
     ProducedPartition,

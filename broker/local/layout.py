@@ -18,10 +18,10 @@ from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.meta_properties import read_meta
+from quorate.quorum.node.meta_properties import read_meta
+from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.rpc.ports import free_socket
 from quorate.quorum.seams import Address
-from quorate.quorum.storage_format import format_directory
 
 HOST = "127.0.0.1"
 MAX_NODES = 100

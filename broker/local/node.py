@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.wrappers import with_faults
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Seams
 

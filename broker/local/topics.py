@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from quorate.broker.local.errors import TopicRefused
 from quorate.broker.local.layout import Value, as_text
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.rpc.kafka.client import KafkaClient
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from quorate.quorum.rpc.kafka.client import KafkaClient
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address
 

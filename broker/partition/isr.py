@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 Isr = tuple[int, ...]
 

@@ -34,7 +34,7 @@ from quorate.quorum.log.batch import (
 )
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.metadata import image
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 from quorate.quorum.state_in_doubt import changing
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
 MAX_PRODUCERS = 100_000

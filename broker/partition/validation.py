@@ -37,7 +37,7 @@ from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.frames import expansion
 from quorate.quorum.log.framing import LEAST_RECORD_BYTES, check_framing
 from quorate.quorum.log.record import ONE_BYTE_DELTA_MS, decode_records
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 
 NO_TIMESTAMP = -1

@@ -15,8 +15,8 @@ from quorate.broker.replication.delayed import Deadlines
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.hot.produce import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))

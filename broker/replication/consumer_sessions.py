@@ -26,10 +26,10 @@ from quorate.broker.replication.session_cache import (
 )
 from quorate.broker.replication.sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
-from quorate.quorum.rpc.kafka.hot.primitives import chunks
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
 MAX_PARTITIONS = 200_000

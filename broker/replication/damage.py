@@ -16,7 +16,7 @@ import logging
 
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 logger = logging.getLogger("quorate.broker.replication")
 

@@ -14,7 +14,7 @@ from quorate.broker.replication.delayed import Deadlines
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 UNKNOWN_OFFSET = -1
 

@@ -21,17 +21,17 @@ from quorate.broker.replication.follower import Followed, Next
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.session_cache import FIRST_EPOCH, after
 from quorate.broker.replication.settings import ReplicationSettings
-from quorate.quorum.rpc.delivery import raise_failure
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot.fetch_request import (
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.fetch_request import (
     REPLICA_FETCH_VERSION,
     FetchRequest,
     build_fetch_request,
 )
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition, parse_fetch_response
-from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition, parse_fetch_response
+from quorate.quorum.protocol.varint import DecodeError
+from quorate.quorum.rpc.delivery import raise_failure
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.seams import Address, Seams, Timer, TransportError
 
 RECONNECT_FIRST_MS = 20

@@ -16,9 +16,9 @@ from quorate.broker.replication.delayed import Deadlines, Wakeups
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.reading import read
 from quorate.broker.replication.registry import Registry
-from quorate.quorum.rpc.kafka.hot.fetch_request import CONSUMER, FetchPartition
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
-from quorate.quorum.rpc.kafka.hot.primitives import chunks
+from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
 Done = Callable[[Sequence[FetchedPartition]], None]

@@ -18,9 +18,9 @@ from collections.abc import Callable
 
 from quorate.broker.replication.hosted import Hosted, Key
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.fetch_request import FetchPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
 
 logger = logging.getLogger("quorate.broker.replication")
 

@@ -17,7 +17,7 @@ from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62

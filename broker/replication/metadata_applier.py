@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 
+from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.fetchers import Fetchers
 from quorate.broker.replication.hosted import Hosted, Key
-from quorate.broker.replication.log_manager import LogManager
 from quorate.broker.replication.opening import Opening, Wanted
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.sessions import ReplicaSessions

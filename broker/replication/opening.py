@@ -15,12 +15,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.logs.log_opening import Judged, open_log
+from quorate.broker.logs.producer_snapshots import load_producers, snapshotted_producers
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.hosted import Hosted, Key, Propose
-from quorate.broker.replication.log_manager import LogManager
-from quorate.broker.replication.log_opening import Judged, open_log
-from quorate.broker.replication.producer_snapshots import load_producers, snapshotted_producers
 from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.settings import TopicSettings
 from quorate.quorum.log.log import Log

@@ -12,9 +12,9 @@ from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.hot.fetch_request import FetchPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
 from quorate.quorum.seams import Buffer
 
 DEBUGGING_CONSUMER = -2

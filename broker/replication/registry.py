@@ -8,7 +8,7 @@ from quorate.broker.replication.hosted import Hosted, Key
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 
 class Registry:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.appends import Appends
 from quorate.broker.replication.consumer_sessions import ConsumerSessions
 from quorate.broker.replication.delayed import Deadlines, Wakeups
@@ -19,7 +20,6 @@ from quorate.broker.replication.fetcher import Follower
 from quorate.broker.replication.fetchers import Fetchers
 from quorate.broker.replication.fetches import Fetches
 from quorate.broker.replication.hosted import Hosted, Propose
-from quorate.broker.replication.log_manager import LogManager
 from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
 from quorate.broker.replication.opening import Opening
 from quorate.broker.replication.registry import Registry

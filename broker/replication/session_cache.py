@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock, Random, Timer
 
 NO_SESSION = 0

@@ -34,9 +34,9 @@ from quorate.broker.replication.session_cache import (
     after,
 )
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchPartition, FetchRequest
-from quorate.quorum.rpc.kafka.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest
+from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
 from quorate.quorum.seams import Clock
 
 AWAIT_METADATA_MAX_MS = 5000

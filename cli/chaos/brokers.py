@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
-from quorate.quorum.rpc.kafka.schemas.metadata import (
+from quorate.quorum.protocol.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.seams import Address, Clock, Transport, TransportError
 
 REFRESH_PAUSE_S = 0.02

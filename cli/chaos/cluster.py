@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from quorate.cli.client.admin import Admin, AdminSettings, check
+from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
-from quorate.cli.errors import Refused
 from quorate.cli.metadata_quorum import describe_quorum
 from quorate.config.listeners import parse_servers
-from quorate.quorum.rpc.kafka.schemas import configs, topics
+from quorate.quorum.protocol.schemas import configs, topics
 
 QUORATE = (sys.executable, "-m", "quorate.cli")
 TOPIC_RESOURCE = 2

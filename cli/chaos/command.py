@@ -20,9 +20,9 @@ from quorate.cli.chaos.scenario import STEPS, TABLES, Scenario, Variant
 from quorate.cli.chaos.staging import Plan
 from quorate.cli.chaos.verdict import Result
 from quorate.cli.chaos.view import View, verdict_lines
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.cluster_dir import alive
-from quorate.cli.errors import Refused
 from quorate.cli.server import pair_of
 
 

@@ -7,8 +7,8 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import ClusterDir
-from quorate.cli.errors import Refused
 from quorate.quorum.faults.control import short_enough
 
 TIMEOUT_S = 5.0

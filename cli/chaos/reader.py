@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from quorate.cli.chaos.brokers import FAILURES, Brokers
 from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import records_of
-from quorate.quorum.rpc.kafka.schemas.fetch import (
+from quorate.quorum.protocol.schemas.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,

@@ -20,7 +20,7 @@ from quorate.cli.chaos.staging import Plan, staged
 from quorate.cli.chaos.verdict import Evidence, Outage, Result, checks
 from quorate.cli.chaos.view import View
 from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
-from quorate.cli.errors import NotReachable, Refused
+from quorate.cli.client.errors import NotReachable, Refused
 
 HEAL_MS = 60_000
 FLUSH_S = 15.0

@@ -20,7 +20,7 @@ from quorate.cli.chaos.stage import Stage, Watch
 from quorate.cli.chaos.timeline import Story
 from quorate.cli.chaos.view import STATUS_PERIOD_S, View
 from quorate.cli.chaos.writer import Pace, Writer
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.config.listeners import parse_servers
 from quorate.config.loader import load
 from quorate.quorum.clock import AsyncioClock

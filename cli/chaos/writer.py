@@ -17,9 +17,9 @@ from quorate.cli.chaos.ledger import PINNED, ROAMING, Ledger
 from quorate.cli.chaos.outage import Gap
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.init_producer_id import InitProducerIdRequest
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.init_producer_id import InitProducerIdRequest
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,

@@ -2,8 +2,8 @@
 
 A command sends one request after another, so the client needs no event loop and no threads. All of
 its calls block the thread of the command. --timeout bounds the attempts of each request. Failures
-are raised as `NotReachable` and `Refused` (cli/errors.py), which the command line prints as one
-line.
+are raised as `NotReachable` and `Refused` (cli/client/errors.py), which the command line prints as
+one line.
 
 Files in reading order:
 

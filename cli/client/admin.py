@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
-from quorate.cli.errors import NotReachable, Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.cli.client.errors import NotReachable, Refused
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import (
+from quorate.quorum.protocol.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from quorate.cli.client.admin import PASSING, RETRY_DELAY_S, Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.connection import Unsupported as Unserved
-from quorate.cli.errors import Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.cli.client.errors import Refused
+from quorate.quorum.protocol.errors import ErrorCode
 
 TopicPartition = tuple[str, int]
 Answer = tuple[int, int]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from quorate.cli.client.admin import BROKER_ENDPOINT, Admin, check
 from quorate.cli.client.connection import ConnectionLost
 from quorate.quorum.metadata.image import BROKER_RESOURCE
-from quorate.quorum.rpc.kafka.schemas import configs as schemas
+from quorate.quorum.protocol.schemas import configs as schemas
 
 
 def alter_configs(

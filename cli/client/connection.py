@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api
-from quorate.quorum.rpc.kafka.codec import decode, reader, writer
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.varint import DecodeError, read_uvarint
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.apis import APIS, Api
+from quorate.quorum.protocol.codec import decode, reader, writer
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.varint import DecodeError, read_uvarint
+from quorate.quorum.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
 

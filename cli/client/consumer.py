@@ -11,8 +11,8 @@ from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.partitions import Partitions
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import fetch, list_offsets
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import fetch, list_offsets
 
 EARLIEST, LATEST = -2, -1
 MAX_WAIT_MS = 500

@@ -12,15 +12,15 @@ from typing import NamedTuple, TypeVar
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.connection import ConnectionLost
-from quorate.cli.errors import NotReachable, Refused
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import group_admin, group_offsets
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import group_admin, group_offsets
+from quorate.quorum.protocol.schemas.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
 Place = tuple[str, int]

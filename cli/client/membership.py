@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Member, Place, assigned
-from quorate.cli.errors import Refused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import group_membership as schemas
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import group_membership as schemas
 
 SESSION_TIMEOUT_MS = 45_000
 REBALANCE_TIMEOUT_MS = 60_000

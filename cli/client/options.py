@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from quorate.cli.client.admin import Admin, AdminSettings
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.config.listeners import parse_servers

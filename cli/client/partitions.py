@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 
 class Partitions:

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
 from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.errors import NotReachable
 from quorate.cli.client.partitions import Partitions
-from quorate.cli.errors import NotReachable
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.init_producer_id import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,

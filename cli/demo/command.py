@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 
 
 @click.command()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import ARCHIVES, history_in
 from quorate.cli.shell.foreign_state import RULES, ForeignState
 from quorate.quorum.analytics.errors import AnalyticsError
@@ -16,9 +16,9 @@ from quorate.quorum.analytics.walk import Logged, logged, settled
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.readable import type_name
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
-from quorate.quorum.readable import type_name
 
 BEFORE_ANY = EpochOffset(-1, -1)
 

@@ -14,10 +14,10 @@ from quorate.quorum.analytics.walk import Logged, never, walk
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.readable import type_name
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
 from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
-from quorate.quorum.readable import type_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

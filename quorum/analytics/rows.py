@@ -32,8 +32,8 @@ from quorate.quorum.metadata.framing import (
     READABLE_VERSIONS,
     TYPE_NAMES,
 )
-from quorate.quorum.readable import control_message, metadata_message, text_of, type_name
-from quorate.quorum.rpc.kafka.layout import layout
+from quorate.quorum.metadata.readable import control_message, metadata_message, text_of, type_name
+from quorate.quorum.protocol.layout import layout
 
 ROWS_PER_BATCH = 32_768
 """The number of rows after which an Arrow batch is completed."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quorate.quorum.rpc.kafka.layout import SIZE_BYTES, Field, layout
+from quorate.quorum.protocol.layout import SIZE_BYTES, Field, layout
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

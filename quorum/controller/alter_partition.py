@@ -30,7 +30,7 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
 )
 from quorate.quorum.metadata.replay import merge
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 Check = Callable[[Context, int, Partition, IsrChange], bool]
 

@@ -13,8 +13,8 @@ from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import PartitionRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import CreatableReplicaAssignment
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import CreatableReplicaAssignment
 
 
 def check_assignment(

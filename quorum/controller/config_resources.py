@@ -19,7 +19,7 @@ from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.controller.topic_configs import check_topic_configs
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 Values = dict[str, str | None]
 """The new value of each key. None deletes the key."""

@@ -25,9 +25,9 @@ from quorate.quorum.controller.result import (
     check_room,
 )
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
-from quorate.quorum.rpc.kafka.bounds import CONFIG_VALUE, STORED_CONFIGS
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.bounds import CONFIG_VALUE, STORED_CONFIGS
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,

@@ -49,22 +49,22 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.elect_leaders import ElectLeadersRequest
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest
+from quorate.quorum.protocol.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
     ListPartitionReassignmentsRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
-from quorate.quorum.rpc.kafka.schemas.update_features import UpdateFeaturesRequest
+from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 from quorate.quorum.seams import Random
 from quorate.quorum.steps import Steps, finished
 

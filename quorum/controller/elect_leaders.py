@@ -19,10 +19,10 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import NO_LEADER, MetadataRecord
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.failures import FAILURES
-from quorate.quorum.rpc.kafka.schemas.elect_leaders import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.failures import FAILURES
+from quorate.quorum.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,

@@ -18,7 +18,7 @@ from quorate.quorum.controller.sessions import Session
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 
 class BrokerState(enum.Enum):

@@ -22,8 +22,8 @@ from quorate.quorum.controller.result import (
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,

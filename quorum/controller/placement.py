@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Random
 
 Replicas = tuple[int, ...]

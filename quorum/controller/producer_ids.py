@@ -9,7 +9,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.records import ProducerIdsRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 BLOCK_SIZE = 1000
 """The number of producer ids in one block, as in Kafka."""

@@ -30,8 +30,8 @@ from quorate.quorum.controller.result import (
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition, Topic
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,

@@ -22,7 +22,7 @@ from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import METADATA_VERSION, Broker
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord, RegisterBrokerRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.shapes import shape_of, violation
 
 REQUEST_SHAPE = shape_of(BrokerRegistrationRequest)

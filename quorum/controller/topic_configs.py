@@ -11,8 +11,8 @@ from quorate.quorum.controller.context import CLUSTER_DEFAULT, NO_CONFIGS, Conte
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.metadata.records import ConfigRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopicConfigs
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import CreatableTopicConfigs
 
 # DescribeConfigs' codes for the source of a value.
 TOPIC_CONFIG = 1

@@ -7,7 +7,7 @@ import re
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.index import PartitionIndex
 from quorate.quorum.controller.result import RequestRefused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 MAX_NAME_LENGTH = 249
 MAX_QUOTED_LENGTH = 500

@@ -31,8 +31,8 @@ from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, TopicRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,

@@ -11,8 +11,8 @@ from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import UnregisterBrokerRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.unregister_broker import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )

@@ -23,9 +23,9 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.rpc.kafka.codec import DecodeError, writer
-from quorate.quorum.rpc.kafka.reading import Read, compile_reader
-from quorate.quorum.rpc.kafka.varint import read_uvarint, write_uvarint
+from quorate.quorum.protocol.codec import DecodeError, writer
+from quorate.quorum.protocol.reading import Read, compile_reader
+from quorate.quorum.protocol.varint import read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 
 FRAME_VERSION = 1

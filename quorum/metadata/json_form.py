@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
 from quorate.quorum.ids import Uuid, uuid_to_text
-from quorate.quorum.rpc.kafka.wire import Wired
+from quorate.quorum.protocol.wire import Wired
 from quorate.quorum.seams import Buffer
 
 Show = Callable[[Any], Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.metadata.json_form import NEVER_OMITTED, FieldForm, field_forms
-from quorate.quorum.rpc.kafka.source import Source
+from quorate.quorum.protocol.source import Source
 
 Text = Callable[[Any], str]
 INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}

@@ -15,13 +15,13 @@ from typing import ClassVar
 
 from quorate.quorum.bounds import Host, Name, Number, Port, Version
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.bounds import (
+from quorate.quorum.protocol.bounds import (
     REGISTERED_TEXT,
     STORED_ELEMENTS,
     STORED_REPLICAS,
     STORED_TEXT,
 )
-from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.protocol.wire import wire
 
 NO_LEADER = -1
 """The leader of a partition without a leader."""

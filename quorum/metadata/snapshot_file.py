@@ -34,6 +34,7 @@ from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot import snapshot_records
+from quorate.quorum.protocol.codec import DecodeError
 from quorate.quorum.raft.control import (
     ControlRecord,
     SnapshotFooterRecord,
@@ -42,7 +43,6 @@ from quorate.quorum.raft.control import (
     encode_control,
 )
 from quorate.quorum.raft.voter_history import QuorumVoters, voters_of
-from quorate.quorum.rpc.kafka.codec import DecodeError
 
 BATCH_RECORDS = 500
 """The maximum number of records in one batch of a written snapshot."""

@@ -2,8 +2,8 @@
 
 Raft relies on every voter to keep what the voter acknowledged. A voter that came back with an empty
 log could elect a leader without committed records (KAFKA-12181). The shell detects such a loss when
-the node starts (`quorum/metadata_mark.py`) and passes it to the core. Until the replica has caught
-up:
+the node starts (`quorum/node/metadata_mark.py`) and passes it to the core. Until the replica has
+caught up:
 
 - It grants no vote and no pre-vote, and starts no election.
 - Its fetches say so. The leader does not count their offsets, and accepts that they step back.

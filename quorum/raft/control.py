@@ -14,9 +14,9 @@ from typing import Annotated
 
 from quorate.quorum.bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.rpc.kafka.bounds import STORED_ELEMENTS, STORED_NAME
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
-from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.protocol.bounds import STORED_ELEMENTS, STORED_NAME
+from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer
 
 _KEY = struct.Struct(">hh")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
@@ -24,7 +25,6 @@ from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
 from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voters import VoterSet
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer, Random
 
 DOUBT_INTERVAL_MS = 1000

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.claims import check_records, is_credible
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
@@ -29,7 +30,6 @@ from quorate.quorum.raft.states import Fetching, Follower, Unattached
 from quorate.quorum.raft.transitions import heed, learn
 from quorate.quorum.raft.vote import campaign
 from quorate.quorum.raft.voter_history import key_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.state_in_doubt import changing
 
 OBSERVER_REST_MS = 5

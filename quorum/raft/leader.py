@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership, serving
 from quorate.quorum.raft.claims import is_plausible
 from quorate.quorum.raft.control import (
@@ -33,7 +34,6 @@ from quorate.quorum.raft.serving import answer_data, expire, release
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
 from quorate.quorum.raft.transitions import become_unattached, heed
 from quorate.quorum.raft.voter_history import key_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
 

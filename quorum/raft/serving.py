@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.messages import (
@@ -21,7 +22,6 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
 from quorate.quorum.raft.voters import NO_OFFSET, majority_offset
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Buffer
 
 

@@ -10,6 +10,7 @@ what this node knows as committed.
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership
 from quorate.quorum.raft.claims import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
@@ -18,7 +19,6 @@ from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResp
 from quorate.quorum.raft.serving import contact, leader_refusal, progress_of
 from quorate.quorum.raft.states import Fetching, Leader
 from quorate.quorum.raft.voter_history import QuorumVoters
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 # -- the leader ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ campaigns twice in one epoch, not even across a restart.
 from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import leader
 from quorate.quorum.raft.claims import has_next_epoch, is_credible
 from quorate.quorum.raft.core import Core
@@ -26,7 +27,6 @@ from quorate.quorum.raft.transitions import (
     become_voted,
     heed,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 BACKOFF_BASE_MS = 100
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import (
     SUPPORTED,
@@ -26,7 +27,6 @@ from quorate.quorum.raft.messages import UpdateVoterRequest, UpdateVoterResponse
 from quorate.quorum.raft.serving import leader_refusal
 from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
 NOBODY = -1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric
 
-from quorate.quorum.controller_node import ControllerNode
+from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.watch.families import counter, gauge
 from quorate.quorum.watch.metrics import lag_ms
 

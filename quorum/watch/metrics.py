@@ -25,7 +25,7 @@ from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 
 if TYPE_CHECKING:
-    from quorate.quorum.node_core import NodeCore
+    from quorate.quorum.node.node_core import NodeCore
 
 FRESH_MS = 500
 """The minimum time for which a rendered text is reused, in ms."""

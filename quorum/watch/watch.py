@@ -23,7 +23,7 @@ from quorate.quorum.watch.measures import QuorumMeasures
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-    from quorate.quorum.node_core import NodeCore
+    from quorate.quorum.node.node_core import NodeCore
     from quorate.quorum.watch.metrics import Exposition
 
 Reasons = Callable[[], Iterator[str]]

@@ -9,12 +9,12 @@ from crc32c import crc32c
 
 from quorate.quorum.log.batch import CRC_FROM, HEADER, HEADER_BYTES, PREFIX_BYTES
 from quorate.quorum.log.record import Record, encode_records
-from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,

@@ -6,7 +6,7 @@ import asyncio
 import resource
 from contextlib import suppress
 
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest
 from quorate.quorum.seams import Address
 from tests.attacks.raw import Raw, framed, request
 from tests.attacks.registry import attack

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.layout import Field
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.layout import Field
 from tests.attacks.raw import array, framed, head_of, sized
 from tests.attacks.registry import attack
 from tests.attacks.shapes import nothing, places, usual_element, with_place

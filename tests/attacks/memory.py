@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from quorate.quorum.log.record import Record, encode_records
-from quorate.quorum.rpc.kafka.bounds import PARTITIONS as PARTITIONS_BOUND
-from quorate.quorum.rpc.kafka.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
-from quorate.quorum.rpc.kafka.schemas.produce import ProduceRequest
+from quorate.quorum.protocol.bounds import PARTITIONS as PARTITIONS_BOUND
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.schemas.produce import ProduceRequest
 from quorate.quorum.rpc.kafka_frames import SIZE_BYTES
 from quorate.quorum.seams import Address
 from tests.attacks.batches import PRODUCE_VERSION, WHEN_MS, produce, records, sealed

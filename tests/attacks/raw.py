@@ -11,11 +11,11 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.rpc.kafka.layout import FIXED, Field, layout
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.protocol.layout import FIXED, Field, layout
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
 
 CONNECT_TIMEOUT_S = 10.0

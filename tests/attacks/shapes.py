@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from quorate.quorum.rpc.kafka.layout import FIXED, Field, layout
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.layout import FIXED, Field, layout
+from quorate.quorum.protocol.wire import Message
 from tests.attacks.raw import array, sized, uvarint
 from tests.attacks.target import TOPIC
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
     QuorumPartition,
     QuorumTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
-from quorate.quorum.rpc.kafka.schemas.topics import CreatableTopic, CreateTopicsRequest
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
 from tests.attacks.raw import ANSWER_TIMEOUT_S, CLIENT_ID, Raw, framed, request
 

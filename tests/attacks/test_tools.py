@@ -8,8 +8,8 @@ import pytest
 
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.compression import decompress
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import decode, encode
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import decode, encode
 from tests.attacks.batches import records, sealed
 from tests.attacks.bombs import gzip_bomb, lz4_bomb, zstd_bomb
 from tests.attacks.bystander import Diary, Sequence

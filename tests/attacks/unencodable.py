@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.schemas import client_quotas, configs, group_admin, topics
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.schemas import client_quotas, configs, group_admin, topics
+from quorate.quorum.protocol.schemas.group_membership import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from quorate.quorum.rpc.kafka.schemas.group_offsets import (
+from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 from tests.attacks.raw import CLIENT_ID, Raw
 from tests.attacks.registry import attack
 from tests.attacks.target import TOPIC, Target

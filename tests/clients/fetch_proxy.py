@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quorate.cli.cluster_dir import free_ports
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.hot import parse_fetch_request
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.hot import parse_fetch_request
 from tests.clients.cluster import run_quorate, wait_for
 from tests.clients.test_combined import CLUSTER_ID, node
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from quorate.quorum.log.batch import HEADER, HEADER_BYTES
 from quorate.quorum.log.compression import Codec, compress
-from quorate.quorum.rpc.kafka.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Wire
 from tests.attacks.batches import (
     INT64_MAX,

@@ -6,8 +6,8 @@ import random
 import struct
 from collections.abc import Iterator, Sequence
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.layout import FIXED, Field
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.layout import FIXED, Field
 from tests.attacks.raw import array, head_of, sized, uvarint
 from tests.attacks.shapes import nothing, places, struct_bytes, usual_element, with_place
 

@@ -11,17 +11,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from quorate.broker.groups import records as group_records
+from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.broker.replication import producer_snapshots
 from quorate.config.properties import parse
-from quorate.quorum import meta_properties, metadata_mark
 from quorate.quorum.faults.rules import RulesError, rules_from_json
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.meta_properties import StorageError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
@@ -35,14 +33,16 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
+from quorate.quorum.node import meta_properties, metadata_mark
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.offline.storage_format import bootstrap_snapshot
+from quorate.quorum.protocol.codec import DecodeError
+from quorate.quorum.protocol.errors import KafkaError
 from quorate.quorum.raft import generation, quorum_state
 from quorate.quorum.raft.control import decode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import RaftError
 from quorate.quorum.raft.voter_history import UNKNOWN
-from quorate.quorum.rpc.kafka.codec import DecodeError
-from quorate.quorum.rpc.kafka.errors import KafkaError
-from quorate.quorum.storage_format import bootstrap_snapshot
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
 from tests.fuzz.mutations import mutated

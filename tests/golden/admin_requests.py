@@ -13,9 +13,9 @@ from typing import Any
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.groups import Groups
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import (
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import (
     client_quotas,
     configs,
     describe_producers,
@@ -28,7 +28,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     topics,
     unregister_broker,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 
 PRESENT, DOTTED, OFFSETS = "present", "dotted.name", "__consumer_offsets"
 IDLE, BUSY = "idle", "busy"

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quorate.cli.cluster_dir import free_ports
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.wire import Message
 from tests.clients.cluster import tail, wait_for
 from tests.golden.nodes import CLUSTER_ID, KAFKA, Program
 
@@ -114,7 +114,7 @@ class OneNode:
 
     def _serves(self) -> bool:
         """The broker is unfenced: told by itself as one that is alive."""
-        from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+        from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 
         try:
             connection = self.connect()

@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.schemas.group_offsets import OffsetFetchResponse
-from quorate.quorum.rpc.kafka.schemas.metadata import (
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.schemas.group_offsets import OffsetFetchResponse
+from quorate.quorum.protocol.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.produce import ProduceResponse
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.produce import ProduceResponse
+from quorate.quorum.protocol.wire import Message
 from tests.clients.cluster import wait_for
 from tests.golden.nodes import KAFKA, QUORATE
 from tests.kafka.one_node import Connection, OneNode

@@ -7,9 +7,9 @@ import random
 import struct
 from collections.abc import Callable, Iterator
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.codec import encode
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import encode
 from tests.ports.requests import BUILDERS, READ, World
 
 MAX_RANDOM_BYTES = 300

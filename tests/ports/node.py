@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address, Link, Wire
 from tests.ports.requests import READ, WRITTEN, World, preparation
 from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster, Shape

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.schemas import (
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.schemas import (
     api_versions,
     client_quotas,
     cluster,
@@ -39,7 +39,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     unregister_broker,
     update_features,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 
 READ, WRITTEN, GROWN, GROUP = "read", "written", "grown", "group"
 TOPIC, BROKER = 2, 4

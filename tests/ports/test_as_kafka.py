@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
     QuorumPartition,
     QuorumTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from quorate.quorum.rpc.kafka.schemas.group_membership import SyncGroupRequest
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.protocol.schemas.group_membership import SyncGroupRequest
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node
 from tests.ports.requests import BUILDERS, CONTROLLERS, TOPIC, World, listed
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.codec import encode
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import encode
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quorate.quorum.seams import Address
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node
 from tests.ports.requests import BUILDERS, CONTROLLERS, MORE, World

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.produce import ProduceResponse
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.produce import ProduceResponse
 from quorate.quorum.seams import Address
 from tests.ports.fuzz import frames
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw

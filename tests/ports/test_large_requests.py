@@ -11,9 +11,9 @@ import pytest
 
 from quorate.broker.kafka.parts import PARTITIONS_PER_PART
 from quorate.broker.kafka.produce import PARTITIONS_PER_STEP
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import (
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import (
     cluster,
     configs,
     describe_producers,
@@ -27,8 +27,8 @@ from quorate.quorum.rpc.kafka.schemas import (
     produce,
     topics,
 )
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import FindCoordinatorRequest
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
+from quorate.quorum.protocol.wire import Message
 from tests.ports.node import BROKER_PORT, Node, running
 from tests.ports.requests import READ, World, batch
 
@@ -343,8 +343,8 @@ def test_pipelined_requests_append_in_order_although_the_first_takes_steps(
 
 
 def produce_answer(frame: memoryview) -> produce.ProduceResponse:
-    from quorate.quorum.rpc.kafka import headers
-    from quorate.quorum.rpc.kafka.codec import decode
+    from quorate.quorum.protocol import headers
+    from quorate.quorum.protocol.codec import decode
 
     return decode(produce.ProduceResponse, 9, headers.response_body(frame, 1))
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.seams import Address
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw, running
 from tests.ports.requests import BROKER, READ, World, fetched, produced

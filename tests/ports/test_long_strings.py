@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import client_quotas, configs, group_membership, topics
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import FindCoordinatorRequest
-from quorate.quorum.rpc.kafka.schemas.group_admin import ListGroupsRequest
-from quorate.quorum.rpc.kafka.schemas.group_offsets import (
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import client_quotas, configs, group_membership, topics
+from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
+from quorate.quorum.protocol.schemas.group_admin import ListGroupsRequest
+from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw, running
 

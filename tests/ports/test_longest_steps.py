@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.bounds import (
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.bounds import (
     GROUPS,
     KEYS,
     PARTITIONS,
@@ -23,9 +23,9 @@ from quorate.quorum.rpc.kafka.bounds import (
     TOPICS,
     Bound,
 )
-from quorate.quorum.rpc.kafka.layout import Field
-from quorate.quorum.rpc.kafka.schemas import fetch, group_offsets, metadata
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.layout import Field
+from quorate.quorum.protocol.schemas import fetch, group_offsets, metadata
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.work import WorkLimits
 from tests.attacks.crowds import FILLS
 from tests.attacks.raw import array, head_of

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import encode
-from quorate.quorum.rpc.kafka.layout import Field, layout
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.codec import encode
+from quorate.quorum.protocol.layout import Field, layout
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.seams import Address
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, running
 from tests.ports.requests import READ, WRITTEN

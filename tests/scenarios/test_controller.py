@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.controller.result import Result
-from quorate.quorum.controller_shell import Refusal
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.rpc.kafka.schemas.reassignments import ListPartitionReassignmentsRequest
+from quorate.quorum.node.controller_shell import Refusal
+from quorate.quorum.protocol.schemas.reassignments import ListPartitionReassignmentsRequest
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.staging import cluster_leads, healed, isolate, settled
 from tests.unit.nodes.test_controller_shell import Shell, config

@@ -11,8 +11,8 @@ import pytest
 from quorate.broker.kafka.offsets import CONSUMER, LATEST, OffsetsHandler
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import Cluster
 from tests.unit.raft.test_membership import answer, catch_up, dynamic, voters_of
 from tests.unit.raft.test_replication import fetch, fetch_request

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.names import PART_SUFFIX
@@ -16,6 +15,7 @@ from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.snapshot_file import read_snapshot
+from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.steps import Steps

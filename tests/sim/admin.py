@@ -9,19 +9,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from quorate.quorum.rpc.kafka.schemas.elect_leaders import ElectLeadersRequest
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest
+from quorate.quorum.protocol.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -29,7 +29,7 @@ from quorate.quorum.rpc.kafka.schemas.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
 from tests.sim.admin_history import (
     DEFAULTS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.answers import Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Violation
 from tests.sim.linearizability import NEVER, Operation, Undecided, linearization

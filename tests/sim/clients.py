@@ -16,17 +16,17 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import BatchHeader, batches, build_batch, records_of
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
-from quorate.quorum.rpc.kafka.schemas.init_producer_id import InitProducerIdRequest
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.schemas.init_producer_id import InitProducerIdRequest
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.seams import Address, TransportError
 from tests.sim.clock import SimClock
 from tests.sim.cluster import Cluster

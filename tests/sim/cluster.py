@@ -16,14 +16,14 @@ from typing import Any
 
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.ids import ReplicaKey, random_uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
-from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.offline.storage_format import InitialVoter, format_directory
 from quorate.quorum.seams import Address, Seams
-from quorate.quorum.storage_format import InitialVoter, format_directory
 from tests.sim.clock import WALL_EPOCH_MS, SimClock
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.host import Host

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.metadata_replica import MetadataReplica
+from quorate.quorum.node.metadata_replica import MetadataReplica
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.messages import Request, Response, UpdateVoterRequest
 from quorate.quorum.raft.voter_history import key_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim.answers import attempted
 from tests.sim.linearizability import NEVER
 from tests.sim.quorum_history import Change, QuorumHistory, added, removed

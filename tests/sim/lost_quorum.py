@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.survivors import read_survivor
+from quorate.quorum.offline.survivors import read_survivor
 from tests.sim.cluster import Machine
 from tests.sim.damage import CHECK_UP_S
 from tests.sim.lost_quorum_scenarios import (

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from quorate.quorum.force_voters import Plan
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.survivors import METADATA_DIRECTORY
+from quorate.quorum.offline.force_voters import Plan
+from quorate.quorum.offline.survivors import METADATA_DIRECTORY
 from tests.sim.admin import Admin
 from tests.sim.cluster import Machine, generation_of
 from tests.sim.quorum_scenarios import changed

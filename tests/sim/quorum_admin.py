@@ -11,25 +11,25 @@ import contextlib
 from typing import Any
 
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey
-from quorate.quorum.raft.voter_changes import KRAFT_VERSION
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeQuorumRequest,
     QuorumPartition,
     QuorumPartitionState,
     QuorumReplicaState,
     QuorumTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+from quorate.quorum.protocol.schemas.raft_voters import (
     AddRaftVoterRequest,
     RaftVoterListener,
     RemoveRaftVoterRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.update_features import (
+from quorate.quorum.protocol.schemas.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from tests.sim.answers import Step
 from tests.sim.clients import Client, Unreachable
 from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.answers import Apply, Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Election, Violation
 from tests.sim.linearizability import NEVER, Operation, Undecided, linearization

@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from quorate.quorum.force_voters import Lack, Plan, carry_out, complete_interrupted, locked, plan
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.names import LOG_SUFFIX
-from quorate.quorum.meta_properties import read_meta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.meta_properties import read_meta
+from quorate.quorum.offline.force_voters import (
+    Lack,
+    Plan,
+    carry_out,
+    complete_interrupted,
+    locked,
+    plan,
+)
+from quorate.quorum.offline.survivors import METADATA_DIRECTORY
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Disk
-from quorate.quorum.survivors import METADATA_DIRECTORY
 from tests.sim.clock import WALL_EPOCH_MS
 from tests.sim.cluster import Cluster, Machine
 from tests.sim.committed_log import Print, Violation

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.storage_format import InitialVoter
+from quorate.quorum.offline.storage_format import InitialVoter
 
 CONTROLLER_PORT = 9093
 CLIENT_PORT = 9092

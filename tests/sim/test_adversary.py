@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.rpc.messages import RPCS
 from tests.conftest import TOLD_AT_THE_END
 from tests.sim.adversary.peer import SENT

@@ -8,8 +8,8 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.finding import Kind
 from quorate.quorum.log.names import PartitionName
-from quorate.quorum.storage_repair import repair, set_aside_metadata
-from quorate.quorum.storage_verify import Verification, verify
+from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
+from quorate.quorum.offline.storage_verify import Verification, verify
 from tests.sim.cluster import Machine
 from tests.sim.damage import backup_of
 from tests.sim.run import PLACES, Simulation, play, simulation

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from quorate.broker.replication.opening import Opening
-from quorate.quorum import committed_image
 from quorate.quorum.log import recovery
 from quorate.quorum.metadata import steps
+from quorate.quorum.node import committed_image
 from tests.sim.seeds import run_seed
 
 SEEDS = range(400, 403)

@@ -11,7 +11,7 @@ import pytest
 # mallinfo() counts what was freed and is not merged yet as `smblks`, its third number.
 FREED = """
 import ctypes
-from quorate.quorum.allocator import merge_freed_at_once
+from quorate.quorum.node.allocator import merge_freed_at_once
 from quorate.quorum.metadata.persistent import PersistentMap
 
 class Mallinfo(ctypes.Structure):
@@ -37,7 +37,7 @@ def test_nothing_that_was_freed_is_set_aside() -> None:
 
 # Small pieces that live on between large blocks, as a node has them.
 KEPT = """
-from quorate.quorum.allocator import return_large_blocks
+from quorate.quorum.node.allocator import return_large_blocks
 
 def resident_mb():
     with open("/proc/self/statm") as file:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.quorum import garbage
 from quorate.quorum.controller.index import Keys, packed
 from quorate.quorum.ids import Uuid
+from quorate.quorum.node import garbage
 
 
 @pytest.fixture(autouse=True)

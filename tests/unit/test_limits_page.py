@@ -11,7 +11,7 @@ import pytest
 
 from quorate.config.node_keys import NODE_KEYS
 from quorate.quorum.bounds import INT32_MAX
-from quorate.quorum.rpc.kafka import bounds
+from quorate.quorum.protocol import bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANT = re.compile(r"`((?:quorum|broker|cli|config)/[\w/]+)\.py` `(\w+(?:\.\w+)*)`")

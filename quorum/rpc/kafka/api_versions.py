@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.api_versions import (
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

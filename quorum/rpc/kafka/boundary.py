@@ -18,7 +18,7 @@ import traceback
 
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import MAX_KINDS, LogLimit
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.kept_errors import without_frames
 from quorate.quorum.seams import Address, Buffer, Clock
 from quorate.quorum.state_in_doubt import StateInDoubt

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.varint import DecodeError
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.varint import DecodeError
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address, Buffer, Clock, Link, Timer, Transport, Wire
 
 logger = logging.getLogger("quorate.kafka")

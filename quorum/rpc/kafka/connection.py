@@ -6,16 +6,16 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import Api, ApiKey
+from quorate.quorum.protocol.codec import decode_steps, reader
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from quorate.quorum.protocol.varint import DecodeError
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.budget import SMALL_BYTES
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import decode_steps, reader
 from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.varint import DecodeError
-from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Address, Link
 from quorate.quorum.steps import Steps
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import encode, encode_steps
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.failed import failed_response
+from quorate.quorum.protocol.varint import DecodeError
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_nodes
-from quorate.quorum.rpc.kafka.codec import encode, encode_steps
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.failed import failed_response
-from quorate.quorum.rpc.kafka.varint import DecodeError
-from quorate.quorum.rpc.kafka.wire import Message
 from quorate.quorum.seams import Address, Buffer
 from quorate.quorum.steps import Steps
 

@@ -3,8 +3,8 @@ an error instead of a closed connection."""
 
 from __future__ import annotations
 
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.sasl_handshake import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api
+from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.connections import Connections

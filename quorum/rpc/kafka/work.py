@@ -23,9 +23,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quorate.quorum.rpc.kafka.apis import APIS
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.kafka.boundary import is_nodes
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.seams import Clock
 from quorate.quorum.steps import Steps
 

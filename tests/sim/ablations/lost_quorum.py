@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from quorate.quorum import force_voters
+from quorate.quorum.offline import force_voters
+from quorate.quorum.offline.survivors import Survivor
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, voter_changes
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import Leader
 from quorate.quorum.rpc import handshake
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.survivors import Survivor
 from tests.sim import lost_quorum_scenarios as scenarios
 from tests.sim import quorum_scenarios
 from tests.sim.ablations.ablation import Ablation

@@ -11,7 +11,7 @@ import contextlib
 from quorate.broker.partition.partition import FollowerFetch, Partition
 from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.controller.harness import SESSION_MS, Driver
 from tests.unit.partition.harness import append, fetch, partition, take_proposal
 

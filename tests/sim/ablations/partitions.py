@@ -8,14 +8,14 @@ from typing import Any
 from quorate.broker.partition import isr, leadership, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import fetches, reading
-from quorate.quorum import controller_shell
 from quorate.quorum.controller import alter_partition, broker_changes, registration
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.node import controller_shell
+from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim import scenarios
 from tests.sim.ablations import partition_scripts as scripts
 from tests.sim.ablations.ablation import Ablation

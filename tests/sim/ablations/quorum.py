@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from quorate.quorum import metadata_opening, metadata_replica
 from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.node import metadata_opening, metadata_replica
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import (
     effects,
     follower,
@@ -24,7 +25,6 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.sim import lost_directory_scenarios, scenarios
 from tests.sim.ablations import quorum_scripts as scripts
 from tests.sim.ablations.ablation import Ablation

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.broker.replication.log_manager import LogManager
-from quorate.quorum import snapshot_generator
+from quorate.broker.logs.log_manager import LogManager
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints, log, recovery
 from quorate.quorum.log.log import Log
@@ -11,6 +10,7 @@ from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.snapshots import SnapshotFiles
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node import snapshot_generator
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.sim.ablations import storage_scripts as scripts

@@ -15,9 +15,9 @@ import msgpack  # type: ignore[import-untyped]
 from quorate.quorum.controller import messages as controller
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.rpc.handshake import Hello
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
 from quorate.quorum.rpc.messages import BY_CLASS, RPCS, VERSIONS
 from quorate.quorum.seams import Address, Link, TransportError, Wire
 from tests.sim.adversary.client import MAX_FRAME_BYTES, Deaf

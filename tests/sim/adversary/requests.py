@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, Api, ApiKey
-from quorate.quorum.rpc.kafka.codec import EncodeError, encode
-from quorate.quorum.rpc.kafka.layout import Field, Layout, layout
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.codec import EncodeError, encode
+from quorate.quorum.protocol.layout import Field, Layout, layout
+from quorate.quorum.protocol.wire import Message
 from tests.sim.adversary.batches import poison
 from tests.sim.adversary.values import MAX_CLASSIC_BYTES, OWN_GROUPS, OWN_ID, Aims, Draw
 

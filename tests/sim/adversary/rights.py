@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 from quorate.quorum.metadata.image import BROKER_RESOURCE
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.wire import Message
 from tests.sim.adversary.values import Aims
 
 UNKNOWN_KEY = "x"

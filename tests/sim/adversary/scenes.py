@@ -11,15 +11,15 @@ from quorate.broker.kafka.cluster import ClusterHandler
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.log.batch import HEADER_BYTES, build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.raft.messages import VoteRequest
-from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from quorate.quorum.rpc.kafka.schemas.reassignments import ListPartitionReassignmentsRequest
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.schemas.reassignments import ListPartitionReassignmentsRequest
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.seams import Address
 from tests.sim.adversary.batches import sealed
 from tests.sim.adversary.client import HostileClient

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.framing import FRAME_VERSION, READABLE_TYPES, READABLE_VERSIONS
-from quorate.quorum.rpc.kafka.codec import writer
-from quorate.quorum.rpc.kafka.layout import Field, layout
-from quorate.quorum.rpc.kafka.varint import write_uvarint
+from quorate.quorum.protocol.codec import writer
+from quorate.quorum.protocol.layout import Field, layout
+from quorate.quorum.protocol.varint import write_uvarint
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 FIRST_UNKNOWN_TAG = 100

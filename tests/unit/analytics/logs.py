@@ -26,6 +26,7 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
 )
 from quorate.quorum.metadata.snapshot import snapshot_records
+from quorate.quorum.protocol.codec import encode
 from quorate.quorum.raft.control import (
     ControlType,
     KRaftVersionFeature,
@@ -35,7 +36,6 @@ from quorate.quorum.raft.control import (
     VotersRecord,
     control_key,
 )
-from quorate.quorum.rpc.kafka.codec import encode
 
 A, B = Uuid(b"A" * 16), Uuid(b"B" * 16)
 START_MS = 1_800_000_000_000

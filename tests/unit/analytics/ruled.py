@@ -24,23 +24,23 @@ from quorate.quorum.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from quorate.quorum.rpc.kafka.schemas.elect_leaders import ElectLeadersRequest
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest
+from quorate.quorum.protocol.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
     DeleteTopicsRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from tests.unit.analytics.logs import leadership_of, voters_of
 from tests.unit.controller.harness import CLUSTER_ID, Driver, registration, uuid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.broker.replication.alter_partition_sender import (
+from quorate.broker.controller.alter_partition_sender import (
     MAX_RETRY_MS,
     RETRY_MS,
     AlterPartitionSender,
@@ -15,7 +15,7 @@ from quorate.quorum.controller.messages import (
     IsrChangeResult,
 )
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
 from tests.unit.kafka.fakes import FakeClock
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from quorate.broker.controller_client import RETRY_MS, ControllerClient
+from quorate.broker.controller.controller_client import RETRY_MS, ControllerClient
 from quorate.quorum.controller.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -15,9 +15,9 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.channel import Channel, FailureKind, RpcFailure
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.kafka.fakes import FakeClock
 
 HEARTBEAT = BrokerHeartbeatRequest(

@@ -11,17 +11,17 @@ import pytest
 from quorate.broker.kafka.cluster import ClusterHandler
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.describe_configs import DescribeConfigsHandler
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import PartitionRecord, TopicRecord
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.rpc.kafka.schemas.cluster import (
+from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResult,

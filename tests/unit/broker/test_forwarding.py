@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from quorate.broker.replication.lifecycle import (
+from quorate.broker.controller.lifecycle import (
     BrokerLifecycle,
     LifecycleSettings,
     RegistrationRefused,
@@ -17,7 +17,7 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationResponse,
 )
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
 from tests.unit.kafka.fakes import FakeClock
 

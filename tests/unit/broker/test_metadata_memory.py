@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from quorate.broker.kafka.metadata import PARTITION_ENTRIES, MetadataHandler
-from quorate.broker.suspects import Suspects
+from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent import PersistentMap
 from quorate.quorum.metadata.steps import STEP_ENTRIES
-from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.steps import finished

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from quorate.quorum.rpc.kafka.apis import APIS
-from quorate.quorum.rpc.kafka.codec import reader, writer
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersion, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import reader, writer
+from quorate.quorum.protocol.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from quorate.quorum.protocol.wire import Message
 
 API_VERSIONS = 18
 MAX_REQUEST_BYTES = 100 << 20

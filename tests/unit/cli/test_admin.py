@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quorate.cli.client.admin import CONTROLLER_ENDPOINT, Admin, AdminSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import cluster
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import cluster
 from tests.unit.cli.fake_kafka import FakeKafka
 
 ACTIVE = 2

@@ -13,22 +13,16 @@ import pytest
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.connection import Connection, ConnectionLost
 from quorate.cli.client.consumer import EARLIEST, Consumer
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import admin_settings
 from quorate.cli.client.producer import Producer, murmur2, partition_of
 from quorate.cli.console_consumer import Formatter
 from quorate.cli.console_producer import chunks, parse_line
-from quorate.cli.errors import NotReachable, Refused
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import (
-    fetch,
-    init_producer_id,
-    list_offsets,
-    metadata,
-    produce,
-)
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import fetch, init_producer_id, list_offsets, metadata, produce
+from quorate.quorum.protocol.wire import Message
 from tests.unit.cli.fake_kafka import Answer, FakeKafka, fake_kafka
 
 AdminOf = Callable[..., Admin]

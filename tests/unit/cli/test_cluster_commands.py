@@ -12,8 +12,8 @@ from quorate.cli.main import main
 from quorate.cli.status import problems, why
 from quorate.cli.topic_view import PartitionView, TopicView
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import cluster, configs, metadata
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import cluster, configs, metadata
 from tests.unit.cli.fake_kafka import Answer, fake_kafka
 from tests.unit.cli.test_topics import DESCRIBE, described_configs, metadata_answer
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import (
     ClusterDir,
     Shape,
@@ -19,11 +20,10 @@ from quorate.cli.cluster_dir import (
     read_cluster,
     set_pids,
 )
-from quorate.cli.errors import Refused
 from quorate.cli.supervisor import Supervisor
 from quorate.cli.up import prepare
 from quorate.config.loader import load
-from quorate.quorum.meta_properties import META_COPY, META_FILE
+from quorate.quorum.node.meta_properties import META_COPY, META_FILE
 
 NODE_ID = 1
 

@@ -14,8 +14,8 @@ from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import TopicRecord
-from quorate.quorum.metadata_storage import MetadataStorage
-from quorate.quorum.survivors import METADATA_DIRECTORY, read_survivor
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.offline.survivors import METADATA_DIRECTORY, read_survivor
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 WALL_MS = 1_700_000_000_000

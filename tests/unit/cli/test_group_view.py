@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import assigned
-from quorate.cli.errors import Refused
 from quorate.cli.group_view import member_lines, offset_lines, offset_rows, reset_lines, state_lines
-from quorate.quorum.rpc.kafka.schemas.group_admin import DescribedGroup, DescribedGroupMember
+from quorate.quorum.protocol.schemas.group_admin import DescribedGroup, DescribedGroupMember
 
 TWO_OF_T = (
     b"\x00\x01\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x02" + b"\x00\x00\x00\x00\x00\x00\x00\x01"

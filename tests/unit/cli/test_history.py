@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.archives import unpack
-from quorate.cli.errors import Refused
+from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import history_in, longest_log
 from quorate.cli.main import main
 from quorate.quorum.analytics.moment import moment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import assigned
 from quorate.cli.client.membership import assignment, range_shares, subscription, topics_of
-from quorate.cli.errors import Refused
 
 
 def test_ranges() -> None:

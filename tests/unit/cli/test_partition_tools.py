@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from quorate.cli.get_offsets import rule
 from quorate.cli.main import main
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import (
     configs,
     elect_leaders,
     list_offsets,
@@ -25,7 +25,7 @@ from quorate.quorum.rpc.kafka.schemas import (
     topics,
     unregister_broker,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 from tests.unit.cli.fake_kafka import Answer, FakeKafka, fake_kafka
 
 Run = Callable[..., Result]

@@ -15,9 +15,9 @@ from quorate.cli.main import main
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import fetch, list_offsets, metadata
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import fetch, list_offsets, metadata
+from quorate.quorum.protocol.wire import Message
 from tests.unit.cli.fake_kafka import Answer, FakeKafka, fake_kafka
 
 TOPIC, TOPIC_ID = "t", uuid_from_text("3CvK10jmS5C4IvkHBJHxVg")

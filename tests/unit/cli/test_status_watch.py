@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.cli import status_watch
-from quorate.cli.errors import NotReachable
+from quorate.cli.client.errors import NotReachable
 from quorate.cli.status import BrokerLine, Problem, Status
 from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, watch_status
 

@@ -17,9 +17,9 @@ from quorate.cli.server import load_config
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.offline.storage_format import LOCK_FILE
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
-from quorate.quorum.storage_format import LOCK_FILE
 from tests.unit.log.batches import append
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.cli.topic_view import PartitionView, Report, TopicView, lines, matching
 from quorate.quorum.ids import uuid_from_text
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import cluster, configs, metadata, reassignments, topics
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import cluster, configs, metadata, reassignments, topics
 from tests.unit.cli.fake_kafka import Answer, fake_kafka
 
 TOPIC_ID = "XCXALlL4T82863c-QI40LQ"

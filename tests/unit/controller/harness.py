@@ -31,7 +31,7 @@ from quorate.quorum.metadata.records import (
     MetadataRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,

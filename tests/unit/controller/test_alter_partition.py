@@ -13,7 +13,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import RECOVERED, RECOVERING, PartitionChangeRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.controller.harness import Driver, uuid
 
 

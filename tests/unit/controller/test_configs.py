@@ -9,8 +9,8 @@ import pytest
 from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.metadata.records import ConfigRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.configs import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,

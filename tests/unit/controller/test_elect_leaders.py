@@ -10,13 +10,13 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
     UnregisterBrokerRecord,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.elect_leaders import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     TopicPartitions,
 )
-from quorate.quorum.rpc.kafka.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from tests.unit.controller.harness import SESSION_MS, Driver
 
 PREFERRED, UNCLEAN = 0, 1

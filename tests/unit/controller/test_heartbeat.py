@@ -11,7 +11,7 @@ from quorate.quorum.metadata.records import (
     NoOpRecord,
     PartitionChangeRecord,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.controller.harness import SESSION_MS, Driver
 
 FENCED, UNFENCED, SHUTTING_DOWN = "fenced", "unfenced", "in controlled shutdown"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.quorum.controller.placement import Placer, UsableBroker
 from quorate.quorum.controller.result import RequestRefused
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 
 BUDGET = settings(max_examples=60, deadline=None, derandomize=True)
 RACKS = st.sampled_from([None, "a", "b", "c"])

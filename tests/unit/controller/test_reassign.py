@@ -11,9 +11,9 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import RECOVERING, PartitionChangeRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import configs
-from quorate.quorum.rpc.kafka.schemas.reassignments import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs
+from quorate.quorum.protocol.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
@@ -21,7 +21,7 @@ from quorate.quorum.rpc.kafka.schemas.reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )

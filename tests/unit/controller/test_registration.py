@@ -19,7 +19,7 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration, uuid
 
 GRACE_MS = 300

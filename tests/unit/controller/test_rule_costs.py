@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas import configs, elect_leaders, reassignments, topics
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs, elect_leaders, reassignments, topics
 from tests.unit.controller.harness import Driver, creatable
 
 QUADRATIC = 10

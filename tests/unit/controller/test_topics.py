@@ -12,8 +12,8 @@ from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,

@@ -12,9 +12,9 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.state import State
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas import group_offsets as schemas
-from quorate.quorum.rpc.kafka.schemas.group_membership import (
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas import group_offsets as schemas
+from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -24,7 +24,7 @@ from quorate.quorum.rpc.kafka.schemas.group_membership import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 from tests.unit.kafka.fakes import FakeClock
 
 GROUP = "g"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.broker.groups import rebalance, shard
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.groups.harness import GROUP, World
 
 

@@ -32,8 +32,8 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
 from tests.attacks.batches import records, sealed
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.partition.memory_log import MemoryLog

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_membership import MemberIdentity
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
 from tests.unit.groups.harness import GROUP, SESSION_MS, World
 
 E = ErrorCode

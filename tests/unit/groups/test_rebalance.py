@@ -6,8 +6,8 @@ import pytest
 
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import FROM, State
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.group_membership import MemberIdentity
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
 from tests.unit.groups.harness import REBALANCE_MS, SESSION_MS, World
 
 E = ErrorCode

@@ -20,7 +20,7 @@ from quorate.broker.groups.records import (
     encode_record,
 )
 from quorate.broker.groups.subscription import subscribed_topics
-from quorate.quorum.rpc.kafka.varint import DecodeError
+from quorate.quorum.protocol.varint import DecodeError
 
 KEY = OffsetKey(group="g", topic="t", partition=5)
 

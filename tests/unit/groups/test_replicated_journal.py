@@ -9,8 +9,8 @@ from quorate.broker.groups.records import GroupKey, GroupRecord, decode_record
 from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
 from tests.unit.kafka.fakes import FakeClock
 
 TOPIC_ID = Uuid(b"\x07" * 16)

@@ -6,10 +6,10 @@ import dataclasses
 import random
 from typing import Any
 
-from quorate.quorum.rpc.kafka.apis import APIS, Api
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.layout import Field, layout
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.apis import APIS, Api
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.layout import Field, layout
+from quorate.quorum.protocol.wire import Message
 
 BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63}
 UNSIGNED = ("uint16", "uint32")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from quorate.quorum.rpc.kafka.layout import FIXED, Field, layout
+from quorate.quorum.protocol.layout import FIXED, Field, layout
 
 UNKNOWN_TAGS = {7000: b"", 7001: b"\x00" * 130}
 

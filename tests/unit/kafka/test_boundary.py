@@ -13,13 +13,14 @@ import pytest
 
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import INTERVAL_MS
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.rpc.kafka import connection, headers
-from quorate.quorum.rpc.kafka.apis import ApiKey
+from quorate.quorum.rpc.kafka import connection
 from quorate.quorum.rpc.kafka.boundary import HASHED_BYTES, Boundary
-from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.rpc.kept_errors import without_frames
 from quorate.quorum.seams import Address

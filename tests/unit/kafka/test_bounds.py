@@ -11,15 +11,14 @@ import pytest
 from quorate.broker.groups import records as group_records
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.metadata.framing import READABLE_TYPES, READABLE_VERSIONS
-from quorate.quorum.raft import control
-from quorate.quorum.rpc.kafka import bounds, headers
-from quorate.quorum.rpc.kafka.apis import APIS, Api
-from quorate.quorum.rpc.kafka.bounds import Bound
-from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError, decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.failed import failed_response
-from quorate.quorum.rpc.kafka.failures import FAILURES
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol import bounds, headers
+from quorate.quorum.protocol.apis import APIS, Api
+from quorate.quorum.protocol.bounds import Bound
+from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.failed import failed_response
+from quorate.quorum.protocol.failures import FAILURES
+from quorate.quorum.protocol.hot import (
     FetchedPartition,
     ProducedPartition,
     RecordError,
@@ -29,20 +28,21 @@ from quorate.quorum.rpc.kafka.hot import (
     parse_produce_request,
     parse_produce_steps,
 )
-from quorate.quorum.rpc.kafka.layout import VARIABLE, Field, layout
-from quorate.quorum.rpc.kafka.reading import Role, compile_reader
-from quorate.quorum.rpc.kafka.schemas import fetch, produce
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+from quorate.quorum.protocol.layout import VARIABLE, Field, layout
+from quorate.quorum.protocol.reading import Role, compile_reader
+from quorate.quorum.protocol.schemas import fetch, produce
+from quorate.quorum.protocol.schemas.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.group_offsets import (
+from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
-from quorate.quorum.rpc.kafka.wire import Message, wire
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.protocol.wire import Message, wire
+from quorate.quorum.raft import control
 from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import every_message
 

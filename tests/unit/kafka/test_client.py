@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.rpc.kafka.client import (
     ClientError,
     ClientSettings,
@@ -18,14 +26,6 @@ from quorate.quorum.rpc.kafka.client import (
     RequestTimedOut,
     UnsupportedVersion,
 )
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.api_versions import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-)
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.seams import Address
 from tests.unit.kafka.fakes import FakeClock, FakeLink, FakeTransport
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import pytest
 
 from quorate.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
-from quorate.quorum.rpc.kafka.bounds import CLIENT_TEXT, REPLICAS
-from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError, decode, encode, reader, writer
-from quorate.quorum.rpc.kafka.schemas.fetch import FetchRequest, ReplicaState
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
-from quorate.quorum.rpc.kafka.schemas.produce import (
+from quorate.quorum.protocol.bounds import CLIENT_TEXT, REPLICAS
+from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode, reader, writer
+from quorate.quorum.protocol.schemas.fetch import FetchRequest, ReplicaState
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from quorate.quorum.rpc.kafka.wire import wire
+from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import ProtocolError
 
 

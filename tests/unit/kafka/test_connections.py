@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from quorate.config.node_keys import NODE_KEYS
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.rpc.kafka import connections
-from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connection import CLOSE_TIMEOUT_MS
 from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN, ConnectionLimits, Connections
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.rpc.kafka.server import (
     Connection,
     KafkaServer,

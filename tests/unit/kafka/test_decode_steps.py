@@ -6,18 +6,18 @@ import random
 
 import pytest
 
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode, decode_steps, encode
-from quorate.quorum.rpc.kafka.layout import layout
-from quorate.quorum.rpc.kafka.reading import SLICE_BYTES, Role, is_divided
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import FindCoordinatorRequest
-from quorate.quorum.rpc.kafka.schemas.group_offsets import (
+from quorate.quorum.protocol.codec import DecodeError, decode, decode_steps, encode
+from quorate.quorum.protocol.layout import layout
+from quorate.quorum.protocol.reading import SLICE_BYTES, Role, is_divided
+from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
+from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.wire import Message
 from tests.unit.kafka.generated import every_message, value_of
 
 

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from quorate.quorum.rpc.kafka.codec import EncodeError, encode, encode_steps
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import Coordinator, FindCoordinatorResponse
-from quorate.quorum.rpc.kafka.schemas.metadata import (
+from quorate.quorum.protocol.codec import EncodeError, encode, encode_steps
+from quorate.quorum.protocol.schemas.find_coordinator import Coordinator, FindCoordinatorResponse
+from quorate.quorum.protocol.schemas.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from quorate.quorum.rpc.kafka.wire import Message
-from quorate.quorum.rpc.kafka.writing import SLICE_BYTES
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.protocol.writing import SLICE_BYTES
 from tests.unit.kafka.generated import every_message, value_of
 
 PARTITION = MetadataResponsePartition(

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
-from quorate.quorum.rpc.kafka import hot
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
-from quorate.quorum.rpc.kafka.hot.produce import SLICED_ABOVE
-from quorate.quorum.rpc.kafka.schemas import fetch, produce
+from quorate.quorum.protocol import hot
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
+from quorate.quorum.protocol.schemas import fetch, produce
 from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import value_of
 from tests.unit.kafka.reference_writer import reference_bytes

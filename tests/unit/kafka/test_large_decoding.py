@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.rpc.budget import Memory, MemoryLimits
-from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connection import SLICED_ABOVE_BYTES, Connection
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.kafka.work import Work, WorkLimits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.budget import SMALL_BYTES, Memory, MemoryLimits
-from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.budget import Memory, MemoryLimits
-from quorate.quorum.rpc.kafka.apis import ApiKey
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.seams import Wire

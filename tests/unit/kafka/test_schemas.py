@@ -15,9 +15,9 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from quorate.quorum.metadata.records import RECORD_TYPES, MetadataRecord
-from quorate.quorum.rpc.kafka.apis import APIS, Api
-from quorate.quorum.rpc.kafka.codec import DecodeError, decode, encode
-from quorate.quorum.rpc.kafka.wire import Message
+from quorate.quorum.protocol.apis import APIS, Api
+from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.wire import Message
 from tests.unit.kafka.generated import every_message, plain, value_of
 from tests.unit.kafka.reference_writer import reference_bytes
 

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.codec import decode, encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
-from quorate.quorum.rpc.kafka.schemas.find_coordinator import (
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import decode, encode
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.quorum.protocol.schemas.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from quorate.quorum.rpc.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import (
     Connection,
     Handler,
@@ -27,7 +28,6 @@ from quorate.quorum.rpc.kafka.server import (
     RequestContext,
     ServerSettings,
 )
-from quorate.quorum.rpc.kafka.wire import Message
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 
 METADATA = MetadataRequest(topics=None)

@@ -8,8 +8,8 @@ import sys
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.index import api_key_map
 
-from quorate.quorum.rpc.kafka.apis import APIS, ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 
 def test_error_codes_are_kafkas() -> None:
@@ -44,7 +44,7 @@ def test_only_produce_is_advertised_below_what_is_served() -> None:
 
 def test_importing_the_table_imports_no_schema() -> None:
     code = (
-        "import sys, quorate.quorum.rpc.kafka.codec\n"
+        "import sys, quorate.quorum.protocol.codec\n"
         "print([name for name in sys.modules if '.kafka.schemas.' in name])"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

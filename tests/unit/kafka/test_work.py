@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.rpc.kafka import headers
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.quorum.rpc.kafka.server import Connection, KafkaServer, RequestContext
 from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.kafka.work import Work, WorkLimits

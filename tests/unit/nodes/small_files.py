@@ -11,21 +11,21 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
-from quorate.broker.replication.producer_snapshots import decode as decode_producers
+from quorate.broker.logs.producer_snapshots import decode as decode_producers
+from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import decode_cluster
-from quorate.cli.errors import Refused
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError, read_meta
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
-from quorate.quorum.metadata_mark import MARK_NAME, read_mark
+from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
+from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark
+from quorate.quorum.offline.rebuilding import DECISION, finish
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
-from quorate.quorum.rebuilding import DECISION, finish
 from tests.sim.disk import SimDisk
 
 DIRECTORY = "/data"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum import committed_image
-from quorate.quorum.committed_image import CommittedImage
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node import committed_image
+from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk, image_at

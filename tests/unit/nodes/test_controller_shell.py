@@ -8,11 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum import controller_decision, controller_queue, controller_shell
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import NOTHING, Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
-from quorate.quorum.controller_shell import ControllerShell, Refusal
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata import read_back
 from quorate.quorum.metadata.delta import ImageDelta
@@ -24,8 +22,10 @@ from quorate.quorum.metadata.records import (
     NoOpRecord,
     RemoveTopicRecord,
 )
+from quorate.quorum.node import controller_decision, controller_queue, controller_shell
+from quorate.quorum.node.controller_shell import ControllerShell, Refusal
+from quorate.quorum.protocol.codec import EncodeError
 from quorate.quorum.raft.errors import NotLeader
-from quorate.quorum.rpc.kafka.codec import EncodeError
 from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.kafka.fakes import FakeClock
 

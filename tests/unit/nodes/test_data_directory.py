@@ -12,26 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum import storage_verify
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
 from quorate.quorum.log.snapshots import snapshot_name
-from quorate.quorum.meta_properties import META_COPY, META_FILE, StorageError
-from quorate.quorum.metadata_mark import CATCHING_UP_NAME, MARK_NAME, read_mark
-from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
-from quorate.quorum.raft.errors import ElectionFileError
-from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
-from quorate.quorum.rebuilding import DECISION, REBUILT, finish
-from quorate.quorum.storage_format import (
+from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError
+from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, read_mark
+from quorate.quorum.offline import storage_verify
+from quorate.quorum.offline.rebuilding import DECISION, REBUILT, finish
+from quorate.quorum.offline.storage_format import (
     BOOTSTRAP_FILE,
     INITIAL_SNAPSHOT,
     LOCK_FILE,
     METADATA_DIRECTORY,
     require_formatted,
 )
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
+from quorate.quorum.raft.errors import ElectionFileError
+from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
 from tests.sim.disk import SimDisk
 from tests.unit.nodes.metadata_disk import DIRECTORY, config_batch
 from tests.unit.nodes.test_metadata_mark import ME, METADATA, ROOT, config_of, lived, start

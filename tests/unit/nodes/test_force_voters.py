@@ -11,22 +11,12 @@ import pytest
 
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.force_voters import (
-    EPOCH_MARGIN,
-    ForceRefused,
-    Plan,
-    carry_out,
-    complete_interrupted,
-    locked,
-    plan,
-)
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches as batches_of
 from quorate.quorum.log.batch import build_value_batch, records_of
 from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
-from quorate.quorum.meta_properties import StorageError, read_meta
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
@@ -37,19 +27,29 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.metadata_storage import MetadataStorage
-from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.election_file import ElectionFile
-from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
-from quorate.quorum.raft.voter_history import UNKNOWN
-from quorate.quorum.storage_format import LOCK_FILE, format_directory
-from quorate.quorum.storage_verify import verify
-from quorate.quorum.survivors import (
+from quorate.quorum.node.meta_properties import StorageError, read_meta
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.offline.force_voters import (
+    EPOCH_MARGIN,
+    ForceRefused,
+    Plan,
+    carry_out,
+    complete_interrupted,
+    locked,
+    plan,
+)
+from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.offline.storage_verify import verify
+from quorate.quorum.offline.survivors import (
     METADATA_DIRECTORY,
     DamagedSurvivor,
     Survivor,
     read_survivor,
 )
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
+from quorate.quorum.raft.voter_history import UNKNOWN
 from tests.sim.disk import PowerCut, SimDisk
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.generations import Generations
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
+from quorate.quorum.node.generations import Generations
 from quorate.quorum.raft.generation import GenerationFile, Rebuild, Rebuilds, Standing
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.rpc.messages import VERSIONS

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.meetings import MEETING_TIMEOUT_MS, Meetings
-from quorate.quorum.quorum_links import QuorumLinks
+from quorate.quorum.node.meetings import MEETING_TIMEOUT_MS, Meetings
+from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.seams import Address
 from tests.unit.kafka.fakes import FakeClock

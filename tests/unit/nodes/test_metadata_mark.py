@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME
-from quorate.quorum.meta_properties import META_COPY
-from quorate.quorum.metadata_mark import (
+from quorate.quorum.node.meta_properties import META_COPY
+from quorate.quorum.node.metadata_mark import (
     CATCHING_UP_NAME,
     MARK_NAME,
     Found,
@@ -25,16 +25,16 @@ from quorate.quorum.metadata_mark import (
     why_lost,
     write_mark,
 )
-from quorate.quorum.metadata_opening import (
+from quorate.quorum.node.metadata_opening import (
     OpenedMetadata,
     adopt,
     declare_lost,
     declare_new,
     open_metadata,
 )
+from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
-from quorate.quorum.storage_format import format_directory
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.shape import Shape, node_config
 from tests.unit.nodes.metadata_disk import config_batch

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
-from quorate.quorum.metadata_replica import MetadataReplica, ReplicaListener, VoterLinks
+from quorate.quorum.node.metadata_replica import MetadataReplica, ReplicaListener, VoterLinks
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
 from quorate.quorum.raft.election_file import ElectionFile
@@ -200,7 +200,7 @@ def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPa
         yield from ()
         raise RecursionError
 
-    monkeypatch.setattr("quorate.quorum.metadata_replica.reading", raises)
+    monkeypatch.setattr("quorate.quorum.node.metadata_replica.reading", raises)
     node = Node()
     node.receive(node.content())
     node.work_until(lambda: "damaged" in node.core.put)

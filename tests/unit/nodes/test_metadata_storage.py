@@ -15,9 +15,9 @@ from quorate.quorum.log.batch import assign
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.snapshots import snapshot_name, snapshot_of
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
+from quorate.quorum.offline.storage_format import control, voters_snapshot
 from quorate.quorum.raft.control import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
-from quorate.quorum.storage_format import control, voters_snapshot
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.nodes.metadata_disk import (

@@ -16,12 +16,13 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.log_limit import INTERVAL_MS
-from quorate.quorum.node_requests import (
+from quorate.quorum.node.node_requests import (
     RAFT_REQUESTS,
     NodeRequests,
     check_broker,
     check_speaker,
 )
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.control import (
     KRaftVersionFeature,
     Voter,
@@ -36,7 +37,6 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
 )
 from quorate.quorum.rpc.handshake import Hello, Peer
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, ProtocolError
 from quorate.quorum.state_in_doubt import StateInDoubt

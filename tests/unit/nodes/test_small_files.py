@@ -17,7 +17,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.meta_properties import (
+from quorate.quorum.node.meta_properties import (
     META_COPY,
     META_FILE,
     MetaProperties,
@@ -26,8 +26,10 @@ from quorate.quorum.meta_properties import (
     encode_copy,
     read_meta,
 )
-from quorate.quorum.metadata_mark import MARK_NAME, Mark, read_mark
-from quorate.quorum.metadata_mark import encode as encode_mark
+from quorate.quorum.node.metadata_mark import MARK_NAME, Mark, read_mark
+from quorate.quorum.node.metadata_mark import encode as encode_mark
+from quorate.quorum.offline.rebuilding import DECISION, finish
+from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
@@ -35,8 +37,6 @@ from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
 from quorate.quorum.raft.generation import encode as encode_generation
 from quorate.quorum.raft.quorum_state import encode_copy as encode_election
 from quorate.quorum.raft.quorum_state import encode_v0, encode_v1
-from quorate.quorum.rebuilding import DECISION, finish
-from quorate.quorum.storage_format import bootstrap_snapshot
 from tests.unit.nodes.small_files import TARGETS, disk_with
 
 META = MetaProperties(cluster_id="c" * 22, node_id=1, directory_id=Uuid(b"d" * 16))

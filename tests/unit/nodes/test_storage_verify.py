@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.broker.replication import producer_snapshots
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.finding import Kind
@@ -15,16 +15,16 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
-from quorate.quorum.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Mark, write_mark
+from quorate.quorum.node.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
+from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Mark, write_mark
+from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
+from quorate.quorum.offline.storage_verify import Verification, verify
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.generation import GenerationFile, Rebuild
 from quorate.quorum.raft.voter_history import QuorumVoters
-from quorate.quorum.storage_repair import repair, set_aside_metadata
-from quorate.quorum.storage_verify import Verification, verify
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append
 from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum import controller_node
-from quorate.quorum.controller_node import on_unhandled
-from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node import controller_node
+from quorate.quorum.node.controller_node import on_unhandled
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.controller_shell import Refusal
-from quorate.quorum.node_core import NodeCore
-from quorate.quorum.raft.effects import Role
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.raft_voters import (
+from quorate.quorum.node.controller_shell import Refusal
+from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.raft_voters import (
     AddRaftVoterRequest,
     RaftVoterListener,
     RemoveRaftVoterRequest,
 )
-from quorate.quorum.rpc.kafka.wire import Message
-from quorate.quorum.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.raft.effects import Role
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.raft.harness import directory
 

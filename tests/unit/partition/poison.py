@@ -9,19 +9,19 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
+from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.broker.replication import producer_snapshots
 from quorate.cli.dump_lines import DumpOptions, log_lines, log_rows
 from quorate.quorum.log.batch import assign, batches, read_header, records_of
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.rpc.kafka.codec import encode
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
-from quorate.quorum.rpc.kafka.schemas.list_offsets import ListOffsetsPartitionResponse
+from quorate.quorum.protocol.codec import encode
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.list_offsets import ListOffsetsPartitionResponse
 from quorate.quorum.seams import Buffer
 from tests.sim.disk import SimDisk
 from tests.unit.partition.harness import TOPIC, Brokers, value

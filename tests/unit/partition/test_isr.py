@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.partition.isr import Committed, PendingExpand, PendingShrink
 from quorate.broker.partition.partition import Partition
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import (
     Brokers,
     append,

@@ -21,7 +21,7 @@ from quorate.quorum.log.batch import CRC_FROM, HEADER_BYTES, BatchHeader, build_
 from quorate.quorum.log.compression import Codec, Decompressed, decompress_beginning
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record, decode_records, encode_records
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.attacks.batches import INT32_MAX, INT64_MAX, records, sealed
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON

@@ -14,7 +14,7 @@ from quorate.broker.partition.producer_state import (
     last_sequence_of,
 )
 from quorate.quorum.log.batch import CONTROL, assign, batches, read_header
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
 
 LAST = 2**31 - 1

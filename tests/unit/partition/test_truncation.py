@@ -10,7 +10,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assign, batches
 from quorate.quorum.log.epochs import EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
-from quorate.quorum.rpc.kafka.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import append, batch, copy_once, fetch, partition, value
 
 

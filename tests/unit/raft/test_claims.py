@@ -10,6 +10,7 @@ from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.claims import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.control import ControlType, control_key
@@ -27,7 +28,6 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key
 from tests.unit.raft.test_snapshots import cut_off
 

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
 from quorate.quorum.raft.control import (
     SUPPORTED,
     ControlType,
@@ -20,7 +21,6 @@ from quorate.quorum.raft.control import (
     encode_control,
     leader_change,
 )
-from quorate.quorum.rpc.kafka.codec import DecodeError, EncodeError, decode, encode
 from tests.unit.raft.harness import directory, key
 
 KAFKA_LOG = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1/00000000000000000000.log"

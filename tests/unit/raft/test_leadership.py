@@ -6,6 +6,8 @@ import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
 from quorate.quorum.log.batch import CONTROL, batches, records_of
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import ControlType, LeaderChangeMessage, control_key
 from quorate.quorum.raft.effects import Role
@@ -24,8 +26,6 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.vote import BACKOFF_BASE_MS
-from quorate.quorum.rpc.kafka.codec import decode
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 from tests.unit.raft.test_votes import vote_request
 

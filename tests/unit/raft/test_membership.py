@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
@@ -20,7 +21,6 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
 )
 from quorate.quorum.raft.settings import RaftSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, directory, key, voter
 
 SETTINGS = RaftSettings(may_become_voter=True, hints=False)

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
@@ -15,7 +16,6 @@ from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.follower import OBSERVER_REST_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, Cluster, key
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
@@ -17,7 +18,6 @@ from quorate.quorum.raft.messages import (
     FetchSnapshotResponse,
 )
 from quorate.quorum.raft.settings import RaftSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.disk_log import DiskLog
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 from tests.unit.raft.memory_log import MemoryLog

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
@@ -14,7 +15,6 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.quorum.rpc.kafka.errors import ErrorCode
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 
 

@@ -25,16 +25,16 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent import PersistentMap
-from quorate.quorum.rpc.kafka.apis import ApiKey
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import (
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import (
     FetchedPartition,
     FetchPartition,
     ProducedPartition,
     build_fetch_response,
     parse_fetch_request,
 )
-from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
+from quorate.quorum.protocol.hot.produce import ProducePartition
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 from tests.sim.clock import SimClock

@@ -10,9 +10,9 @@ import pytest
 from quorate.broker.replication import consumer_sessions, session_cache
 from quorate.broker.replication.session_cache import EVICTION_MS
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.steps import Steps
 from tests.unit.replication.cluster import Cluster, led_by
 

@@ -13,7 +13,7 @@ from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by

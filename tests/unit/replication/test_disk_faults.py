@@ -12,7 +12,7 @@ import pytest
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.log.test_faults import fail_once
 from tests.unit.replication.cluster import Cluster, led_by
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.broker.replication.log_manager import LogManager
-from quorate.broker.replication.log_opening import open_log
+from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.logs.log_opening import open_log
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid
 from quorate.quorum.log.batch import build_value_batch

@@ -8,7 +8,7 @@ from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.hot.produce import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot.produce import ProducedPartition, ProducePartition
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]

@@ -12,16 +12,16 @@ from quorate.broker.kafka.logs import LogsHandler, space
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.schemas.describe_producers import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.log_dirs import (
+from quorate.quorum.protocol.schemas.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.topics import (
+from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,

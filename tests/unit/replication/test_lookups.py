@@ -18,14 +18,14 @@ from quorate.quorum.log.batch import assign, build_batch
 from quorate.quorum.log.compression import Codec, compress, decompress
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot.produce import ProducePartition
-from quorate.quorum.rpc.kafka.schemas.describe_producers import (
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.produce import ProducePartition
+from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     TopicRequest,
 )
-from quorate.quorum.rpc.kafka.schemas.list_offsets import (
+from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

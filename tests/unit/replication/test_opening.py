@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import pytest
 
+from quorate.broker.controller.lifecycle import State
+from quorate.broker.logs.producer_snapshots import load_producers
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.readiness import broker_reasons
-from quorate.broker.replication.lifecycle import State
-from quorate.broker.replication.producer_snapshots import load_producers
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by

@@ -12,8 +12,8 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
 
 MakeCluster = Callable[..., Cluster]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.logs import producer_snapshots
+from quorate.broker.logs.checkpoint_files import CheckpointFiles
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication import producer_snapshots, replica_manager
-from quorate.broker.replication.checkpoint_files import CheckpointFiles
+from quorate.broker.replication import replica_manager
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import read_header
@@ -19,7 +20,7 @@ from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
 from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by

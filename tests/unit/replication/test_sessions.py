@@ -10,9 +10,9 @@ import pytest
 from quorate.broker.replication import sessions
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import FetchedPartition, FetchPartition
-from quorate.quorum.rpc.kafka.hot.fetch_request import FetchRequest
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from tests.unit.replication.cluster import Cluster, led_by
 
 PARTITIONS = 5

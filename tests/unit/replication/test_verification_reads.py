@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]

@@ -14,8 +14,8 @@ from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.rpc.kafka.errors import ErrorCode
-from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]

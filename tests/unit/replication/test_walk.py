@@ -12,7 +12,7 @@ import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.kafka.hot import ProducedPartition
+from quorate.quorum.protocol.hot import ProducedPartition
 from tests.unit.replication.cluster import Cluster, led_by
 
 PARTITIONS = 4

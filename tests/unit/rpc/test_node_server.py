@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.ids import Uuid
+from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.greeting import NodeSettings
 from quorate.quorum.rpc.messages import frame_header, packed

@@ -15,13 +15,13 @@ from typing import Any
 from quorate.broker.node import BrokerNode
 from quorate.config.loader import load
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.controller_node import ControllerNode
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.node_core import NodeCore
+from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Seams
-from quorate.quorum.storage_format import format_directory
 
 PATIENCE_S = 15.0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.broker.replication.alter_partition_sender import AlterPartitionSender
+from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.quorum.controller.messages import (
     AlterPartitionResponse,
     IsrChange,
@@ -14,7 +14,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.rpc.kafka.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
 from tests.unit.controller.harness import SESSION_MS, Driver
 from tests.unit.kafka.fakes import FakeClock

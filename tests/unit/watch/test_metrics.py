@@ -12,8 +12,8 @@ from quorate.broker.replication.traffic import TopicTraffic, Traffic
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
 from quorate.quorum.raft.effects import Role, RoleChanged
-from quorate.quorum.rpc.kafka.hot import ProducedPartition, ProducePartition
 from quorate.quorum.watch import metrics
 from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate

@@ -1,0 +1,140 @@
+"""Sends ISR changes to the controller: one request in flight per broker, batching all that waits
+(KIP-497).
+
+Each partition has at most one proposal here, from `propose` until its `done` has run. A request
+that failed as a whole (lost, timed out, not the controller, stale broker epoch) is sent again, for
+ever: the proposer keeps the maximal ISR meanwhile, because the change may have been applied. A
+per-partition result goes to `done`, which decides by the table of `partition/isr.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from quorate.broker.controller.controller_channel import ControllerChannel
+from quorate.quorum.controller.messages import (
+    MAX_CHANGES,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrChange,
+    IsrChangeResult,
+)
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.seams import Clock
+
+RETRY_MS = 50
+MAX_RETRY_MS = 1000
+"""The wait doubles with each refusal in a row, for example of a broker epoch that is stale."""
+REQUEST_TIMEOUT_MS = 30_000
+
+logger = logging.getLogger("quorate.broker.isr")
+Done = Callable[[IsrChangeResult], None]
+Key = tuple[Uuid, int]
+
+
+class AlterPartitionSender:
+    def __init__(
+        self,
+        clock: Clock,
+        controller: ControllerChannel,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._clock = clock
+        self._controller = controller
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self.shrinks = self.expands = self.failures = 0
+        self._proposals: dict[Key, tuple[IsrChange, Done]] = {}
+        self._in_flight: list[IsrChange] = []
+        self._scheduled = False
+        self._closed = False
+        self._refusals = 0  # in a row
+        self._lines = LogLimit(clock)
+
+    def propose(self, change: IsrChange, done: Done) -> bool:
+        """False when this partition's earlier proposal is not answered yet."""
+        key = (change.topic_id, change.partition_id)
+        if key in self._proposals:
+            return False
+        self._proposals[key] = (change, done)
+        self._schedule(0)
+        return True
+
+    @property
+    def pending(self) -> int:
+        return len(self._proposals)
+
+    def close(self) -> None:
+        self._closed = True
+        self._proposals.clear()
+
+    def _count(self, change: IsrChange, result: IsrChangeResult) -> None:
+        if result.error != ErrorCode.NONE:
+            self.failures += 1
+        elif change.cause == Cause.ISR_EXPAND:
+            self.expands += 1
+        else:
+            self.shrinks += 1
+
+    def _schedule(self, delay_ms: int) -> None:
+        if self._scheduled or self._in_flight or self._closed:
+            return
+        self._scheduled = True
+        if delay_ms:
+            self._clock.call_later(delay_ms, self._send)
+        else:
+            self._clock.call_soon(self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        if self._closed or not self._proposals:
+            return
+        changes = [change for change, _ in self._proposals.values()][:MAX_CHANGES]
+        self._in_flight = changes
+        request = AlterPartitionRequest(
+            broker_id=self._broker_id, broker_epoch=self._broker_epoch(), changes=tuple(changes)
+        )
+        self._controller.send(request, REQUEST_TIMEOUT_MS, self._answered)
+
+    def _answered(self, response: AlterPartitionResponse | None) -> None:
+        sent, self._in_flight = self._in_flight, []
+        if self._closed:
+            return
+        if response is None or response.error != ErrorCode.NONE:
+            if response is not None:
+                self._log_refusal(len(sent), ErrorCode.of(response.error).name)
+            self._schedule(self._retry_ms(response))
+            return
+        self._refusals = 0
+        for result in response.results:
+            proposal = self._proposals.pop((result.topic_id, result.partition_id), None)
+            if proposal is not None:
+                self._count(proposal[0], result)
+                proposal[1](result)
+        # A partition that the controller left out stays proposed and is sent again.
+        unanswered = any((each.topic_id, each.partition_id) in self._proposals for each in sent)
+        if self._proposals:
+            self._schedule(RETRY_MS if unanswered else 0)
+
+    def _retry_ms(self, response: AlterPartitionResponse | None) -> int:
+        """Return the wait before the next try. A controller that is only away is asked soon."""
+        if response is None or response.error == ErrorCode.NOT_CONTROLLER:
+            return RETRY_MS
+        wait_ms = min(RETRY_MS << min(self._refusals, 10), MAX_RETRY_MS)
+        self._refusals += 1
+        return wait_ms
+
+    def _log_refusal(self, partitions: int, error: str) -> None:
+        left_out = self._lines.passes(error)
+        if left_out is not None:
+            logger.warning(
+                "AlterPartition for %d partitions was answered with %s and is sent again%s",
+                partitions,
+                error,
+                left_out,
+            )

@@ -1,0 +1,239 @@
+"""A broker's life as the controller sees it: registration, heartbeats, unfencing, controlled
+shutdown.
+
+Kafka's BrokerLifecycleManager (kafka-rules 4.7) as a small state machine over a clock and the
+controller channel. One request is in flight at a time; what must be sent meanwhile follows at once.
+
+Invariants: the broker epoch is set once per incarnation; a heartbeat never claims a metadata offset
+that has not been replayed; `want_fence` is dropped only after the logs are loaded and the metadata
+is caught up with this broker's own registration (KAFKA-13959).
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorate.broker.controller.controller_channel import ControllerChannel
+from quorate.quorum.controller.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.seams import Clock, Random, Timer
+
+BACKOFF_FIRST_MS = 100
+BACKOFF_JITTER = 0.02
+SHUTDOWN_HEARTBEAT_MS = 50
+
+logger = logging.getLogger("quorate.broker.lifecycle")
+
+
+class State(enum.Enum):
+    """Kafka's BrokerState names."""
+
+    NOT_RUNNING = "not running"
+    STARTING = "starting"
+    RECOVERY = "recovering"
+    RUNNING = "running"
+    PENDING_CONTROLLED_SHUTDOWN = "pending controlled shutdown"
+    SHUTTING_DOWN = "shutting down"
+
+
+class RegistrationRefused(Exception):
+    """The controller will never take this registration; the message says why. Not retriable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleSettings:
+    heartbeat_interval_ms: int = 2000
+    session_timeout_ms: int = 9000
+    registration_timeout_ms: int = 60_000
+
+
+# A registration answered with one of these is tried again until the registration timeout.
+RETRIED_REGISTRATION = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+)
+
+
+class BrokerLifecycle:
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        controller: ControllerChannel,
+        settings: LifecycleSettings,
+        registration: BrokerRegistrationRequest,
+        *,
+        on_state: Callable[[State], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        self.state = State.NOT_RUNNING
+        self.broker_epoch = -1
+        self.heard_ms = 0
+        """When a controller last answered a heartbeat without an error."""
+        self._clock = clock
+        self._random = random
+        self._controller = controller
+        self._settings = settings
+        self._registration = registration
+        self._on_state = on_state
+        self._on_failed = on_failed
+        self._metadata_offset = -1
+        self._loaded = False
+        self._in_flight = False
+        self._due_at_once = False
+        self._failures = 0
+        self._give_up_ms = 0
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._give_up_ms = self._clock.now_ms() + self._settings.registration_timeout_ms
+        self._enter(State.STARTING)
+        self._next(0)
+
+    def metadata_replayed(self, offset: int) -> None:
+        """Everything up to and including `offset` is in the broker's image and acted upon."""
+        before, self._metadata_offset = self._metadata_offset, offset
+        if self.state in (State.STARTING, State.RECOVERY) and before < self.broker_epoch <= offset:
+            self._next(0)
+
+    def logs_loaded(self) -> None:
+        self._loaded = True
+        if self.state is State.RECOVERY:
+            self._next(0)
+
+    def fenced(self) -> None:
+        """The image shows this broker fenced while it runs: ask to come back without waiting."""
+        if self.state is State.RUNNING:
+            self._next(0)
+
+    def begin_shutdown(self) -> None:
+        """Controlled shutdown; `SHUTTING_DOWN` follows when the controller lets go."""
+        if self.state in (State.RUNNING, State.RECOVERY):
+            self._enter(State.PENDING_CONTROLLED_SHUTDOWN)
+            self._next(0)
+        else:
+            self._enter(State.SHUTTING_DOWN)
+
+    def close(self) -> None:
+        self._enter(State.NOT_RUNNING)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _enter(self, state: State) -> None:
+        if state is not self.state:
+            logger.info("broker %d is %s", self._registration.broker_id, state.value)
+            self.state = state
+            self._on_state(state)
+
+    def _next(self, delay_ms: float) -> None:
+        """Send the next request after `delay_ms`, or as soon as the one in flight is answered."""
+        if self._in_flight:
+            self._due_at_once = self._due_at_once or delay_ms == 0
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_later(delay_ms, self._send)
+
+    def _send(self) -> None:
+        self._timer = None
+        if self._in_flight or self._over():
+            return
+        self._in_flight = True
+        timeout_ms = self._settings.session_timeout_ms // 2
+        if self.broker_epoch < 0:
+            self._controller.send(self._registration, timeout_ms, self._registered)
+            return
+        stopping = self.state is State.PENDING_CONTROLLED_SHUTDOWN
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=self._registration.broker_id,
+            broker_epoch=self.broker_epoch,
+            metadata_offset=self._metadata_offset,
+            want_fence=not self._ready_to_unfence() and not stopping,
+            want_shut_down=stopping,
+        )
+        self._controller.send(heartbeat, timeout_ms, self._answered)
+
+    def _over(self) -> bool:
+        return self.state in (State.NOT_RUNNING, State.SHUTTING_DOWN)
+
+    def _ready_to_unfence(self) -> bool:
+        return self._loaded and self._metadata_offset >= self.broker_epoch
+
+    def _registered(self, response: BrokerRegistrationResponse | None) -> None:
+        self._in_flight = False
+        if self.state is not State.STARTING:
+            return
+        if response is not None and response.error == ErrorCode.NONE:
+            self._failures = 0
+            self.broker_epoch = response.broker_epoch
+            logger.info(
+                "broker %d registered with epoch %d",
+                self._registration.broker_id,
+                self.broker_epoch,
+            )
+            self._next(0)
+            return
+        if response is not None and response.error not in RETRIED_REGISTRATION:
+            code = ErrorCode.of(response.error).name
+            self._on_failed(RegistrationRefused(f"{code}: {response.message}"))
+            return
+        if self._clock.now_ms() >= self._give_up_ms:
+            waited_ms = self._settings.registration_timeout_ms
+            self._on_failed(
+                RegistrationRefused(
+                    f"no controller took the registration within {waited_ms} ms "
+                    "(initial.broker.registration.timeout.ms): is the quorum up?"
+                )
+            )
+            return
+        self._retry()
+
+    def _answered(self, response: BrokerHeartbeatResponse | None) -> None:
+        self._in_flight = False
+        if self._over():
+            return
+        if response is None or response.error != ErrorCode.NONE:
+            if response is not None and response.error != ErrorCode.NOT_CONTROLLER:
+                logger.warning("heartbeat answered %s", ErrorCode.of(response.error).name)
+            self._retry()
+            return
+        self._failures = 0
+        self.heard_ms = self._clock.now_ms()
+        self._advance(response)
+        if self._over():
+            return
+        if self._due_at_once:
+            self._due_at_once = False
+            self._next(0)
+        elif self.state is State.PENDING_CONTROLLED_SHUTDOWN:
+            self._next(SHUTDOWN_HEARTBEAT_MS)
+        else:
+            self._next(self._settings.heartbeat_interval_ms)
+
+    def _advance(self, response: BrokerHeartbeatResponse) -> None:
+        if self.state is State.STARTING and response.caught_up:
+            self._enter(State.RECOVERY)
+            self._due_at_once = self._due_at_once or self._ready_to_unfence()
+        if self.state is State.RECOVERY and not response.fenced:
+            self._enter(State.RUNNING)
+        if self.state is State.PENDING_CONTROLLED_SHUTDOWN and response.should_shut_down:
+            self._enter(State.SHUTTING_DOWN)
+
+    def _retry(self) -> None:
+        """Exponential backoff up to half the session; a lost controller is usually replaced
+        soon."""
+        self._due_at_once = False
+        longest_ms = self._settings.session_timeout_ms / 4
+        delay_ms = min(BACKOFF_FIRST_MS * 2.0 ** min(self._failures, 10), longest_ms)
+        self._failures += 1
+        self._next(delay_ms * (1 + BACKOFF_JITTER * (2 * self._random.random() - 1)))

@@ -1,0 +1,85 @@
+"""One record of the metadata log, Raft's own among them, as tools show it: type, version, message.
+
+A record that this version does not know is shown with its type and its bytes; it is never an error,
+because a newer Kafka's log is still worth reading.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, NamedTuple
+
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
+from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
+from quorate.quorum.metadata.json_text import json_text
+from quorate.quorum.protocol.codec import decode
+from quorate.quorum.raft.control import (
+    ControlType,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+
+CONTROL_MESSAGES: dict[int, type] = {
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
+}
+NAMES: dict[type, str] = {
+    **TYPE_NAMES,
+    **{message: ControlType(kind).name for kind, message in CONTROL_MESSAGES.items()},
+}
+_INT16 = struct.Struct(">h")
+
+
+class Unknown(NamedTuple):
+    """A record that this version cannot read: its type as far as it is known, and its bytes."""
+
+    type: str
+    shown: dict[str, Any]
+
+    def text(self) -> str:
+        return json.dumps(self.shown, separators=(",", ":"))
+
+
+def metadata_message(record: Record) -> tuple[object, int]:
+    """(message, version) of a record of a data batch."""
+    if record.value is None:
+        raise MalformedRecord(f"the record at offset {record.offset} has no value")
+    try:
+        return decode_versioned(record.value)
+    except UnknownRecord as error:
+        kind = error.name or f"UNKNOWN_RECORD_{error.api_key}"
+        shown = {"apiKey": error.api_key, "frame": bytes(record.value).hex()}
+        return Unknown(kind, shown), error.version
+
+
+def control_message(record: Record) -> tuple[object, int]:
+    """(message, version) of a record of a control batch."""
+    assert record.key is not None and record.value is not None
+    (kind,) = _INT16.unpack_from(record.key, 2)
+    (version,) = _INT16.unpack_from(record.value, 0)
+    cls = CONTROL_MESSAGES.get(kind)
+    if cls is None or version > _newest(cls):
+        name = f"UNKNOWN_CONTROL_{kind}" if cls is None else NAMES[cls]
+        return Unknown(name, {"type": kind, "value": bytes(record.value).hex()}), version
+    return decode(cls, version, record.value), version
+
+
+def type_name(message: object) -> str:
+    return message.type if isinstance(message, Unknown) else NAMES[type(message)]
+
+
+def text_of(message: object, version: int) -> str:
+    """Kafka's JSON of it."""
+    return message.text() if isinstance(message, Unknown) else json_text(message, version)
+
+
+def _newest(cls: type) -> int:
+    return 1 if cls is LeaderChangeMessage else 0

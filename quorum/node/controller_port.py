@@ -1,0 +1,255 @@
+"""Admin requests in Kafka's bytes, as they come to a controller: forwarded by brokers or sent
+directly.
+
+Both ways end in `_ask`: decode, rule, answer with the response's bytes. What only Raft knows
+(DescribeQuorum) is answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.node.controller_shell import ControllerShell, Refusal
+from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.voter_admin import VoterAdmin
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.failures import FAILURES
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.rpc.channel import Reply
+from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
+from quorate.quorum.rpc.kafka.connections import OTHERS_FILES, ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.sasl import no_sasl
+from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
+from quorate.quorum.seams import Link, LinkHandler
+
+if TYPE_CHECKING:
+    from quorate.quorum.protocol.schemas.cluster import (
+        DescribeClusterRequest,
+        DescribeQuorumRequest,
+    )
+    from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
+
+CONTROLLERS = 2  # endpoint type of KIP-919
+ENDPOINT_TYPE_SINCE = 1
+RULED = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.UPDATE_FEATURES,
+)
+# What the client is told, and what it tells a forwarding broker.
+REFUSALS = {
+    Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
+    Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
+    Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
+    Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class ControllerPort:
+    def __init__(self, core: NodeCore, shell: ControllerShell) -> None:
+        self._core = core
+        self._shell = shell
+        self._voters = VoterAdmin(core)
+        handlers: dict[int, Handler] = {
+            ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
+            ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
+            ApiKey.SASL_HANDSHAKE: no_sasl,
+            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
+                node=core.config, image=lambda: core.image
+            ).handle,
+        }
+        for key in (*RULED, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
+            handlers[key] = self._direct
+        api_keys = (*handlers, ApiKey.API_VERSIONS)
+        handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, core.features).handle
+        clock, config = core.seams.clock, core.config
+        self._server = KafkaServer(
+            handlers,
+            clock,
+            settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
+            connections=Connections(clock, ConnectionLimits.of(config, OTHERS_FILES)),
+            shares=core.shares,
+        )
+
+    def accept(self, link: Link) -> LinkHandler:
+        return self._server.accept(link)
+
+    def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
+        """A broker's client asked; the answer goes back in the bytes that the client
+        understands."""
+        api = APIS.get(message.api_key)
+        if api is None or message.api_key not in FAILURES or not api.serves(message.version):
+            reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
+            return
+        try:
+            request = decode(api.request, message.version, message.body)
+        except DecodeError:
+            reply(EnvelopeResponse(error=ErrorCode.INVALID_REQUEST))
+            return
+
+        def answer(response: object) -> None:
+            if isinstance(response, Refusal):
+                reply(EnvelopeResponse(error=REFUSALS[response]))
+            else:
+                assert isinstance(response, bytes)
+                reply(EnvelopeResponse(error=ErrorCode.NONE, body=response))
+
+        self._ask(request, message.version, peer, answer)
+
+    def _direct(self, context: RequestContext, request: Message) -> None:
+        def answer(response: Any) -> None:
+            if isinstance(response, Refusal):
+                error = REFUSALS[response]
+                context.respond(FAILURES[context.api_key](request, error, response.value))
+            else:
+                context.respond_raw(response)
+
+        self._ask(request, context.version, context.connection, answer)
+
+    def _ask(
+        self, request: Message, version: int, source: Hashable, answer: Callable[[object], None]
+    ) -> None:
+        """Answer once, with the response's bytes in `version` or with a Refusal.
+
+        A response of the rules is encoded before anything is appended. Those of Raft's requests
+        are encoded when they come: they hold nothing that the client sent."""
+
+        def encoded(response: object) -> object:
+            return response if isinstance(response, Refusal) else encode(response, version)
+
+        if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
+            answer(encoded(self._describe_quorum(request)))
+        elif self._voters.handles(request):
+            self._voters.ask(request, lambda response: answer(encoded(response)))
+        else:
+            self._shell.submit(request, answer, encode=encoded, source=source, linearizable=True)
+
+    def _describe_quorum_directly(
+        self, context: RequestContext, request: DescribeQuorumRequest
+    ) -> None:
+        self._direct(context, request)
+
+    def _describe_quorum(self, request: Message) -> object:
+        from quorate.quorum.protocol.schemas.cluster import DescribeQuorumRequest
+
+        assert isinstance(request, DescribeQuorumRequest)
+        asked = [
+            (topic.topic_name, each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        if asked != [(METADATA_TOPIC, 0)]:
+            return no_such_quorum(request)
+        description = self._core.replica.raft.describe()
+        if description is None:
+            return Refusal.NOT_CONTROLLER
+        return quorum_response(description, self._core)
+
+    def _describe_cluster(self, context: RequestContext, request: DescribeClusterRequest) -> None:
+        from quorate.quorum.protocol.schemas.cluster import (
+            DescribeClusterBroker,
+            DescribeClusterResponse,
+        )
+
+        if request.endpoint_type != CONTROLLERS:
+            # Version 0 asks for brokers because it knows nothing else (KIP-919).
+            names_type = context.version >= ENDPOINT_TYPE_SINCE
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if names_type else ErrorCode.INVALID_REQUEST
+            context.fail(
+                error,
+                "this is a controller: brokers are described by brokers (--bootstrap-server)",
+            )
+            return
+        context.respond(
+            DescribeClusterResponse(
+                endpoint_type=CONTROLLERS,
+                cluster_id=self._core.cluster_id,
+                controller_id=self._core.replica.raft.leader_id,
+                brokers=tuple(
+                    DescribeClusterBroker(
+                        broker_id=voter.voter_id,
+                        host=voter.endpoints[0].host,
+                        port=voter.endpoints[0].port,
+                    )
+                    for voter in self._core.voters
+                ),
+                cluster_authorized_operations=CLUSTER_OPERATIONS
+                if request.include_cluster_authorized_operations
+                else NOT_ASKED,
+            )
+        )
+
+
+def no_such_quorum(request: DescribeQuorumRequest) -> Message:
+    from quorate.quorum.protocol.schemas import cluster
+
+    def unknown(each: cluster.QuorumPartition) -> cluster.QuorumPartitionState:
+        return cluster.QuorumPartitionState(
+            partition_index=each.partition_index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            leader_id=0,
+            leader_epoch=0,
+            high_watermark=0,
+            current_voters=(),
+            observers=(),
+        )
+
+    return cluster.DescribeQuorumResponse(
+        topics=tuple(
+            cluster.QuorumTopicState(
+                topic_name=topic.topic_name, partitions=tuple(map(unknown, topic.partitions))
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:
+    """DescribeQuorum's answer (KIP-836): who leads, and how far everybody's log is."""
+    from quorate.quorum.protocol.schemas import cluster
+
+    def replica(each: ReplicaDescription) -> cluster.QuorumReplicaState:
+        return cluster.QuorumReplicaState(
+            replica_id=each.replica.id,
+            replica_directory_id=each.replica.directory_id,
+            log_end_offset=each.log_end_offset,
+            last_fetch_timestamp=each.last_fetch_ms,
+            last_caught_up_timestamp=each.last_caught_up_ms,
+        )
+
+    partition = cluster.QuorumPartitionState(
+        partition_index=0,
+        leader_id=description.leader_id,
+        leader_epoch=description.epoch,
+        high_watermark=description.high_watermark,
+        current_voters=tuple(map(replica, description.voters)),
+        observers=tuple(map(replica, description.observers)),
+    )
+    return cluster.DescribeQuorumResponse(
+        topics=(cluster.QuorumTopicState(topic_name=METADATA_TOPIC, partitions=(partition,)),),
+        nodes=tuple(
+            cluster.QuorumNode(
+                node_id=voter.voter_id,
+                listeners=tuple(
+                    cluster.QuorumListener(name=each.name, host=each.host, port=each.port)
+                    for each in voter.endpoints
+                ),
+            )
+            for voter in core.voters
+        ),
+    )

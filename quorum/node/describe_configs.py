@@ -1,0 +1,210 @@
+"""DescribeConfigs (32): every key of a topic or broker, its effective value and where that comes
+from.
+
+Precedence is Kafka's: a topic's own value, then for both kinds the broker's dynamic value, the
+cluster-wide dynamic default, the node's file, the key's default.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+
+from quorate.config.key import Key, Update
+from quorate.config.node_config import NodeConfig
+from quorate.config.node_keys import NODE_KEYS
+from quorate.config.topic_keys import TOPIC_KEYS, topic_default
+from quorate.quorum.clipped import clipped, quoted
+from quorate.quorum.controller.topic_names import what_is_wrong
+from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.protocol.schemas.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
+
+
+class Source(enum.IntEnum):
+    """Kafka's ConfigSource codes."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+Value = tuple[str, str | None, Source]  # name of the key that gave it, text, source
+Described = tuple[Value, Sequence[Value]]
+"""What is in force, and all that might be, in order of precedence."""
+RESOURCE_ENTRIES, CONFIG_ENTRIES = 10, 5
+"""Weights of a resource and of one of its configs in `Pace`."""
+DYNAMIC = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER)
+# Node keys that stand for others of other units, as those of TOPIC_KEYS say.
+SYNONYMS = {
+    key.synonyms[0][0]: tuple(name for name, _ in key.synonyms)
+    for key in TOPIC_KEYS.values()
+    if key.synonyms
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsHandler:
+    node: NodeConfig
+    image: Callable[[], MetadataImage]
+
+    def handle(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> Steps[None] | None:
+        return begun(self._describe(context, request))
+
+    def _describe(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[None]:
+        """A resource that is named twice with the same keys is described once."""
+        resources = dict.fromkeys(
+            (each.resource_type, each.resource_name, each.configuration_keys or None)
+            for each in request.resources
+        )
+        results, pace = [], Pace()
+        for kind, name, wanted in resources:
+            if pace.is_time(RESOURCE_ENTRIES):
+                yield
+            result = self._resource(kind, name, wanted, request)
+            results.append(result)
+            if pace.is_time(CONFIG_ENTRIES * len(result.configs)):
+                yield
+        yield from context.respond_steps(DescribeConfigsResponse(results=tuple(results)))
+
+    def _resource(
+        self, kind: int, name: str, keys: Sequence[str] | None, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        """Describe all configs of the resource, or those in `keys`."""
+        try:
+            known, described = self._keys(kind, name)
+        except KafkaError as error:
+            return DescribeConfigsResult(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=kind,
+                resource_name=name,
+                configs=(),
+            )
+        wanted = None if keys is None else frozenset(keys)
+        return DescribeConfigsResult(
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            resource_type=kind,
+            resource_name=name,
+            configs=tuple(
+                describe(key, found[0], found[1], request)
+                for key_name, key in known.items()
+                if wanted is None or key_name in wanted
+                if (found := described(key)) is not None
+            ),
+        )
+
+    def _keys(
+        self, kind: int, name: str
+    ) -> tuple[dict[str, Key], Callable[[Key], Described | None]]:
+        image = self.image()
+        if kind == TOPIC_RESOURCE:
+            problem = what_is_wrong(name)
+            if problem is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+            if image.topic(name) is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {quoted(name)}"
+                )
+            shown = {each: key for each, key in TOPIC_KEYS.items() if not key.internal}
+            return shown, lambda key: self._of_topic(image, name, key)
+        if kind == BROKER_RESOURCE:
+            if name == "":
+                return NODE_KEYS, lambda key: self._of_all_brokers(image, key)
+            if name != str(self.node.node_id):
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Unexpected broker id, expected {self.node.node_id} or empty string, "
+                    f"but received {clipped(name)}",
+                )
+            return NODE_KEYS, lambda key: self._of_this_broker(image, key)
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"resource type {kind} has no configs here: 2 (topic) or 4 (broker)",
+        )
+
+    def _of_topic(self, image: MetadataImage, topic: str, key: Key) -> Described:
+        own = image.config(TOPIC_RESOURCE, topic).get(key.name)
+        synonyms = list(self._values(image, key.synonyms[0][0])) if key.synonyms else []
+        if own is not None:
+            value = key.name, own, Source.TOPIC
+            return value, [value, *synonyms]
+        dynamic = [each for each in synonyms if each[2] in DYNAMIC]
+        if dynamic:
+            return dynamic[0], synonyms
+        static = any(not self._is_default(synonym) for synonym, _ in key.synonyms)
+        text = key.format(topic_default(key, self.node))
+        return (key.name, text, Source.STATIC_BROKER if static else Source.DEFAULT), synonyms
+
+    def _of_all_brokers(self, image: MetadataImage, key: Key) -> Described | None:
+        values = list(self._dynamic(image, "", key.name))
+        return (values[0], values) if values else None
+
+    def _of_this_broker(self, image: MetadataImage, key: Key) -> Described:
+        values = list(self._values(image, key.name))
+        return (values[0] if values else (key.name, None, Source.DEFAULT)), values
+
+    def _values(self, image: MetadataImage, name: str) -> Iterator[Value]:
+        """Of a node key and its synonyms; what stands before its own first value is not told, as
+        in Kafka, so a default in hours is named only where the key in ms has a value."""
+        return dropwhile(lambda each: each[0] != name, self._all_values(image, name))
+
+    def _all_values(self, image: MetadataImage, name: str) -> Iterator[Value]:
+        names = SYNONYMS.get(name, (name,))
+        for broker in (str(self.node.node_id), ""):
+            for each in names:
+                yield from self._dynamic(image, broker, each)
+        for each in names:
+            if not self._is_default(each):
+                yield each, self.node.settings[each].text, Source.STATIC_BROKER
+        for each in names:
+            default = NODE_KEYS[each].default
+            if default is not None:
+                yield each, NODE_KEYS[each].format(default), Source.DEFAULT
+
+    def _dynamic(self, image: MetadataImage, broker: str, name: str) -> Iterator[Value]:
+        value = image.config(BROKER_RESOURCE, broker).get(name)
+        if value is not None:
+            source = Source.DYNAMIC_BROKER if broker else Source.DYNAMIC_DEFAULT_BROKER
+            yield name, value, source
+
+    def _is_default(self, name: str) -> bool:
+        setting = self.node.settings.get(name)
+        return setting is None or setting.is_default
+
+
+def describe(
+    key: Key, in_force: Value, synonyms: Sequence[Value], request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    _, text, source = in_force
+    return DescribeConfigsResourceResult(
+        name=key.name,
+        value=text,
+        read_only=key.update is Update.READ_ONLY and key.name not in TOPIC_KEYS,
+        config_source=source,
+        is_sensitive=False,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=name, value=value, source=origin)
+            for name, value, origin in synonyms
+        )
+        if request.include_synonyms
+        else (),
+        config_type=key.kind,
+        documentation=key.doc if request.include_documentation else None,
+    )

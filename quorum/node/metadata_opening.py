@@ -1,0 +1,137 @@
+"""The metadata directory of a node as it starts: log, snapshots, election and mark together.
+
+A controller whose directory lost records or its vote starts nevertheless, and catches up with the
+leader before it votes (`metadata_mark.py`, `raft/catching_up.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
+from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME
+from quorate.quorum.node.meta_properties import META_COPY
+from quorate.quorum.node.metadata_mark import (
+    CATCHING_UP_NAME,
+    MARK_NAME,
+    WAY_OUT,
+    Found,
+    Mark,
+    MarkFile,
+    read_mark,
+    settled,
+    why_lost,
+    write_mark,
+)
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.seams import Disk
+
+logger = logging.getLogger("quorate.quorum.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedMetadata:
+    storage: MetadataStorage
+    election_file: ElectionFile
+    election: Election
+    mark: MarkFile | None
+    """None on a broker."""
+    lost: str
+    """The loss of the directory, for the operator; empty if the node may vote."""
+
+
+def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) -> OpenedMetadata:
+    """Open the metadata directory. Blocks. Raises CorruptLog, ArchiveRefused, ElectionFileError."""
+    parent = config.metadata_log_dir
+    directory = f"{parent}/{METADATA_TOPIC}-0"
+    had_marker = disk.exists(f"{directory}/{FLUSHED_MARKER_NAME}")
+    storage = MetadataStorage.open(disk, directory, metadata_log_settings(config), wall_ms=wall_ms)
+    log = storage.log
+    election_file = ElectionFile(
+        disk,
+        directory,
+        [voter.id for voter in config.voters],
+        kraft_version=storage.history.latest.kraft_version,
+    )
+    election = election_file.load(has_records=log.end_offset > 0)
+    mark, lost = None, ""
+    if config.is_controller:
+        found = Found(
+            election=election,
+            is_empty=log.end_offset == 0,
+            was_cut=log.recovery.cut_at_offset is not None and not had_marker,
+            has_flag=disk.exists(f"{directory}/{CATCHING_UP_NAME}"),
+        )
+        mark, election, lost = _mark(disk, parent, directory, found, me)
+        election_file.on_saved = mark.voted
+    return OpenedMetadata(storage, election_file, election, mark, lost)
+
+
+def _mark(
+    disk: Disk, parent: str, directory: str, found: Found, me: ReplicaKey
+) -> tuple[MarkFile, Election, str]:
+    """Bring the mark up to date. What it restricts is durable on return."""
+    on_disk = mark = read_mark(disk, parent)
+    if mark is not None and mark.directory_id != me.directory_id:
+        # An operator declared the disk a new one by a new directory id.
+        mark, found = Mark(directory_id=me.directory_id), replace(found, has_flag=False)
+    lost = why_lost(mark, found)
+    changed, election = settled(mark, found, me)
+    file = MarkFile(disk, parent, directory, changed)
+    if lost:
+        lost = f"{directory} {lost}. {WAY_OUT}"
+        logger.error("%s", lost)
+        file.begin_catching_up()
+    if changed != on_disk:
+        write_mark(disk, parent, changed)
+    return file, election, lost
+
+
+def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
+    """Mark a directory as new that Apache Kafka formatted and that no node has run on.
+
+    Such a directory has no copy of meta.properties, which the first start of a node writes."""
+    parent = config.metadata_log_dir
+    known = (
+        f"{config.log_dir}/{META_COPY}",
+        f"{parent}/{MARK_NAME}",
+        f"{parent}/{METADATA_TOPIC}-0/{CATCHING_UP_NAME}",
+    )
+    if config.is_controller and not any(disk.exists(each) for each in known):
+        write_mark(disk, parent, Mark(directory_id=directory_id))
+
+
+def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
+    """Lift the restriction of a controller because an operator says that the disk lost nothing.
+
+    No node runs on the directory. This node votes for no other in epochs that it took part in.
+    Durable on return. Raises ElectionFileError."""
+    parent = config.metadata_log_dir
+    directory = f"{parent}/{METADATA_TOPIC}-0"
+    disk.make_dirs(directory)
+    mark = read_mark(disk, parent) or Mark(directory_id=me.directory_id)
+    file = ElectionFile(disk, directory, [voter.id for voter in config.voters])
+    election = file.load()
+    if mark.directory_id == me.directory_id and mark.epoch > election.epoch:
+        election = Election(mark.epoch, me, pinned=election.pinned)
+        file.save(election)
+    write_mark(disk, parent, Mark(directory_id=me.directory_id, epoch=election.epoch))
+    if disk.exists(f"{directory}/{CATCHING_UP_NAME}"):
+        disk.remove(f"{directory}/{CATCHING_UP_NAME}")
+        disk.sync_dir(directory)
+
+
+def declare_lost(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
+    """Make a controller catch up with the leader before it votes again.
+
+    No node runs on the directory. Durable on return."""
+    parent = config.metadata_log_dir
+    mark = read_mark(disk, parent)
+    if mark is None or mark.directory_id != me.directory_id:
+        mark = Mark(directory_id=me.directory_id)
+    write_mark(disk, parent, replace(mark, catching_up=True))

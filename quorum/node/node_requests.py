@@ -1,0 +1,150 @@
+"""The boundary of the node port: which exception of a handler stops the node, and which does not.
+
+| exception | consequence |
+|---|---|
+| ProtocolError | The link closes. `rpc/delivery.py` logs it. |
+| StateInDoubt (and so InvariantViolation), CorruptLog, OSError of the own disk (`is_nodes`) | The
+  node stops. |
+| any other | The requester gets an error if its message has one, else its link closes. One line is
+  logged for each kind of message (`log_limit.py`), and a metric counts. |
+
+Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
+exception of a change into StateInDoubt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quorate.quorum.clipped import clipped
+from quorate.quorum.controller.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
+from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateVoterRequest,
+    VoteRequest,
+)
+from quorate.quorum.rpc.channel import Handler, Reply
+from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.messages import packed
+from quorate.quorum.seams import Clock, ProtocolError
+
+HASH_CHARS = 16
+
+logger = logging.getLogger("quorate.node")
+
+# How a request is answered whose handler failed.
+REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
+    BrokerRegistrationRequest: lambda error: BrokerRegistrationResponse(error=error),
+    BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
+    AlterPartitionRequest: lambda error: AlterPartitionResponse(error=error),
+    AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
+    EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
+}
+
+# The replica that a request speaks for. It must be the one that shook hands. A leader's requests
+# name no directory.
+SPEAKER: Mapping[type, Callable[[Any, Hello], ReplicaKey]] = {
+    VoteRequest: lambda request, hello: request.candidate,
+    BeginQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
+    EndQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
+    FetchRequest: lambda request, hello: request.replica,
+    FetchSnapshotRequest: lambda request, hello: request.replica,
+    UpdateVoterRequest: lambda request, hello: request.replica,
+}
+RAFT_REQUESTS = tuple(SPEAKER)
+
+
+def _of_leader(leader_id: int, hello: Hello) -> ReplicaKey:
+    return ReplicaKey(leader_id, hello.directory_id)
+
+
+def check_speaker(peer: Peer, message: Any) -> None:
+    """Raise ProtocolError if a Raft request speaks for another replica than its sender."""
+    hello = peer.hello
+    speaker = SPEAKER[type(message)](message, hello)
+    if (speaker.id, speaker.directory_id) != (hello.node_id, Uuid(hello.directory_id)):
+        raise ProtocolError(
+            f"{type(message).__name__} speaks for replica {speaker}, its sender is {hello.node_id}"
+        )
+
+
+def check_broker(peer: Peer, message: Any) -> None:
+    """Raise ProtocolError if a broker's request speaks for another broker than its sender."""
+    if message.broker_id != peer.node_id:
+        raise ProtocolError(
+            f"{type(message).__name__} speaks for broker {message.broker_id}, its sender is "
+            f"{peer.node_id}"
+        )
+
+
+class NodeRequests:
+    """Guards the handlers of the node port, and counts the requests that fail."""
+
+    def __init__(self, clock: Clock, fail: Callable[[BaseException], None]) -> None:
+        self.failures: Counter[str] = Counter()
+        """By kind of message: the names of the classes in the table of messages."""
+        self._fail = fail
+        self._lines = LogLimit(clock)
+
+    def guarded(self, handler: Handler) -> Handler:
+        """Return `handler` behind the boundary that this module describes."""
+
+        def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            try:
+                handler(peer, message, reply)
+                return
+            except ProtocolError:
+                raise
+            except Exception as error:
+                if is_nodes(error):
+                    self._fail(error)
+                    return
+                self._note(peer, message, error)
+            refused = REFUSED.get(type(message))
+            if refused is None:
+                raise ProtocolError(f"{type(message).__name__} could not be handled")
+            reply(refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+        return handle
+
+    def _note(self, peer: Peer, message: Any, error: Exception) -> None:
+        name = type(message).__name__
+        self.failures[name] += 1
+        left_out = self._lines.passes(name)
+        if left_out is None:
+            return
+        digest = hashlib.sha256(packed(message, 0)).hexdigest()[:HASH_CHARS]
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        logger.error(
+            "%s of %s failed (message %s) at %s:%d: %s%s",
+            name,
+            peer,
+            digest,
+            place.filename.rpartition("quorate/")[2],
+            place.lineno or 0,
+            clipped(repr(error), 500),
+            left_out,
+        )

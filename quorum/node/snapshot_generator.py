@@ -1,0 +1,196 @@
+"""Snapshots of the committed image, on every node: when, and what goes with an old one (KIP-630).
+
+A snapshot is due after so many bytes of log or so much time, and where the latest one is found
+damaged. It is written from an immutable value, some records in each loop iteration, while the node
+works on; fsync, rename and removal are the disk thread's. When it is durable, retention lets go of
+the oldest ones and of the log below the earliest that is left: they do not count from that moment
+on, and their files go in one piece of work, the snapshots durably before the log's head (see
+MetadataStorage).
+
+The time in a snapshot is its last record's, as the log has it, and the voters are those that the
+log says at its end: the same bytes on every node.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import batches
+from quorate.quorum.log.leaving import remove_segments
+from quorate.quorum.log.retention import expired_snapshots
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.seams import Buffer, Seams, Timer
+
+CHECK_MS = 1000
+CLEAN_MS = 60_000
+SLICE_PAUSE_MS = 1
+
+logger = logging.getLogger("quorate.quorum.snapshots")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    bytes_between: int
+    interval_ms: int
+    """0: only by bytes."""
+    retention_bytes: int
+    retention_ms: int
+
+
+class SnapshotGenerator:
+    """`image` gives the committed image, None while it ends inside of a batch."""
+
+    def __init__(
+        self,
+        seams: Seams,
+        storage: MetadataStorage,
+        settings: SnapshotSettings,
+        image: Callable[[], MetadataImage | None],
+        voters_at: Callable[[int], QuorumVoters],
+        on_failed: Callable[[BaseException], None],
+    ) -> None:
+        self._clock = seams.clock
+        self._disk = seams.disk
+        self._log = storage.log
+        self._snapshots = storage.snapshots
+        self._settings = settings
+        self._image = image
+        self._voters_at = voters_at
+        self._on_failed = on_failed
+        self._closed = False
+        self._timer: Timer | None = None
+        self._writing: EpochOffset | None = None
+        self._last_ms = self._cleaned_ms = seams.clock.now_ms()
+
+    def start(self) -> None:
+        self._arm(CHECK_MS, self._check)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _arm(self, delay_ms: float, then: Callable[[], None]) -> None:
+        def run() -> None:
+            if self._closed:
+                return
+            try:
+                then()
+            except Exception as error:  # a disk that fails, an image that cannot be written
+                self.close()
+                self._on_failed(error)
+
+        self._timer = self._clock.call_later(delay_ms, run)
+
+    # -- when ------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        image = self._image()
+        if image is not None and self._is_due(image):
+            self._begin(image)
+            return
+        if self._clock.now_ms() - self._cleaned_ms >= CLEAN_MS:
+            self._clean()
+        else:
+            self._arm(CHECK_MS, self._check)
+
+    def _is_due(self, image: MetadataImage) -> bool:
+        end_offset = image.last.offset + 1
+        latest = self._snapshots.latest
+        done_offset = max(latest.offset if latest else 0, self._log.start_offset)
+        if not done_offset < end_offset <= self._log.end_offset:
+            return False
+        if latest in self._snapshots.damaged:
+            return True
+        interval_ms = self._settings.interval_ms
+        if interval_ms and self._clock.now_ms() - self._last_ms >= interval_ms:
+            return True
+        new_bytes = self._log.bytes_below(end_offset) - self._log.bytes_below(done_offset)
+        return new_bytes >= self._settings.bytes_between
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def _begin(self, image: MetadataImage) -> None:
+        image = replace(image, last_timestamp_ms=self._timestamp_of(image.last.offset))
+        snapshot = EpochOffset(image.last.epoch, image.last.offset + 1)
+        self._writing = snapshot
+        self._last_ms = self._clock.now_ms()
+        self._snapshots.start_part(snapshot)
+        self._write(snapshot, write_snapshot(image, self._voters_at(snapshot.offset)), 0)
+
+    def _timestamp_of(self, offset: int) -> int:
+        """The active controller's image carries its own clock's; the log says what all have."""
+        (*_, (_, header)) = batches(self._log.read(offset, 1), verify=False)
+        return header.max_timestamp_ms
+
+    def _write(self, snapshot: EpochOffset, content: Iterator[Buffer], position: int) -> None:
+        batch = next(content, None)
+        if batch is None:
+            self._disk.submit(lambda: self._snapshots.freeze(snapshot), self._frozen)
+            return
+        self._snapshots.write_part(snapshot, position, batch)
+        end = position + len(batch)
+        self._arm(SLICE_PAUSE_MS, lambda: self._write(snapshot, content, end))
+
+    def _frozen(self, size_bytes: int | None, error: BaseException | None) -> None:
+        snapshot, self._writing = self._writing, None
+        if self._closed:
+            return
+        if error is not None:
+            self.close()
+            self._on_failed(error)
+            return
+        assert snapshot is not None and size_bytes is not None
+        self._snapshots.added(snapshot, size_bytes)
+        if snapshot.offset < self._log.start_offset:  # a later one was installed meanwhile
+            self._snapshots.remove_before(self._log.start_offset)
+            self._arm(CHECK_MS, self._check)
+            return
+        logger.info("snapshot up to offset %d, %d bytes", snapshot.offset, size_bytes)
+        self._clean()
+
+    # -- retention -------------------------------------------------------------------------------
+
+    def _clean(self) -> None:
+        self._cleaned_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
+        held = [(each, self._snapshots.size_of(each)) for each in self._snapshots]
+        count = expired_snapshots(
+            [(each, size, self._snapshots.timestamp_of(each)) for each, size in held],
+            self._log.size_bytes,
+            retention_bytes=self._settings.retention_bytes,
+            retention_ms=self._settings.retention_ms,
+            wall_ms=wall_ms,
+        )
+        old = [snapshot for snapshot, _ in held[:count]]
+        if not old:
+            self._arm(CHECK_MS, self._check)
+            return
+        for snapshot in old:
+            self._snapshots.forget(snapshot)
+        earliest = self._snapshots.earliest
+        assert earliest is not None, "retention keeps one"
+        self._log.advance_start(earliest.offset)
+        expired = self._log.take_expired(high_watermark=earliest.offset, wall_ms=wall_ms)
+
+        def remove() -> None:
+            for snapshot in old:
+                self._snapshots.remove(snapshot, self._log.settings.archive_directory)
+            self._disk.sync_dir(self._log.directory)
+            remove_segments(self._disk, expired, self._log.settings.archive_directory)
+
+        self._disk.submit(remove, self._cleaned)
+
+    def _cleaned(self, _: None, error: BaseException | None) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self.close()
+            self._on_failed(error)
+            return
+        self._arm(CHECK_MS, self._check)

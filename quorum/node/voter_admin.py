@@ -1,0 +1,173 @@
+"""Admin requests about who votes: AddRaftVoter, RemoveRaftVoter, UpdateFeatures of kraft.version.
+
+They end in Raft, not in the controller's rules: the voters are Raft's own records. An answer waits
+until the new set has committed the change, at most the request's timeout; the change goes on then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.node.controller_shell import Refusal
+from quorate.quorum.node.node_membership import configured_voters
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.raft.control import SUPPORTED, Voter, VoterEndpoint
+from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION, Refused, require_upgrade
+
+if TYPE_CHECKING:
+    from quorate.quorum.node.node_core import NodeCore
+    from quorate.quorum.protocol.schemas.raft_voters import AddRaftVoterRequest
+
+CHANGE_TIMEOUT_MS = 30_000
+MAX_LISTENERS = 16
+MAX_NAME_BYTES = 255
+"""The longest host name or listener name of a voter."""
+Answer = Callable[[object], None]
+
+
+class VoterAdmin:
+    def __init__(self, core: NodeCore) -> None:
+        self._core = core
+
+    def handles(self, request: Message) -> bool:
+        if request.API_KEY == ApiKey.UPDATE_FEATURES:
+            from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
+
+            assert isinstance(request, UpdateFeaturesRequest)
+            return any(each.feature == KRAFT_VERSION for each in request.feature_updates)
+        return request.API_KEY in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
+
+    def ask(self, request: Message, answer: Answer) -> None:
+        if self._core.replica.raft.role is not Role.LEADER:
+            answer(Refusal.NOT_CONTROLLER)
+        elif request.API_KEY == ApiKey.ADD_RAFT_VOTER:
+            self._add(request, answer)
+        elif request.API_KEY == ApiKey.REMOVE_RAFT_VOTER:
+            self._remove(request, answer)
+        else:
+            self._upgrade(request, answer)
+
+    def _add(self, request: Message, answer: Answer) -> None:
+        from quorate.quorum.protocol.schemas import raft_voters
+
+        assert isinstance(request, raft_voters.AddRaftVoterRequest)
+
+        def respond(error: int, message: str) -> None:
+            answer(
+                raft_voters.AddRaftVoterResponse(error_code=error, error_message=message or None)
+            )
+
+        if self._elsewhere(request.cluster_id, respond):
+            return
+        if problem := implausible(request):
+            respond(ErrorCode.INVALID_REQUEST, problem)
+            return
+        voter = Voter(
+            voter_id=request.voter_id,
+            voter_directory_id=request.voter_directory_id,
+            endpoints=tuple(
+                VoterEndpoint(name=each.name, host=each.host, port=each.port)
+                for each in request.listeners
+            ),
+            k_raft_version_feature=SUPPORTED,
+        )
+        done = self._in_time(respond, request.timeout_ms)
+        self._core.replica.add_voter(voter, done)
+
+    def _remove(self, request: Message, answer: Answer) -> None:
+        from quorate.quorum.protocol.schemas import raft_voters
+
+        assert isinstance(request, raft_voters.RemoveRaftVoterRequest)
+
+        def respond(error: int, message: str) -> None:
+            text = message or None
+            answer(raft_voters.RemoveRaftVoterResponse(error_code=error, error_message=text))
+
+        if self._elsewhere(request.cluster_id, respond):
+            return
+        voter = ReplicaKey(request.voter_id, request.voter_directory_id)
+        self._core.replica.remove_voter(voter, self._in_time(respond, CHANGE_TIMEOUT_MS))
+
+    def _upgrade(self, request: Message, answer: Answer) -> None:
+        from quorate.quorum.protocol.schemas import update_features as schema
+
+        assert isinstance(request, schema.UpdateFeaturesRequest)
+
+        def respond(error: int, message: str) -> None:
+            results = () if error else (schema.UpdatableFeatureResult(feature=KRAFT_VERSION),)
+            answer(
+                schema.UpdateFeaturesResponse(
+                    error_code=error, error_message=message or None, results=results
+                )
+            )
+
+        if len(request.feature_updates) != 1:
+            respond(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"{KRAFT_VERSION} is Raft's own and cannot be updated together with others",
+            )
+            return
+        (update,) = request.feature_updates
+        raft = self._core.replica.raft
+        if request.validate_only:
+            current = raft.voters_at(self._core.end_offset).kraft_version
+            try:
+                require_upgrade(current, update.max_version_level)
+            except Refused as refused:
+                respond(refused.error, str(refused))
+            else:
+                respond(ErrorCode.NONE, "")
+            return
+        self._core.replica.upgrade(
+            update.max_version_level,
+            configured_voters(self._core.config),
+            self._in_time(respond, CHANGE_TIMEOUT_MS),
+        )
+
+    def _elsewhere(self, cluster_id: str | None, respond: Callable[[int, str], None]) -> bool:
+        """Meant for another cluster: refused."""
+        if cluster_id in (None, self._core.cluster_id):
+            return False
+        text = f"the cluster id is {self._core.cluster_id}, not {cluster_id}"
+        respond(ErrorCode.INCONSISTENT_CLUSTER_ID, text)
+        return True
+
+    def _in_time(
+        self, respond: Callable[[int, str], None], timeout_ms: int
+    ) -> Callable[[int, str], None]:
+        """Answered once, by what comes first."""
+        waiting = [respond]
+
+        def once(error: int, message: str) -> None:
+            if waiting:
+                timer.cancel()
+                waiting.pop()(error, message)
+
+        late = "the change was not committed in time; it may be later: look before trying again"
+        timer = self._core.seams.clock.call_later(
+            max(1, min(timeout_ms, CHANGE_TIMEOUT_MS)),
+            partial(once, ErrorCode.REQUEST_TIMED_OUT, late),
+        )
+        return once
+
+
+def implausible(request: AddRaftVoterRequest) -> str:
+    """Return what is wrong with the described voter, or an empty string.
+
+    Every node stores the description in its log and connects to its first endpoint."""
+    if request.voter_id < 0:
+        return f"the voter id {request.voter_id} is negative"
+    if not 1 <= len(request.listeners) <= MAX_LISTENERS:
+        return f"{len(request.listeners)} listeners are described, 1 to {MAX_LISTENERS} are allowed"
+    for each in request.listeners:
+        if not 1 <= len(each.host.encode()) <= MAX_NAME_BYTES or not each.port:
+            return f"the host must have 1 to {MAX_NAME_BYTES} bytes and the port must not be 0"
+        if not 1 <= len(each.name.encode()) <= MAX_NAME_BYTES:
+            return f"the name of a listener must have 1 to {MAX_NAME_BYTES} bytes"
+    return ""

@@ -1,0 +1,276 @@
+"""A quorum that is lost for good, rebuilt offline from the directories that are left.
+
+Every broker holds the committed metadata log, so the directory of any node will do. The greatest
+(generation, last epoch, end offset) is chosen; each controller of the new quorum gets a copy of it,
+an epoch that nobody has seen, and the records that make exactly these controllers the voters
+(kraft.version 1). The generation rises, so nodes of the old quorum and of the new refuse each
+other; who follows is said in `raft/generation.py`.
+
+What it cannot know: whether a lost controller had acknowledged something that no directory given
+here has. Such changes are gone: topics created last are missing, and an ISR may be named that had
+shrunk, so a replica may lead that lacks records. Give it every directory that is left.
+
+Nothing but the new controllers' directories is written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.bounds import INT32_MAX
+from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
+from quorate.quorum.metadata.difference import difference
+from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+from quorate.quorum.node.node_membership import own_voter
+from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.offline.rebuilding import (
+    NewQuorum,
+    finish,
+    is_decided,
+    prepare,
+    put_in_place,
+)
+from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.offline.survivors import (
+    METADATA_DIRECTORY,
+    Survivor,
+    agreed_offset,
+    read_survivor,
+)
+from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.generation import Rebuild
+from quorate.quorum.seams import Disk, Random
+
+EPOCH_MARGIN = 1000
+"""Nodes whose directories are not given may have gone on voting."""
+
+
+class ForceRefused(Exception):
+    """The rebuild cannot be made as asked; nothing was changed."""
+
+    for_operator = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewController:
+    config: NodeConfig
+    voter: Voter
+    is_formatted: bool
+    replaces: bool
+    """There is a metadata directory, which will be the backup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """How another log compares with the chosen one."""
+
+    survivor: Survivor
+    lacks: range
+    """Offsets of the chosen log."""
+    surplus: range
+    """Offsets of its own."""
+    never_committed: bool
+    """The surplus: a later leader was elected without it. Not known of another generation's."""
+    changes: Mapping[str, Sequence[str]]
+    """What is another in the chosen log, by kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    chosen: Survivor
+    others: tuple[Lack, ...]
+    quorum: NewQuorum
+    controllers: tuple[NewController, ...]
+
+    @property
+    def generation(self) -> int:
+        return len(self.quorum.rebuilds)
+
+
+@contextmanager
+def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]) -> Iterator[None]:
+    """No node runs on any of them meanwhile. One that no node ever ran on has no lock file, and
+    gets none."""
+    paths = [*directories, *(config.log_dir for config in configs)]
+    with ExitStack() as held:
+        for path in dict.fromkeys(path.rstrip("/") for path in paths):
+            if not disk.exists(f"{path}/{LOCK_FILE}"):
+                continue
+            try:
+                held.callback(disk.lock(f"{path}/{LOCK_FILE}").release)
+            except BlockingIOError:
+                raise ForceRefused(
+                    f"{path} is in use by a running node: stop all nodes of the cluster first"
+                ) from None
+        yield
+
+
+def plan(
+    disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig], random: Random
+) -> Plan:
+    """Blocks; changes nothing. Raises ForceRefused, and what reading a directory raises."""
+    given = list(dict.fromkeys(each.rstrip("/") for each in directories))
+    for parent in (*given, *(config.metadata_log_dir for config in configs)):
+        if is_decided(disk, parent):
+            raise ForceRefused(
+                f"{parent}: an earlier rebuild was interrupted and is not complete; run it again "
+                "without --dry-run, or start the node"
+            )
+    survivors = [read_survivor(disk, each) for each in given]
+    chosen = max(survivors, key=lambda each: each.rank)
+    for each in survivors:
+        _require_same_cluster(each.directory, each.meta.cluster_id, chosen)
+    if chosen.end.offset == 0:
+        raise ForceRefused(
+            f"none of {', '.join(given)} holds records of the metadata log: nothing to rebuild from"
+        )
+    known = {each.meta.directory_id for each in survivors}
+    controllers = _controllers(disk, configs, known, chosen, random)
+    rebuild = Rebuild(id=random_uuid(random), epoch=chosen.end.epoch, offset=chosen.end.offset)
+    epoch = max(each.highest_epoch for each in survivors) + EPOCH_MARGIN
+    if epoch > INT32_MAX:
+        raise ForceRefused(
+            f"the rebuilt quorum would begin in epoch {epoch}, beyond the last one, {INT32_MAX}. "
+            "Run `quorate storage repair-epoch` on every directory whose quorum-state says so"
+        )
+    quorum = NewQuorum(
+        source=f"{chosen.directory}/{METADATA_DIRECTORY}",
+        end=chosen.end,
+        epoch=epoch,
+        rebuilds=(*chosen.rebuilds, rebuild),
+        voters=tuple(each.voter for each in controllers),
+    )
+    return Plan(
+        chosen=chosen,
+        others=tuple(compare(chosen, each) for each in survivors if each is not chosen),
+        quorum=quorum,
+        controllers=controllers,
+    )
+
+
+def compare(chosen: Survivor, other: Survivor) -> Lack:
+    agreed = agreed_offset(chosen, other)
+    return Lack(
+        survivor=other,
+        lacks=range(agreed, chosen.end.offset),
+        surplus=range(agreed, other.end.offset),
+        never_committed=other.rebuilds == chosen.rebuilds,
+        changes=changes_between(other, chosen),
+    )
+
+
+def changes_between(old: Survivor, new: Survivor) -> dict[str, list[str]]:
+    delta = difference(old.image, new.image)
+    changed = delta.partitions()
+    found = {
+        "topics created": [each.topic.name for each in delta.topics.values() if each.created],
+        "topics deleted": [topic.name for topic in delta.deleted.values()],
+        "partitions changed": [
+            f"{topic.name}-{partition}"
+            for topic, partition, _ in changed
+            if not delta.topics[topic.id].created
+        ],
+        "brokers changed": [str(each) for each in delta.brokers],
+        "controllers changed": [str(each) for each in delta.controllers],
+        "configs changed": [
+            f"{'topic' if kind == TOPIC_RESOURCE else 'broker'} {name or '(default)'}"
+            for kind, name in delta.configs
+        ],
+        "features changed": list(delta.features),
+    }
+    return {kind: names for kind, names in found.items() if names}
+
+
+def _controllers(
+    disk: Disk,
+    configs: Sequence[NodeConfig],
+    known: set[Uuid],
+    chosen: Survivor,
+    random: Random,
+) -> tuple[NewController, ...]:
+    found: dict[int, NewController] = {}
+    for config in configs:
+        if not config.is_controller:
+            raise ForceRefused(f"node {config.node_id}: process.roles must contain controller")
+        if config.node_id in found:
+            raise ForceRefused(f"node.id {config.node_id} is given twice: it must be unique")
+        parent = config.metadata_log_dir
+        meta = read_meta(disk, parent)
+        if meta is not None:
+            _require_same_cluster(parent, meta.cluster_id, chosen)
+            _require_own(config, meta, known)
+        directory_id = random_uuid(random) if meta is None else meta.directory_id
+        found[config.node_id] = NewController(
+            config=config,
+            voter=_voter(config, directory_id),
+            is_formatted=meta is not None,
+            replaces=disk.is_dir(f"{parent}/{METADATA_DIRECTORY}"),
+        )
+    return tuple(found[node_id] for node_id in sorted(found))
+
+
+def _require_same_cluster(where: str, cluster_id: str, chosen: Survivor) -> None:
+    if cluster_id != chosen.meta.cluster_id:
+        raise ForceRefused(
+            f"{where} belongs to cluster {cluster_id}, {chosen.directory} to "
+            f"{chosen.meta.cluster_id}: give directories of one cluster"
+        )
+
+
+def _require_own(config: NodeConfig, meta: MetaProperties, known: set[Uuid]) -> None:
+    parent = config.metadata_log_dir
+    if meta.node_id != config.node_id:
+        raise ForceRefused(
+            f"{parent} belongs to node.id {meta.node_id}, not to {config.node_id}: set log.dirs "
+            "or node.id right"
+        )
+    if meta.directory_id not in known:
+        raise ForceRefused(
+            f"{parent} is formatted, and what it holds may be the most of all: give it with --dir "
+            "too"
+        )
+
+
+def _voter(config: NodeConfig, directory_id: Uuid) -> Voter:
+    voter = own_voter(config, ReplicaKey(config.node_id, directory_id))
+    if voter is None:
+        listener = config.listeners.controller[0]
+        raise ForceRefused(
+            f"node {config.node_id}: value {listener} of {listener.name} must say a port: set "
+            "advertised.listeners"
+        )
+    return voter
+
+
+def complete_interrupted(
+    disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]
+) -> None:
+    """What an earlier run had decided, done before anything is read."""
+    for parent in (*directories, *(config.metadata_log_dir for config in configs)):
+        if disk.is_dir(parent):
+            finish(disk, parent.rstrip("/"))
+
+
+def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
+    """Blocks; `backup` is the name that replaced directories get. All copies are durable before the
+    first one is put in its place."""
+    for each in planned.controllers:
+        config = each.config
+        if disk.exists(f"{config.metadata_log_dir}/{backup}"):
+            raise StorageError(f"{config.metadata_log_dir}/{backup} exists already")
+        settings = metadata_log_settings(config)
+        prepare(disk, config.metadata_log_dir, planned.quorum, settings, wall_ms=wall_ms)
+    for each in planned.controllers:
+        put_in_place(disk, each.config.metadata_log_dir, backup)
+        if not each.is_formatted:
+            format_directory(
+                disk,
+                each.config,
+                cluster_id=planned.chosen.meta.cluster_id,
+                directory_id=each.voter.voter_directory_id,
+                wall_ms=wall_ms,
+            )

@@ -1,0 +1,166 @@
+"""A metadata directory made anew beside the one in use, and put in its place.
+
+The new one is written whole and made durable as `__cluster_metadata-0.rebuilt`. Then one small file
+decides: before it is there nothing has changed, from then on the new directory takes the place
+of the old one, which stays as a backup. `finish` goes on where a crash interrupted that; a node
+calls it when it starts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.checkpoints import (
+    EPOCHS_NAME,
+    FLUSHED_MARKER_NAME,
+    MAX_STATE_FILE_BYTES,
+    read_small,
+)
+from quorate.quorum.log.checkpoints import replace as replace_file
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX
+from quorate.quorum.log.record import Record
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.metadata_mark import remove_mark
+from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.offline.survivors import METADATA_DIRECTORY
+from quorate.quorum.raft.control import Voter, encode_control
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.generation import GenerationFile, Rebuilds
+from quorate.quorum.raft.voter_history import QuorumVoters
+from quorate.quorum.seams import Disk
+
+REBUILT = f"{METADATA_DIRECTORY}.rebuilt"
+DECISION = "quorate-rebuilt"
+"""Holds the name that the old directory gets."""
+COPIED_SUFFIXES = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
+COPIED_NAMES = (EPOCHS_NAME, FLUSHED_MARKER_NAME)
+COPY_BYTES = 1 << 20
+
+logger = logging.getLogger("quorate.storage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewQuorum:
+    """What every voter of the rebuilt quorum begins with."""
+
+    source: str
+    """The metadata directory that is copied."""
+    end: EpochOffset
+    """Of its log."""
+    epoch: int
+    rebuilds: Rebuilds
+    voters: tuple[Voter, ...]
+
+
+def prepare(
+    disk: Disk, parent: str, quorum: NewQuorum, settings: LogSettings, *, wall_ms: int
+) -> None:
+    """Durable beside the old directory when it returns; nothing that is used has changed."""
+    directory = f"{parent}/{REBUILT}"
+    disk.make_dirs(parent)
+    if disk.is_dir(directory):
+        disk.remove_tree(directory)
+    disk.make_dirs(directory)
+    for name in disk.list(quorum.source):
+        if name.endswith(COPIED_SUFFIXES) or name in COPIED_NAMES:
+            _copy(disk, f"{quorum.source}/{name}", f"{directory}/{name}")
+    disk.sync_dir(directory)
+    storage = MetadataStorage.open(
+        disk, directory, replace(settings, archive_directory=""), wall_ms=wall_ms
+    )
+    log = storage.log
+    if (log.last_epoch, log.end_offset) not in (
+        (quorum.end.epoch, quorum.end.offset),
+        (-1, quorum.end.offset),
+    ):
+        reason = f"its copy ends there in epoch {log.last_epoch}, {quorum.end} was expected"
+        raise CorruptLog(quorum.source, 0, log.end_offset, reason)
+    for batch in _records(quorum, wall_ms):
+        log.append(batch, wall_ms=wall_ms)
+    storage.close()
+    ElectionFile(disk, directory, (), kraft_version=1).save(Election(epoch=quorum.epoch))
+    GenerationFile(disk, directory).save(quorum.rebuilds)
+    disk.sync_dir(parent)
+
+
+def _records(quorum: NewQuorum, wall_ms: int) -> Iterable[bytearray]:
+    """Who votes, and why: readers of Kafka's logs know both kinds of records."""
+    offset = quorum.end.offset
+    control = QuorumVoters(1, quorum.voters).records()
+    yield build_batch(
+        [
+            Record(offset + number, wall_ms, *encode_control(each))
+            for number, each in enumerate(control)
+        ],
+        leader_epoch=quorum.epoch,
+        flags=CONTROL,
+    )
+    yield build_value_batch(
+        [encode_record(NoOpRecord(cause=Cause.QUORUM_REBUILT))],
+        base_offset=offset + len(control),
+        leader_epoch=quorum.epoch,
+        timestamp_ms=wall_ms,
+    )
+
+
+def put_in_place(disk: Disk, parent: str, backup: str) -> None:
+    """From here on there is no way back but the backup."""
+    replace_file(disk, f"{parent}/{DECISION}", backup.encode())
+    _move(disk, parent, backup)
+
+
+def is_decided(disk: Disk, parent: str) -> bool:
+    """Was a rebuild interrupted that `finish` completes?"""
+    return disk.exists(f"{parent}/{DECISION}")
+
+
+def finish(disk: Disk, parent: str) -> None:
+    """Nothing to do unless a rebuild was decided."""
+    backup = read_small(disk, f"{parent}/{DECISION}", max_bytes=MAX_STATE_FILE_BYTES)
+    if backup is not None:
+        name = backup.decode("utf-8", "replace")
+        if not name.startswith(f"{METADATA_DIRECTORY}.") or not name.isprintable() or "/" in name:
+            raise StorageError(
+                f"{parent}/{DECISION} is damaged: {name[:80]!r} names no backup of "
+                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into it, without "
+                "a newline"
+            )
+        _move(disk, parent, name)
+        logger.warning("%s: the rebuild of its metadata, interrupted, is complete now", parent)
+
+
+def _move(disk: Disk, parent: str, backup: str) -> None:
+    current, rebuilt = f"{parent}/{METADATA_DIRECTORY}", f"{parent}/{REBUILT}"
+    if disk.is_dir(rebuilt):
+        if disk.is_dir(current):
+            disk.rename(current, f"{parent}/{backup}")
+            disk.sync_dir(parent)
+        disk.rename(rebuilt, current)
+        disk.sync_dir(parent)
+    remove_mark(disk, parent)  # it is about the directory that was replaced
+    disk.remove(f"{parent}/{DECISION}")
+    disk.sync_dir(parent)
+
+
+def _copy(disk: Disk, source: str, target: str) -> None:
+    read = disk.open(source, writable=False)
+    write = disk.open(target, create=True)
+    try:
+        position = 0
+        while chunk := read.pread(COPY_BYTES, position):
+            write.pwrite(chunk, position)
+            position += len(chunk)
+        write.sync()
+    finally:
+        read.close()
+        write.close()

@@ -1,0 +1,174 @@
+"""What `storage format` writes into a node's directory, and what a node checks before it starts.
+
+A formatted directory holds meta.properties (whose it is), bootstrap.checkpoint (the features that
+the first active controller finalizes), on a controller the mark of a new metadata log and, in a
+dynamic quorum, the snapshot at offset 0 with the voters. meta.properties is written last: it makes
+the directory a formatted one.
+The bytes are Kafka's at metadata.version 27."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
+from quorate.quorum.log.batch import CONTROL, build_batch
+from quorate.quorum.log.checkpoints import replace
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta, write_meta
+from quorate.quorum.node.metadata_mark import Mark, write_mark
+from quorate.quorum.protocol.codec import encode
+from quorate.quorum.raft.control import (
+    SUPPORTED,
+    ControlType,
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    Voter,
+    VoterEndpoint,
+    VotersRecord,
+    control_key,
+)
+from quorate.quorum.seams import Disk
+
+METADATA_LEVEL = 27
+METADATA_LEVEL_NAME = "4.1-IV1"
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
+METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
+LOCK_FILE = ".lock"
+
+logger = logging.getLogger("quorate.storage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialVoter:
+    """One of --initial-controllers: id@host:port:directory id."""
+
+    key: ReplicaKey
+    host: str
+    port: int
+
+
+def format_directory(
+    disk: Disk,
+    config: NodeConfig,
+    *,
+    cluster_id: str,
+    directory_id: Uuid,
+    wall_ms: int,
+    voters: Sequence[InitialVoter] = (),
+) -> None:
+    """Make `config.log_dir` the directory of this node in that cluster; all of it is durable
+    then."""
+    log_dir, metadata_dir = config.log_dir, config.metadata_log_dir
+    disk.make_dirs(log_dir)
+    disk.make_dirs(metadata_dir)
+    for path in dict.fromkeys((log_dir, metadata_dir)):
+        keep_private(disk, path)
+    replace(disk, f"{metadata_dir}/{BOOTSTRAP_FILE}", bootstrap_snapshot(wall_ms))
+    if voters:
+        disk.make_dirs(f"{metadata_dir}/{METADATA_DIRECTORY}")
+        listener = config.listeners.controller[0].name
+        snapshot = voters_snapshot(voters, listener, wall_ms)
+        replace(disk, f"{metadata_dir}/{INITIAL_SNAPSHOT}", snapshot)
+    if config.is_controller:
+        write_mark(disk, metadata_dir, Mark(directory_id=directory_id))
+    meta = MetaProperties(cluster_id=cluster_id, node_id=config.node_id, directory_id=directory_id)
+    if metadata_dir != log_dir:
+        write_meta(disk, metadata_dir, meta)
+    write_meta(disk, log_dir, meta)
+
+
+def keep_private(disk: Disk, path: str) -> None:
+    """Take access to an existing directory from group and others, as far as this user may."""
+    try:
+        if disk.restrict(path):
+            logger.warning("%s was open to group or others: its mode is 0700 now", path)
+    except PermissionError as error:
+        logger.warning(
+            "%s is open to group or others, and belongs to another user (%s): run `chmod "
+            "700` on it as its owner",
+            path,
+            error,
+        )
+
+
+def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
+    """What the node's directory says it is; StorageError unless it is this node's."""
+    meta = read_meta(disk, config.log_dir, repair=repair)
+    if meta is None:
+        raise StorageError(
+            f"No readable meta.properties files found: {config.log_dir} is not formatted; run "
+            "`quorate storage format -t CLUSTER_ID -c FILE`"
+        )
+    if meta.node_id != config.node_id:
+        raise StorageError(
+            f"{config.log_dir} belongs to node.id {meta.node_id}, not to {config.node_id}: set "
+            "log.dirs or node.id right"
+        )
+    if config.cluster_id not in (None, meta.cluster_id):
+        raise StorageError(
+            f"{config.log_dir} belongs to cluster {meta.cluster_id}, not to {config.cluster_id}: "
+            "set log.dirs or CLUSTER_ID right"
+        )
+    return meta
+
+
+def bootstrap_snapshot(wall_ms: int) -> bytes:
+    feature = FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_LEVEL)
+    header = control(
+        0,
+        wall_ms,
+        (
+            ControlType.SNAPSHOT_HEADER,
+            SnapshotHeaderRecord(version=0, last_contained_log_timestamp=0),
+        ),
+    )
+    data = build_batch([Record(1, wall_ms, None, encode_record(feature))], leader_epoch=0)
+    return bytes(header + data + footer(2, wall_ms))
+
+
+def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int) -> bytes:
+    """The snapshot at offset 0 that makes the quorum a dynamic one (KIP-853)."""
+    record = VotersRecord(
+        version=0,
+        voters=tuple(
+            Voter(
+                voter_id=voter.key.id,
+                voter_directory_id=voter.key.directory_id,
+                endpoints=(VoterEndpoint(name=listener, host=voter.host, port=voter.port),),
+                k_raft_version_feature=SUPPORTED,
+            )
+            for voter in voters
+        ),
+    )
+    head = control(
+        0,
+        wall_ms,
+        (
+            ControlType.SNAPSHOT_HEADER,
+            SnapshotHeaderRecord(version=0, last_contained_log_timestamp=wall_ms),
+        ),
+        (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, k_raft_version=1)),
+        (ControlType.KRAFT_VOTERS, record),
+    )
+    return bytes(head + footer(3, wall_ms))
+
+
+def footer(offset: int, wall_ms: int) -> bytearray:
+    return control(offset, wall_ms, (ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0)))
+
+
+def control(offset: int, wall_ms: int, *messages: tuple[ControlType, object]) -> bytearray:
+    """One batch of control records from `offset` on."""
+    records = [
+        Record(offset + number, wall_ms, control_key(kind), encode(message, 0))
+        for number, (kind, message) in enumerate(messages)
+    ]
+    return build_batch(records, leader_epoch=0, flags=CONTROL)

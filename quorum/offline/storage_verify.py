@@ -1,0 +1,321 @@
+"""Checking a node's directory offline: identity, vote, metadata log, snapshots, partitions.
+
+Nothing is changed (`storage_repair.py` does), and nothing must run there meanwhile. Everything that
+a node would read is read; what it would pass over is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.finding import Finding, Kind
+from quorate.quorum.log.names import (
+    CLEANED_SUFFIX,
+    DAMAGED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    PART_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    SEGMENT_SUFFIXES,
+    STRAY_DIRECTORY_SUFFIX,
+    SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
+    PartitionName,
+    is_deleted_directory,
+    offset_of,
+    partition_of,
+)
+from quorate.quorum.log.snapshots import snapshot_of
+from quorate.quorum.log.verify import FROM_PEERS, Expected, LogCheck
+from quorate.quorum.node.meta_properties import (
+    META_COPY,
+    META_FILE,
+    StorageError,
+    attempt,
+    decode,
+    decode_copy,
+    read_meta,
+)
+from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Found
+from quorate.quorum.offline.metadata_check import (
+    BEFORE_ALL,
+    WAY_OUT,
+    check_election,
+    check_generation,
+    check_mark,
+    check_snapshot,
+    check_snapshots,
+)
+from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE, LOCK_FILE
+from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
+from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME
+from quorate.quorum.seams import Disk
+
+METADATA = PartitionName(METADATA_TOPIC, 0)
+CLEANER_OFFSETS_NAME = "cleaner-offset-checkpoint"
+OFFSETS_NAMES = (
+    checkpoints.HIGH_WATERMARKS_NAME,
+    checkpoints.RECOVERY_POINTS_NAME,
+    checkpoints.START_OFFSETS_NAME,
+    CLEANER_OFFSETS_NAME,
+)
+ROOT_FILES = (
+    META_FILE,
+    META_COPY,
+    MARK_NAME,
+    LOCK_FILE,
+    BOOTSTRAP_FILE,
+    checkpoints.CLEAN_SHUTDOWN_NAME,
+)
+LOG_FILES = (
+    checkpoints.EPOCHS_NAME,
+    checkpoints.PARTITION_METADATA_NAME,
+    checkpoints.FLUSHED_MARKER_NAME,
+    KAFKA_NAME,
+    COPY_NAME,
+    GENERATION_NAME,
+    CATCHING_UP_NAME,
+)
+LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX, PART_SUFFIX)
+
+
+@dataclass(slots=True)
+class CheckedLog:
+    directory: str
+    expected: Expected
+    findings: list[Finding]
+    wrong_indexes: list[int]
+
+    @property
+    def damaged(self) -> bool:
+        return any(each.kind is Kind.DAMAGED for each in self.findings)
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was found in one node's directory, or in a directory of one log alone."""
+
+    findings: list[Finding] = field(default_factory=list)
+    logs: list[CheckedLog] = field(default_factory=list)
+    batches: int = 0
+
+    @property
+    def sound(self) -> bool:
+        return all(each.kind is Kind.NOTE for each in self.findings)
+
+
+def verify(disk: Disk, directory: str, *, whole_producers: Callable[[bytes], bool]) -> Verification:
+    """`whole_producers` says whether the bytes are a producer snapshot."""
+    check = _Check(disk, directory, whole_producers)
+    names = disk.list(directory)
+    if any(name.endswith(LOG_SUFFIX) and offset_of(name) is not None for name in names):
+        check.lone_log(names)
+    else:
+        check.root(names)
+    return check.result
+
+
+class _Check:
+    def __init__(
+        self, disk: Disk, directory: str, whole_producers: Callable[[bytes], bool]
+    ) -> None:
+        self.result = Verification()
+        self._disk = disk
+        self._directory = directory
+        self._whole_producers = whole_producers
+        self._offsets: dict[str, dict[PartitionName, int]] = {}
+        self._clean = False
+        self._metadata_found: Found | None = Found(election=Election(), is_empty=True)
+        """None if the vote cannot be read."""
+
+    # -- directories -----------------------------------------------------------------------------
+
+    def lone_log(self, names: list[str]) -> None:
+        """One log's directory, alone: metadata when anything in it says so."""
+        own_name = partition_of(self._directory.rpartition("/")[2])
+        metadata = own_name == METADATA or any(
+            name == KAFKA_NAME or snapshot_of(name) is not None for name in names
+        )
+        if META_FILE in names:
+            self._identity()
+        if metadata:
+            self._metadata(self._directory, may_lack_election=True)
+        else:
+            self._partition(self._directory, own_name or PartitionName("", 0))
+
+    def root(self, names: list[str]) -> None:
+        self._identity()
+        self._clean = checkpoints.CLEAN_SHUTDOWN_NAME in names
+        for name in names:
+            if name in OFFSETS_NAMES:
+                self._read_offsets(name)
+        for name in names:
+            path = f"{self._directory}/{name}"
+            partition = partition_of(name)
+            if not self._disk.is_dir(path):
+                self._root_file(name, path)
+            elif partition == METADATA:
+                self._metadata(path)
+            elif partition is not None:
+                self._partition(path, partition)
+            elif is_deleted_directory(name):
+                self._note(path, "a deleted partition: the next start removes it")
+            elif name.endswith(STRAY_DIRECTORY_SUFFIX):
+                self._note(path, "was set aside: nobody reads it, remove it when you like")
+            else:
+                self._note(path, "is no partition's directory: nobody reads it")
+        if self._metadata_found is not None:
+            check_mark(
+                self._disk, self._directory, self._metadata_found, self.result.findings.append
+            )
+        if self._clean:
+            self._missing(names)
+
+    def _missing(self, names: list[str]) -> None:
+        """What was there when the broker was shut down in order."""
+        for name, offset in self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).items():
+            if offset > 0 and str(name) not in names:
+                what = f"is missing, and was flushed up to offset {offset}"
+                self._add(Kind.DAMAGED, f"{self._directory}/{name}", what, FROM_PEERS)
+
+    def _root_file(self, name: str, path: str) -> None:
+        if name == BOOTSTRAP_FILE:
+            content = checkpoints.read_small(self._disk, path) or b""
+            problem = check_snapshot(BEFORE_ALL, path, [content], self.result.findings.append)
+            if problem:
+                way_out = "restore it from a backup; only the first start of a cluster reads it"
+                self._add(Kind.DAMAGED, path, problem, way_out)
+        elif name.endswith(TEMPORARY_SUFFIX):
+            self._note(path, "left by a crash: the next write of that file replaces it")
+        elif name not in (*ROOT_FILES, *OFFSETS_NAMES):
+            self._note(path, "is none of a node's files")
+
+    def _identity(self) -> None:
+        path = f"{self._directory}/{META_FILE}"
+        try:
+            meta = read_meta(self._disk, self._directory)
+        except StorageError as error:
+            self._add(Kind.DAMAGED, path, str(error), "")
+            return
+        if meta is None:
+            self._add(Kind.DAMAGED, path, "is missing", "restore it, or format the directory")
+            return
+        for name, decoder in ((META_FILE, decode), (META_COPY, decode_copy)):
+            path = f"{self._directory}/{name}"
+            content = checkpoints.read_small(self._disk, path)
+            if content is None:
+                self._note(path, "is missing: the next start writes it from the other")
+            elif attempt(content, path, decoder)[0] is None:
+                again = "the next start writes it again from the other"
+                self._add(Kind.DERIVED, path, "is damaged", again)
+
+    def _read_offsets(self, name: str) -> None:
+        try:
+            self._offsets[name] = checkpoints.read_offsets(self._disk, self._directory, name)
+        except CorruptCheckpoint as error:
+            way_out = "the next start does without it, and reads and fetches more"
+            self._add(Kind.DERIVED, f"{self._directory}/{name}", str(error), way_out)
+
+    # -- logs ------------------------------------------------------------------------------------
+
+    def _metadata(self, directory: str, *, may_lack_election: bool = False) -> None:
+        """Archives and copies of the log alone have no election."""
+        check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
+        found = self.result.findings.append
+        has_records = check.end_offset > 0 and not may_lack_election
+        election = check_election(self._disk, directory, found, has_records=has_records)
+        names = self._disk.list(directory)
+        snapshots = [each for each in map(snapshot_of, names) if each and each.offset > 0]
+        self._metadata_found = None
+        if election is not None:
+            self._metadata_found = Found(
+                election=election,
+                is_empty=check.end_offset == 0 and not snapshots,
+                has_flag=CATCHING_UP_NAME in names,
+            )
+        check_generation(self._disk, directory, found)
+        check_snapshots(self._disk, directory, check, found)
+
+    def _partition(self, directory: str, name: PartitionName) -> None:
+        trusted = self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).get(name, 0)
+        expected = Expected(
+            metadata=False,
+            trusted_offset=trusted,
+            start_offset=self._offsets.get(checkpoints.START_OFFSETS_NAME, {}).get(name, 0),
+            clean=self._clean,
+            compacted=name in self._offsets.get(CLEANER_OFFSETS_NAME, {}),
+        )
+        check = self._log(directory, expected)
+        if expected.start_offset > check.end_offset:
+            self._begins_beyond_end(directory, expected.start_offset, check.end_offset)
+        try:
+            checkpoints.read_partition_metadata(self._disk, directory)
+        except CorruptCheckpoint as error:
+            path = f"{directory}/{checkpoints.PARTITION_METADATA_NAME}"
+            self._add(Kind.DAMAGED, path, str(error), "restore it; the topic's id stands in it")
+        self._producers(directory, check.end_offset)
+
+    def _begins_beyond_end(self, directory: str, start_offset: int, end_offset: int) -> None:
+        what = (
+            f"the log ends at offset {end_offset}, but {checkpoints.START_OFFSETS_NAME} says "
+            f"that it begins at {start_offset}"
+        )
+        kind, way_out = Kind.DERIVED, "the next start begins it anew there, as Apache Kafka does"
+        if self._clean:
+            kind = Kind.DAMAGED
+            way_out = f"{FROM_PEERS}. If the checkpoint is wrong, take the log's line out of it"
+        self._add(kind, directory, what, way_out, end_offset)
+
+    def _log(self, directory: str, expected: Expected) -> LogCheck:
+        check = LogCheck(self._disk, directory, expected)
+        check.run()
+        self.result.findings += check.findings
+        self.result.batches += check.batches
+        self.result.logs.append(
+            CheckedLog(directory, expected, check.findings, check.wrong_indexes)
+        )
+        names = self._disk.list(directory)
+        logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+        for name in names:
+            self._log_file(name, f"{directory}/{name}", logs, expected)
+        return check
+
+    def _log_file(self, name: str, path: str, logs: set[str], expected: Expected) -> None:
+        stem, dot, suffix = name.rpartition(".")
+        if name.endswith(LEFTOVER_SUFFIXES):
+            self._note(path, "left by a crash: the next start settles it")
+        elif name.endswith(DAMAGED_SUFFIX):
+            self._note(path, "was set aside as damaged: nobody reads it, remove it when you like")
+        elif dot + suffix in SEGMENT_SUFFIXES and offset_of(name) is not None:
+            if stem not in logs:
+                self._note(path, "has no segment: the next start removes it")
+        elif not (
+            name in LOG_FILES
+            or (name.endswith(PRODUCER_SNAPSHOT_SUFFIX) and offset_of(name) is not None)
+            or (expected.metadata and snapshot_of(name) is not None)
+            or (path.startswith(f"{self._directory}/{name}") and name in ROOT_FILES)
+        ):
+            self._note(path, "is none of a log's files")
+
+    def _producers(self, directory: str, end_offset: int) -> None:
+        for name in self._disk.list(directory):
+            offset = offset_of(name)
+            if offset is None or not name.endswith(PRODUCER_SNAPSHOT_SUFFIX):
+                continue
+            path = f"{directory}/{name}"
+            if offset > end_offset:
+                self._note(path, "lies behind the log's end: the next start removes it")
+            elif not self._whole_producers(checkpoints.read_small(self._disk, path) or b""):
+                way_out = "the next start passes it over and reads the log instead"
+                self._add(Kind.DERIVED, path, "is no whole producer snapshot", way_out)
+
+    def _note(self, path: str, what: str) -> None:
+        self.result.findings.append(Finding(Kind.NOTE, path, what))
+
+    def _add(self, kind: Kind, path: str, what: str, way_out: str, offset: int = -1) -> None:
+        self.result.findings.append(Finding(kind, path, what, way_out, offset=offset))

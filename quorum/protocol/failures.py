@@ -1,0 +1,154 @@
+"""How each admin API says that a request failed as a whole: most have no top-level error, so every
+item that was asked for gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import (
+    cluster,
+    configs,
+    elect_leaders,
+    raft_voters,
+    reassignments,
+    topics,
+    unregister_broker,
+    update_features,
+)
+from quorate.quorum.protocol.wire import Message
+
+Failure = Callable[[Message, ErrorCode, str], Message]
+
+
+def _create_topics(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.CreateTopicsRequest)
+    return topics.CreateTopicsResponse(
+        topics=tuple(
+            topics.CreatableTopicResult(name=each.name, error_code=error, error_message=text)
+            for each in request.topics
+        )
+    )
+
+
+def _delete_topics(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.DeleteTopicsRequest)
+    by_name = [topics.DeleteTopicState(name=name) for name in request.topic_names]
+    return topics.DeleteTopicsResponse(
+        responses=tuple(
+            topics.DeletableTopicResult(
+                name=each.name, topic_id=each.topic_id, error_code=error, error_message=text
+            )
+            for each in (*request.topics, *by_name)
+        )
+    )
+
+
+def _create_partitions(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, topics.CreatePartitionsRequest)
+    return topics.CreatePartitionsResponse(
+        results=tuple(
+            topics.CreatePartitionsTopicResult(name=each.name, error_code=error, error_message=text)
+            for each in request.topics
+        )
+    )
+
+
+def _alter_configs(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, configs.AlterConfigsRequest)
+    return configs.AlterConfigsResponse(
+        responses=tuple(
+            configs.AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=text,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        )
+    )
+
+
+def _incremental_alter_configs(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, configs.IncrementalAlterConfigsRequest)
+    return configs.IncrementalAlterConfigsResponse(
+        responses=tuple(
+            configs.IncrementalAlterConfigsResourceResponse(
+                error_code=error,
+                error_message=text,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        )
+    )
+
+
+def _describe_quorum(request: Message, error: ErrorCode, text: str) -> Message:
+    return cluster.DescribeQuorumResponse(error_code=error, error_message=text, topics=())
+
+
+def _elect_leaders(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, elect_leaders.ElectLeadersRequest)
+    return elect_leaders.ElectLeadersResponse(
+        error_code=error,
+        replica_election_results=tuple(
+            elect_leaders.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    elect_leaders.PartitionResult(
+                        partition_id=each, error_code=error, error_message=text
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )
+
+
+def _alter_reassignments(request: Message, error: ErrorCode, text: str) -> Message:
+    return reassignments.AlterPartitionReassignmentsResponse(
+        error_code=error, error_message=text, responses=()
+    )
+
+
+def _list_reassignments(request: Message, error: ErrorCode, text: str) -> Message:
+    return reassignments.ListPartitionReassignmentsResponse(
+        error_code=error, error_message=text, topics=()
+    )
+
+
+def _add_raft_voter(request: Message, error: ErrorCode, text: str) -> Message:
+    return raft_voters.AddRaftVoterResponse(error_code=error, error_message=text)
+
+
+def _remove_raft_voter(request: Message, error: ErrorCode, text: str) -> Message:
+    return raft_voters.RemoveRaftVoterResponse(error_code=error, error_message=text)
+
+
+def _unregister_broker(request: Message, error: ErrorCode, text: str) -> Message:
+    return unregister_broker.UnregisterBrokerResponse(error_code=error, error_message=text)
+
+
+def _update_features(request: Message, error: ErrorCode, text: str) -> Message:
+    return update_features.UpdateFeaturesResponse(error_code=error, error_message=text)
+
+
+FAILURES: dict[int, Failure] = {
+    ApiKey.CREATE_TOPICS: _create_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_CONFIGS: _alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.DESCRIBE_QUORUM: _describe_quorum,
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_reassignments,
+    ApiKey.UNREGISTER_BROKER: _unregister_broker,
+    ApiKey.ADD_RAFT_VOTER: _add_raft_voter,
+    ApiKey.REMOVE_RAFT_VOTER: _remove_raft_voter,
+    ApiKey.UPDATE_FEATURES: _update_features,
+}

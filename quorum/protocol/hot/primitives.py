@@ -1,0 +1,258 @@
+"""The few wire types that Produce and Fetch are made of, classic and flexible, read and written.
+
+Reading past the end raises IndexError or struct.error; `guarded` turns them into DecodeError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol, TypeVar
+
+from quorate.quorum.clipped import clip_bytes
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.protocol.bounds import (
+    ERROR_TEXT,
+    MAX_STRING_BYTES,
+    MAX_TAGGED_FIELDS,
+    Bound,
+)
+from quorate.quorum.protocol.headers import skip_tags
+from quorate.quorum.protocol.varint import DecodeError, EncodeError, read_uvarint, write_uvarint
+from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import Steps
+
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+UUID_BYTES = 16
+MAX_UTF8_BYTES = 4
+
+
+class OfTopic(Protocol):
+    """A partition's part of a request or response, in a flat list."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def topic_id(self) -> Uuid: ...
+
+
+P = TypeVar("P", bound=OfTopic)
+R = TypeVar("R")
+T = TypeVar("T")
+STEP_PARTITIONS = 64
+"""The partitions of one step, where a long request or response is handled in steps."""
+
+
+class NodeEndpoint(NamedTuple):
+    """Where a leader that an answer names can be reached (KIP-951)."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memoryview, int], R]:
+    """`parse(body, version)` raising nothing but DecodeError."""
+
+    def guarded_parse(body: memoryview, version: int) -> R:
+        try:
+            return parse(body, version)
+        except (IndexError, struct.error):
+            raise DecodeError(f"{what} v{version} is cut off: {len(body)} bytes") from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
+
+    return guarded_parse
+
+
+def guarded_steps(
+    what: str, parse: Callable[[memoryview, int], Steps[R]]
+) -> Callable[[memoryview, int], Steps[R]]:
+    """Return `parse(body, version)`, which works in steps, so that it raises only DecodeError."""
+
+    def guarded_parse(body: memoryview, version: int) -> Steps[R]:
+        try:
+            return (yield from parse(body, version))
+        except (IndexError, struct.error):
+            raise DecodeError(f"{what} v{version} is cut off: {len(body)} bytes") from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
+
+    return guarded_parse
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield `items` in pieces of STEP_PARTITIONS."""
+    for start in range(0, len(items), STEP_PARTITIONS):
+        yield items[start : start + STEP_PARTITIONS]
+
+
+def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[P]]]]:
+    """Return what `by_topic` returns, in steps."""
+    groups: list[tuple[str, Uuid, list[P]]] = []
+    name: tuple[str, Uuid] | None = None
+    for at, each in enumerate(partitions, 1):
+        if (each.topic, each.topic_id) != name:
+            name = each.topic, each.topic_id
+            groups.append((*name, []))
+        groups[-1][2].append(each)
+        if at % STEP_PARTITIONS == 0:
+            yield
+    return groups
+
+
+def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
+    """Neighbours of the same topic together, in order."""
+    if len(partitions) == 1:
+        (only,) = partitions
+        return [(only.topic, only.topic_id, [only])]
+    groups = groupby(partitions, key=lambda each: (each.topic, each.topic_id))
+    return [(topic, topic_id, list(group)) for (topic, topic_id), group in groups]
+
+
+def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
+    """Of an array or of record bytes; -1 is null."""
+    if not flexible:
+        return INT32.unpack_from(buffer, position)[0], position + 4
+    length = buffer[position]
+    if length < 0x80:
+        return length - 1, position + 1
+    length, position = read_uvarint(buffer, position)
+    return length - 1, position
+
+
+def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
+    """Of an array that must be there. Every element takes a byte at least."""
+    count, position = read_length(buffer, position, flexible)
+    if not 0 <= count <= len(buffer) - position:
+        raise DecodeError(f"an array of {count} elements in {len(buffer) - position} bytes")
+    return count, position
+
+
+def check_elements(kind: Bound, so_far: int, more: int) -> None:
+    """Raise DecodeError if the request has more elements than `kind` allows."""
+    if so_far + more > kind.limit:
+        raise DecodeError(f"{so_far + more} {kind.name}, at most {kind.limit}")
+
+
+def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
+    if flexible:
+        length, position = read_length(buffer, position, True)
+    else:
+        length, position = INT16.unpack_from(buffer, position)[0], position + 2
+    if length < 0:
+        return None, position
+    end = position + length
+    if length > MAX_STRING_BYTES:
+        raise DecodeError(f"a string of {length} bytes, at most {MAX_STRING_BYTES}")
+    if end > len(buffer):
+        raise DecodeError(f"a string of {length} bytes, {len(buffer) - position} are left")
+    return str(buffer[position:end], "utf-8"), end
+
+
+def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memoryview | None, int]:
+    length, position = read_length(buffer, position, flexible)
+    if length < 0:
+        return None, position
+    end = position + length
+    if end > len(buffer):
+        raise DecodeError(f"{length} bytes of records, {len(buffer) - position} are left")
+    return buffer[position:end], end
+
+
+def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tuple[str, Uuid, int]:
+    """(name or "", id or zero, position)."""
+    if by_id:
+        end = position + UUID_BYTES
+        if end > len(buffer):
+            raise DecodeError(f"a topic id at {position}, but the end is at {len(buffer)}")
+        return "", Uuid(bytes(buffer[position:end])), end
+    name, position = read_string(buffer, position, flexible)
+    if name is None:
+        raise DecodeError(f"a topic name at {position} is null")
+    return name, ZERO_UUID, position
+
+
+def read_tags(buffer: Buffer, position: int) -> int:
+    """Past tagged fields; nearly always there are none."""
+    return position + 1 if buffer[position] == 0 else skip_tags(buffer, position)
+
+
+def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]], int]:
+    """([(tag, start, end)], position after them all)."""
+    count, position = read_uvarint(buffer, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
+    tags = []
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        end = position + size
+        if end > len(buffer):
+            raise DecodeError(f"tag {tag} of {size} bytes, {len(buffer) - position} are left")
+        tags.append((tag, position, end))
+        position = end
+    return tags, position
+
+
+def write_length(out: bytearray, length: int, flexible: bool) -> None:
+    if not flexible:
+        out += INT32.pack(length)
+    elif length < 0x7F:
+        out.append(length + 1)
+    else:
+        write_uvarint(out, length + 1)
+
+
+def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
+    data = b"" if text is None else text.encode()
+    if len(data) > MAX_STRING_BYTES:
+        raise EncodeError(f"a string has {len(data)} bytes, at most {MAX_STRING_BYTES}")
+    length = -1 if text is None else len(data)
+    if flexible:
+        write_length(out, length, True)
+    else:
+        out += INT16.pack(length)
+    out += data
+
+
+def write_error_text(out: bytearray, text: str | None, flexible: bool) -> None:
+    """Write at most the first ERROR_TEXT bytes."""
+    if text is not None and len(text) * MAX_UTF8_BYTES > ERROR_TEXT.limit:
+        text = clip_bytes(text.encode(), ERROR_TEXT.limit).decode()
+    write_string(out, text, flexible)
+
+
+def write_topic(out: bytearray, topic: str, topic_id: Uuid, flexible: bool, by_id: bool) -> None:
+    if by_id:
+        out += topic_id
+    else:
+        write_string(out, topic, flexible)
+
+
+def write_tag(out: bytearray, tag: int, body: Buffer) -> None:
+    write_uvarint(out, tag)
+    write_uvarint(out, len(body))
+    out += body
+
+
+def write_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
+    """The tagged fields of a whole response: tag 0, the endpoints, if there are any."""
+    if not endpoints:
+        out.append(0)
+        return
+    body = bytearray()
+    write_length(body, len(endpoints), True)
+    for endpoint in endpoints:
+        body += INT32.pack(endpoint.node_id)
+        write_string(body, endpoint.host, True)
+        body += INT32.pack(endpoint.port)
+        write_string(body, endpoint.rack, True)
+        body.append(0)
+    out.append(1)
+    write_tag(out, 0, body)

@@ -1,0 +1,50 @@
+"""What limits clients have (KIP-546)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentData:
+    entity_type: str = wire("string", bound=CLIENT_TEXT)
+    match_type: int = wire("int8")
+    match: str | None = wire("string", nullable="0+", bound=CLIENT_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClientQuotasRequest(Message):
+    API_KEY: ClassVar[int] = 48
+    components: tuple[ComponentData, ...] = wire(count=FILTERS)
+    strict: bool = wire("bool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityData:
+    entity_type: str = wire("string")
+    entity_name: str | None = wire("string", nullable="0+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueData:
+    key: str = wire("string")
+    value: float = wire("float64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryData:
+    entity: tuple[EntityData, ...] = wire()
+    values: tuple[ValueData, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClientQuotasResponse(Message):
+    API_KEY: ClassVar[int] = 48
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
+    entries: tuple[EntryData, ...] | None = wire(nullable="0+", default=())

@@ -1,0 +1,128 @@
+"""Record batches from partitions. On brokers `hot.py` parses and builds these by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.protocol.bounds import CLIENT_TEXT, CLUSTER_ID, PARTITIONS, TOPIC_NAME, TOPICS
+from quorate.quorum.protocol.wire import Message, wire
+from quorate.quorum.seams import Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaState:
+    replica_id: int = wire("int32", versions="15+", default=-1)
+    replica_epoch: int = wire("int64", versions="15+", default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPartition:
+    partition: int = wire("int32")
+    current_leader_epoch: int = wire("int32", versions="9+", default=-1)
+    fetch_offset: int = wire("int64")
+    last_fetched_epoch: int = wire("int32", versions="12+", default=-1)
+    log_start_offset: int = wire("int64", versions="5+", default=-1)
+    partition_max_bytes: int = wire("int32")
+    replica_directory_id: Uuid = wire("uuid", versions="17+", tag=0, default=ZERO_UUID)
+    high_watermark: int = wire("int64", versions="18+", tag=1, default=9223372036854775807)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchTopic:
+    topic: str = wire("string", versions="0-12", bound=TOPIC_NAME, default="")
+    topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
+    partitions: tuple[FetchPartition, ...] = wire(count=PARTITIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenTopic:
+    topic: str = wire("string", versions="7-12", bound=TOPIC_NAME, default="")
+    topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
+    partitions: tuple[int, ...] = wire("int32", versions="7+", count=PARTITIONS, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest(Message):
+    API_KEY: ClassVar[int] = 1
+    cluster_id: str | None = wire(
+        "string", versions="12+", nullable="0+", tag=0, bound=CLUSTER_ID, default=None
+    )
+    replica_id: int = wire("int32", versions="0-14", default=-1)
+    replica_state: ReplicaState = wire(versions="15+", tag=1, default=ReplicaState())
+    max_wait_ms: int = wire("int32")
+    min_bytes: int = wire("int32")
+    max_bytes: int = wire("int32", default=2147483647)
+    isolation_level: int = wire("int8", default=0)
+    session_id: int = wire("int32", versions="7+", default=0)
+    session_epoch: int = wire("int32", versions="7+", default=-1)
+    topics: tuple[FetchTopic, ...] = wire(count=TOPICS)
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(
+        versions="7+", count=TOPICS, default=()
+    )
+    rack_id: str = wire("string", versions="11+", bound=CLIENT_TEXT, default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEndOffset:
+    epoch: int = wire("int32", versions="12+", default=-1)
+    end_offset: int = wire("int64", versions="12+", default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderIdAndEpoch:
+    leader_id: int = wire("int32", versions="12+", default=-1)
+    leader_epoch: int = wire("int32", versions="12+", default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotId:
+    end_offset: int = wire("int64", default=-1)
+    epoch: int = wire("int32", default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedTransaction:
+    producer_id: int = wire("int64")
+    first_offset: int = wire("int64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionData:
+    partition_index: int = wire("int32")
+    error_code: int = wire("int16", default=0)
+    high_watermark: int = wire("int64")
+    last_stable_offset: int = wire("int64", default=-1)
+    log_start_offset: int = wire("int64", versions="5+", default=-1)
+    diverging_epoch: EpochEndOffset = wire(versions="12+", tag=0, default=EpochEndOffset())
+    current_leader: LeaderIdAndEpoch = wire(versions="12+", tag=1, default=LeaderIdAndEpoch())
+    snapshot_id: SnapshotId = wire(versions="12+", tag=2, default=SnapshotId())
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(nullable="0+", default=None)
+    preferred_read_replica: int = wire("int32", versions="11+", default=-1)
+    records: Buffer | None = wire("records", nullable="0+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchableTopicResponse:
+    topic: str = wire("string", versions="0-12", default="")
+    topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
+    partitions: tuple[PartitionData, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEndpoint:
+    node_id: int = wire("int32", versions="16+", default=0)
+    host: str = wire("string", versions="16+", default="")
+    port: int = wire("int32", versions="16+", default=0)
+    rack: str | None = wire("string", versions="16+", nullable="0+", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse(Message):
+    API_KEY: ClassVar[int] = 1
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", versions="7+", default=0)
+    session_id: int = wire("int32", versions="7+", default=0)
+    responses: tuple[FetchableTopicResponse, ...] = wire()
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(versions="16+", tag=0, default=())

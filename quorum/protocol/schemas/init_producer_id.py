@@ -1,0 +1,31 @@
+"""The id and epoch of an idempotent or transactional producer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import TRANSACTIONAL_ID
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducerIdRequest(Message):
+    API_KEY: ClassVar[int] = 22
+    transactional_id: str | None = wire("string", nullable="0+", bound=TRANSACTIONAL_ID)
+    transaction_timeout_ms: int = wire("int32")
+    producer_id: int = wire("int64", versions="3+", default=-1)
+    producer_epoch: int = wire("int16", versions="3+", default=-1)
+    enable2_pc: bool = wire("bool", versions="6+", default=False)
+    keep_prepared_txn: bool = wire("bool", versions="6+", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducerIdResponse(Message):
+    API_KEY: ClassVar[int] = 22
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    producer_id: int = wire("int64", default=-1)
+    producer_epoch: int = wire("int16")
+    ongoing_txn_producer_id: int = wire("int64", versions="6+", default=-1)
+    ongoing_txn_producer_epoch: int = wire("int16", versions="6+", default=-1)

@@ -1,0 +1,31 @@
+"""Which resources have configs (KIP-714, KIP-1142)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import FILTERS
+from quorate.quorum.protocol.wire import Message, wire
+
+CLIENT_METRICS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListConfigResourcesRequest(Message):
+    API_KEY: ClassVar[int] = 74
+    resource_types: tuple[int, ...] = wire("int8", versions="1+", count=FILTERS, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigResource:
+    resource_name: str = wire("string")
+    resource_type: int = wire("int8", versions="1+", default=CLIENT_METRICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListConfigResourcesResponse(Message):
+    API_KEY: ClassVar[int] = 74
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    config_resources: tuple[ConfigResource, ...] = wire()

@@ -1,0 +1,53 @@
+"""The offset at a timestamp, or at either end of a partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import PARTITIONS, TOPIC_NAME, TOPICS
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsPartition:
+    partition_index: int = wire("int32")
+    current_leader_epoch: int = wire("int32", versions="4+", default=-1)
+    timestamp: int = wire("int64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsTopic:
+    name: str = wire("string", bound=TOPIC_NAME)
+    partitions: tuple[ListOffsetsPartition, ...] = wire(count=PARTITIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsRequest(Message):
+    API_KEY: ClassVar[int] = 2
+    replica_id: int = wire("int32")
+    isolation_level: int = wire("int8", versions="2+", default=0)
+    topics: tuple[ListOffsetsTopic, ...] = wire(count=TOPICS)
+    timeout_ms: int = wire("int32", versions="10+", default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsPartitionResponse:
+    partition_index: int = wire("int32")
+    error_code: int = wire("int16", default=0)
+    timestamp: int = wire("int64", default=-1)
+    offset: int = wire("int64", default=-1)
+    leader_epoch: int = wire("int32", versions="4+", default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsTopicResponse:
+    name: str = wire("string")
+    partitions: tuple[ListOffsetsPartitionResponse, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsResponse(Message):
+    API_KEY: ClassVar[int] = 2
+    throttle_time_ms: int = wire("int32", versions="2+", default=0)
+    topics: tuple[ListOffsetsTopicResponse, ...] = wire()

@@ -1,0 +1,60 @@
+"""Changing the voters of the metadata quorum (KIP-853)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.protocol.bounds import (
+    CLUSTER_ID,
+    ERROR_TEXT,
+    HOST,
+    LISTENER_NAME,
+    LISTENERS,
+    MAX_RULED_ELEMENTS,
+)
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftVoterListener:
+    name: str = wire("string", bound=LISTENER_NAME)
+    host: str = wire("string", bound=HOST)
+    port: int = wire("uint16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRaftVoterRequest(Message):
+    API_KEY: ClassVar[int] = 80
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
+    timeout_ms: int = wire("int32")
+    voter_id: int = wire("int32")
+    voter_directory_id: Uuid = wire("uuid")
+    listeners: tuple[RaftVoterListener, ...] = wire(count=LISTENERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRaftVoterResponse(Message):
+    API_KEY: ClassVar[int] = 80
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterRequest(Message):
+    API_KEY: ClassVar[int] = 81
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
+    voter_id: int = wire("int32")
+    voter_directory_id: Uuid = wire("uuid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterResponse(Message):
+    API_KEY: ClassVar[int] = 81
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)

@@ -1,0 +1,22 @@
+"""Which SASL mechanisms a broker offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import CLIENT_TEXT
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslHandshakeRequest(Message):
+    API_KEY: ClassVar[int] = 17
+    mechanism: str = wire("string", bound=CLIENT_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslHandshakeResponse(Message):
+    API_KEY: ClassVar[int] = 17
+    error_code: int = wire("int16")
+    mechanisms: tuple[str, ...] = wire("string")

@@ -1,0 +1,24 @@
+"""Taking a broker's registration away (KIP-500)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import ERROR_TEXT, MAX_RULED_ELEMENTS
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRequest(Message):
+    API_KEY: ClassVar[int] = 64
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    broker_id: int = wire("int32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerResponse(Message):
+    API_KEY: ClassVar[int] = 64
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)

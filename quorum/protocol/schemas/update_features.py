@@ -1,0 +1,42 @@
+"""Feature levels raised and lowered (KIP-584, KIP-778)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate.quorum.protocol.bounds import ERROR_TEXT, FEATURE_NAME, FEATURES, MAX_RULED_ELEMENTS
+from quorate.quorum.protocol.wire import Message, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdateKey:
+    feature: str = wire("string", bound=FEATURE_NAME)
+    max_version_level: int = wire("int16")
+    allow_downgrade: bool = wire("bool", versions="0", default=False)
+    upgrade_type: int = wire("int8", versions="1+", default=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFeaturesRequest(Message):
+    API_KEY: ClassVar[int] = 57
+    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    timeout_ms: int = wire("int32", default=60000)
+    feature_updates: tuple[FeatureUpdateKey, ...] = wire(count=FEATURES)
+    validate_only: bool = wire("bool", versions="1+", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatableFeatureResult:
+    feature: str = wire("string")
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFeaturesResponse(Message):
+    API_KEY: ClassVar[int] = 57
+    throttle_time_ms: int = wire("int32", default=0)
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
+    results: tuple[UpdatableFeatureResult, ...] = wire(versions="0-1", default=())
