@@ -23,28 +23,56 @@ class Copy:
     digest: str
 
 
-def copy_of(log_dir: Path, topic: str, partition: int) -> Copy:
-    """Return the end and the digest of a replica. It reads all segments; torn tails are ignored."""
+def copy_of(log_dir: Path, topic: str, partition: int, start_offset: int = 0) -> Copy:
+    """Return the end and the digest of a replica from `start_offset` on.
+
+    It reads all segments. Torn tails are ignored. An empty log ends where its segment begins."""
     digest = hashlib.blake2b(digest_size=16)
     end_offset, last_epoch = 0, -1
-    for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
+    for segment in segments(log_dir, topic, partition):
+        end_offset = max(end_offset, base_offset_of(segment))
         content = memoryview(segment.read_bytes())
         for position, header in whole_batches(content):
-            digest.update(content[position : position + header.size_bytes])
-            end_offset, last_epoch = header.next_offset, header.leader_epoch
+            if header.base_offset >= start_offset:
+                digest.update(content[position : position + header.size_bytes])
+                last_epoch = header.leader_epoch
+            end_offset = header.next_offset
     return Copy(end_offset, last_epoch, digest.hexdigest())
 
 
 def differing(
     log_dirs: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> dict[int, dict[int, Copy]]:
-    """Return the partitions whose replicas differ, with the log of each replica."""
+    """Return the partitions whose replicas differ, with the log of each replica.
+
+    Each broker deletes old segments at a time of its own, so only the part that all of them still
+    have is compared."""
     found = {}
     for partition, brokers in sorted(replicas.items()):
-        copies = {broker: copy_of(log_dirs[broker], topic, partition) for broker in brokers}
+        start_offset = max(
+            (
+                base_offset_of(segment)
+                for broker in brokers
+                for segment in segments(log_dirs[broker], topic, partition)[:1]
+            ),
+            default=0,
+        )
+        copies = {
+            broker: copy_of(log_dirs[broker], topic, partition, start_offset) for broker in brokers
+        }
         if len(set(copies.values())) > 1:
             found[partition] = copies
     return found
+
+
+def segments(log_dir: Path, topic: str, partition: int) -> list[Path]:
+    """Return the segments of a partition, the oldest first."""
+    return sorted((log_dir / f"{topic}-{partition}").glob("*.log"))
+
+
+def base_offset_of(segment: Path) -> int:
+    """Return the offset that a segment's name gives."""
+    return int(segment.stem)
 
 
 def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
@@ -59,6 +87,6 @@ def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
 
 def headers(log_dir: Path, topic: str, partition: int) -> Iterator[BatchHeader]:
     """Yield the headers of all complete batches of a partition."""
-    for segment in sorted((log_dir / f"{topic}-{partition}").glob("*.log")):
+    for segment in segments(log_dir, topic, partition):
         for _, header in whole_batches(memoryview(segment.read_bytes())):
             yield header
