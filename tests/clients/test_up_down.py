@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.cluster_dir import ClusterDir, NodeEntry, alive
+from quorate.quorum.rpc.ports import free_socket
 from tests.clients.cluster import quorate, run_quorate, wait_for
 
 pytestmark = pytest.mark.clients
@@ -114,7 +114,9 @@ def test_nodes_are_told_when_their_supervisor_is_killed(directory: ClusterDir) -
 
 
 def test_a_port_that_is_taken_is_named(directory: ClusterDir) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    """The port is outside of the ephemeral range, where no connection takes the ports behind it."""
+    with free_socket("127.0.0.1") as taken:
+        taken.listen()
         port = taken.getsockname()[1]
         refused = up(directory, "--port", str(port))
     assert refused.returncode == 3
