@@ -109,7 +109,9 @@ class ControllerPort:
                 assert isinstance(response, bytes)
                 reply(EnvelopeResponse(error=ErrorCode.NONE, body=response))
 
-        self._ask(request, message.version, peer, answer)
+        # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
+        # than the rest of the queue.
+        self._ask(request, message.version, peer.address, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
         def answer(response: Any) -> None:
