@@ -74,7 +74,7 @@ class ConsumerSession:
         self._told.pop(name, None)
 
     def news(self, results: Sequence[FetchedPartition]) -> list[FetchedPartition]:
-        """Return the results that the consumer has not been told, and note that they are told."""
+        """Return the results that the consumer has not received, and note them as sent."""
         told = self._told
         news = []
         for result in results:

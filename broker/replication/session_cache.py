@@ -29,7 +29,7 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_SESSION_EPOCH = 2**31 - 1
 PARTITION_BYTES = 640
-"""What one partition of a consumer's session costs: the tuple, its name, offsets, dict entries."""
+"""Cost of one partition of a consumer's session: the tuple, its name, offsets, dict entries."""
 MAX_CONSUMER_BYTES = 128 << 20
 MAX_FOLLOWERS_BEYOND = 1000
 EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which nobody can set

@@ -1,4 +1,4 @@
-"""What leaves a block that changes state."""
+"""Exceptions that leave a block that changes state."""
 
 from __future__ import annotations
 

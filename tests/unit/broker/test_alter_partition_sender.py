@@ -129,7 +129,7 @@ def test_nothing_leaves_after_close() -> None:
 def test_refusals_in_a_row_are_repeated_more_and_more_slowly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A stale broker epoch was sent again every 50 ms for ever, with a WARN line each time."""
+    """A stale broker epoch was sent again every 50 ms without end, with a WARN line each time."""
     each = Sender()
     each.propose(0)
     each.clock.advance(0)

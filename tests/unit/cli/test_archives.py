@@ -211,7 +211,7 @@ PACKED = {name: packed(name) for name in ("a.tar.gz", "a.zip", "a.tar.xz")}
 
 
 def unpack_bytes(content: bytes, name: str) -> None:
-    """What helpers that attack archives call, too."""
+    """Unpack an archive from memory, also for the fuzzer."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as root:

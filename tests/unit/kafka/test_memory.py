@@ -1,4 +1,4 @@
-"""What a connection counts in the node's memory budgets, and how it is read under them."""
+"""The bytes that a connection counts in the node's memory budgets, and when it is read."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ FETCH = FetchRequest(
 def test_fetches_get_less_while_responses_to_other_nodes_take_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When 200 brokers start, their responses are larger together than what one node may hold."""
+    """Responses to 200 starting brokers are together larger than the budget of one node."""
 
     async def scenario() -> None:
         async with made(tmp_path) as node:
