@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
@@ -31,7 +32,6 @@ from quorate.quorum.protocol.schemas.reassignments import (
 TOPIC_RESOURCE = 2
 DEFAULT_CONFIG = 5
 MIN_ISR = "min.insync.replicas"
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

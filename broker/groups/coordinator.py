@@ -23,7 +23,6 @@ from typing import Protocol
 
 from quorate.broker.groups.guarded import Guard, GuardedClock
 from quorate.broker.groups.loading import Loading
-from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
 from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSettings
 from quorate.broker.groups.shard import Shard
@@ -32,6 +31,7 @@ from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
 

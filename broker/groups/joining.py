@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quorate.broker.groups.group import Group, Member, protocols_of
 from quorate.broker.groups.journal import Journal
-from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, refused, told
+from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, client_error, refused
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import State
@@ -173,7 +173,7 @@ class Joining:
             reverted.rebalance_timeout_ms = old.rebalance_timeout_ms
             reverted.session_timeout_ms = old.session_timeout_ms
             self._rebalance.start_session(group, reverted)
-            join.reply.send(refused(told(error)))
+            join.reply.send(refused(client_error(error)))
             return
         leads = group.leader == member.id
         response = group.joined(member, skip_assignment=leads)

@@ -236,7 +236,7 @@ class Rebalance:
         chosen = {each: assignments.get(each, b"") for each in group.members}
         error = self._journal.append([group.record(chosen)])
         if error:
-            self.fail_syncs(group, told(error))
+            self.fail_syncs(group, client_error(error))
             self.prepare(group, f"the assignment was not recorded: {error.name}")
             return
         group.enter(State.STABLE, self._clock.wall_ms())
@@ -281,7 +281,7 @@ def refused(error: ErrorCode, member_id: str = NO_MEMBER) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=error, leader=NO_MEMBER, member_id=member_id, members=())
 
 
-TOLD = {
+CLIENT_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -293,7 +293,7 @@ TOLD = {
 """The error that a member receives for an error of an append. Errors not listed are passed on."""
 
 
-def told(error: ErrorCode) -> ErrorCode:
+def client_error(error: ErrorCode) -> ErrorCode:
     """Return the error that a member receives if the coordinator could not append because of
     `error`."""
-    return TOLD.get(error, error)
+    return CLIENT_ERRORS.get(error, error)

@@ -19,7 +19,6 @@ from typing import Protocol
 
 from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.records import (
-    OFFSETS_TOPIC,
     GroupRecord,
     UnreadableRecord,
     read_back,
@@ -27,6 +26,7 @@ from quorate.broker.groups.records import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.codec import DecodeError, EncodeError
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition

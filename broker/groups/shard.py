@@ -19,7 +19,7 @@ from quorate.broker.groups.joining import Join, Joining
 from quorate.broker.groups.journal import Journal
 from quorate.broker.groups.membership import Membership, left
 from quorate.broker.groups.offsets import Offsets, check_commit, committed, tombstone
-from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, told
+from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, client_error
 from quorate.broker.groups.records import (
     GroupKey,
     GroupRecord,
@@ -368,7 +368,7 @@ class Shard:
             return
         error = self._journal.append(records)
         if error:
-            raise KafkaError(told(error))
+            raise KafkaError(client_error(error))
         for each in records:
             self.replay(each)
 

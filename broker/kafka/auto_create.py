@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.kafka.forwarding import FORWARD_TIMEOUT_MS, Forwarder
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.codec import decode, encode
 from quorate.quorum.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ MAX_TOPICS = 1000
 """Topics that one Metadata request creates. When the client asks again, the next are created."""
 DEFAULTS = -1  # partitions and replicas as the controller is configured
 # What the client hears instead: it asks for metadata again, and then finds the topic.
-TOLD = {
+CLIENT_ERRORS = {
     ErrorCode.NONE: ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.TOPIC_ALREADY_EXISTS: ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.INVALID_REPLICATION_FACTOR: ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -58,7 +58,7 @@ class AutoCreation:
             created = decode(CreateTopicsResponse, version, response.body)
             errors = {each.name: ErrorCode.of(each.error_code) for each in created.topics}
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            done({name: TOLD.get(error, unknown) for name, error in errors.items()})
+            done({name: CLIENT_ERRORS.get(error, unknown) for name, error in errors.items()})
 
         self.forwarder.forward(
             EnvelopeRequest(

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quorate.broker.kafka.metadata import INTERNAL_TOPICS, TOPIC_ENTRIES, describe_partition
+from quorate.broker.kafka.metadata import TOPIC_ENTRIES, describe_partition
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage, Topic
+from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,

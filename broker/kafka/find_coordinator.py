@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.broker.groups.coordinator import partition_of
-from quorate.broker.groups.records import OFFSETS_TOPIC
 from quorate.broker.kafka.auto_create import AutoCreation
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.find_coordinator import (

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from quorate.broker.kafka.gathering import Gathering
-from quorate.broker.kafka.metadata import INTERNAL_TOPICS
 from quorate.broker.kafka.parts import all_parts, emptied, in_pieces
 from quorate.broker.kafka.quota_filters import check_filter
 from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
@@ -18,6 +17,7 @@ from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.client_quotas import (

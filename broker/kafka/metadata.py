@@ -16,6 +16,7 @@ from quorate.broker.kafka.parts import in_pieces
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -37,7 +38,6 @@ from quorate.quorum.steps import Steps, begun
 TOPIC_IDS_SINCE = 12
 TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
 """Weights of a topic and of a partition in `Pace`: 250 topics make a step."""
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

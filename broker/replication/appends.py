@@ -15,11 +15,11 @@ from quorate.broker.replication.delayed import Deadlines
 from quorate.broker.replication.hosted import Hosted
 from quorate.broker.replication.registry import Registry
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.produce import ProducedPartition, ProducePartition
 from quorate.quorum.seams import Clock
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
 """Their coordinators read them whole, and could not go on after a record that is not theirs."""
 
 Done = Callable[[Sequence[ProducedPartition]], None]

@@ -8,7 +8,6 @@ from html import escape
 from quorate.quorum.analytics.page_text import (
     MAX_EVENTS,
     MAX_LANES,
-    NO_LEADER,
     History,
     clock,
     cut,
@@ -16,6 +15,7 @@ from quorate.quorum.analytics.page_text import (
     topic,
     why,
 )
+from quorate.quorum.metadata.records import NO_LEADER
 
 
 def availability(history: History) -> str:

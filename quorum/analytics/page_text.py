@@ -10,7 +10,6 @@ from typing import Any
 from quorate.quorum.metadata.causes import describe
 
 Row = Mapping[str, Any]
-NO_LEADER = -1
 RESOURCES = {
     2: "topic",
     4: "broker",

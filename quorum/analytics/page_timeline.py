@@ -7,7 +7,6 @@ from html import escape
 
 from quorate.quorum.analytics.page_text import (
     MAX_LANES,
-    NO_LEADER,
     History,
     Row,
     clock,
@@ -16,6 +15,7 @@ from quorate.quorum.analytics.page_text import (
     topic,
     why,
 )
+from quorate.quorum.metadata.records import NO_LEADER
 
 DENSE_FROM_LANES = 40
 COLOURS = 10

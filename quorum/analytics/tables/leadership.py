@@ -15,8 +15,7 @@ from quorate.quorum.analytics.events import (
     with_durations,
 )
 from quorate.quorum.analytics.partition_states import partition_states
-
-NO_LEADER = -1
+from quorate.quorum.metadata.records import NO_LEADER
 
 
 def leadership(records: DataFrame) -> DataFrame:

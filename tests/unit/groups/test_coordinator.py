@@ -11,7 +11,6 @@ import pytest
 
 from quorate.broker.groups.coordinator import PARKED_MS, GroupCoordinator, Led, partition_of
 from quorate.broker.groups.records import (
-    OFFSETS_TOPIC,
     GroupRecord,
     OffsetKey,
     OffsetValue,
@@ -24,6 +23,7 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.metadata.records import (
     MetadataRecord,
     PartitionChangeRecord,
