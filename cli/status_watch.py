@@ -10,12 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import click
 
-if TYPE_CHECKING:
-    from quorate.cli.status import Status
+from quorate.cli.cluster_status import Status
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"

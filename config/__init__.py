@@ -13,7 +13,9 @@ Inputs: a .properties file, the environment, and overrides. Output: an immutable
 Files in reading order:
 
 - `key.py`: one key, and the checks.
-- `node_keys.py`, `topic_keys.py`: the tables.
+- `node_keys.py`: the table of node keys, which unites `network_keys.py`, `quorum_keys.py`,
+  `log_keys.py` and `replication_keys.py`.
+- `topic_keys.py`: the table of topic keys.
 - `node_config.py`: the configuration of one node.
 - `loader.py`, `properties.py`, `listeners.py`: from text to a `NodeConfig`.
 """

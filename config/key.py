@@ -16,6 +16,8 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
+MIB = 1_048_576
+DAY_MS = 86_400_000
 
 
 class ConfigError(ValueError):
@@ -40,6 +42,9 @@ class Update(enum.Enum):
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+
+
+CLUSTER_WIDE = Update.CLUSTER_WIDE
 
 
 Check = Callable[[Value], str | None]

@@ -13,8 +13,8 @@ Files in reading order:
 
 - command.py: the commands and the directories of their clusters.
 - scenario.py, loader.py, toml_lines.py: the language of scenario files, its reader, its errors.
-- run.py, staging.py, stage.py, actions.py: a run from start to verdict, its state, its steps.
-- cluster.py, fault_sockets.py: processes and faults.
+- run.py, run_setup.py, scenario_run.py, actions.py: a run from start to verdict.
+- process_cluster.py, fault_sockets.py: processes and faults.
 - brokers.py, writer.py, reader.py, ledger.py: the clients, and the record of what they sent.
 - metadata_tail.py, timeline.py, outage.py: events from the metadata log, and gaps of writers.
 - comparison.py, replicas.py, verdict.py: the checks. All three are pure, or only read files.

@@ -14,210 +14,214 @@ from quorate.cli.chaos.fault_sockets import HEARTBEAT
 from quorate.cli.chaos.metadata_tail import MetadataTail, log_end
 from quorate.cli.chaos.replicas import only_here
 from quorate.cli.chaos.scenario import STEPS, Step
-from quorate.cli.chaos.stage import Stage, Unmet
+from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed
 from quorate.cli.chaos.timeline import CUT, DEAD, FENCED, MUTED, partitions_text
 from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter
 
 Values = Mapping[str, Any]
-Action = Callable[[Stage, Values], Awaitable[None]]
+Action = Callable[[ScenarioRun, Values], Awaitable[None]]
 
 
-async def kill(stage: Stage, values: Values) -> None:
+async def kill(run: ScenarioRun, values: Values) -> None:
     """Send SIGKILL to the node."""
-    node = stage.node_named(values["node"])
-    led = stage.story.led_by(node)
-    stage.cluster.kill(node)
-    stage.hurt.begin(node, DEAD, stage.watch.now_ms(), "kill -9")
+    node = run.node_named(values["node"])
+    led = run.states.led_by(node)
+    run.cluster.kill(node)
+    run.fault_states.begin(node, DEAD, run.clock.now_ms(), "kill -9")
     leads = f", the leader of {partitions_text(led)}" if led else ""
-    stage.note(f"kill -9{leads}", node, kind="fault")
+    run.note(f"kill -9{leads}", node, kind="fault")
 
 
-async def start(stage: Stage, values: Values) -> None:
+async def start(run: ScenarioRun, values: Values) -> None:
     """Start a node that does not run."""
-    node = stage.node_named(values["node"])
-    await asyncio.to_thread(stage.cluster.restart, node)
-    stage.hurt.end(node, stage.watch.now_ms())
-    stage.note("is started", node)
+    node = run.node_named(values["node"])
+    await asyncio.to_thread(run.cluster.restart, node)
+    run.fault_states.end(node, run.clock.now_ms())
+    run.note("is started", node)
 
 
-async def stop(stage: Stage, values: Values) -> None:
+async def stop(run: ScenarioRun, values: Values) -> None:
     """Send SIGTERM to the node and wait until its process has ended. Raise Unmet on a timeout."""
-    node, within_ms = stage.node_named(values["node"]), values["within_ms"]
-    stage.note("is told to stop", node, "SIGTERM", "fault")
-    if not await asyncio.to_thread(stage.cluster.terminate, node, within_ms / 1000):
-        raise Unmet(f"not within {within_ms:,} ms: node {node} stops in order")
-    stage.hurt.begin(node, DEAD, stage.watch.now_ms(), "stopped in order")
-    stage.note("is down", node)
+    node, within_ms = run.node_named(values["node"]), values["within_ms"]
+    run.note("is told to stop", node, "SIGTERM", "fault")
+    if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
+        raise StepFailed(f"not within {within_ms:,} ms: node {node} stops in order")
+    run.fault_states.begin(node, DEAD, run.clock.now_ms(), "stopped in order")
+    run.note("is down", node)
 
 
-async def wait_caught_up(stage: Stage, values: Values) -> None:
+async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
     """Wait until the node's metadata log reaches the present end of the other controllers' logs."""
-    node = stage.node_named(values["node"])
-    others = [each for each in stage.controllers if each != node]
+    node = run.node_named(values["node"])
+    others = [each for each in run.controllers if each != node]
     end = await asyncio.to_thread(
-        lambda: max((log_end(stage.log_dir(each))[1] for each in others), default=-1)
+        lambda: max((log_end(run.log_dir(each))[1] for each in others), default=-1)
     )
-    tail = MetadataTail(stage.log_dir(node))
+    tail = MetadataTail(run.log_dir(node))
 
     def caught_up() -> bool:
         tail.skip_to_end()
         return tail.offset > end
 
-    took_ms = await stage.until(
+    took_ms = await run.until(
         caught_up, values["within_ms"], f"node {node} has the metadata log that others have"
     )
-    stage.note(f"has the metadata log of the others after {took_ms:,} ms", node)
+    run.note(f"has the metadata log of the others after {took_ms:,} ms", node)
 
 
-async def roll(stage: Stage, values: Values) -> None:
+async def roll(run: ScenarioRun, values: Values) -> None:
     """Restart all nodes of a role one after another, the active controller last."""
     brokers = values["nodes"] == "brokers"
-    nodes = stage.broker_ids if brokers else stage.controllers
-    for node in sorted(nodes, key=lambda node: (node == stage.story.active, node)):
+    nodes = run.broker_ids if brokers else run.controllers
+    for node in sorted(nodes, key=lambda node: (node == run.states.active, node)):
         one = {"node": node, "within_ms": values["within_ms"]}
         for action in (stop, start, wait_caught_up, wait_in_sync):
-            await action(stage, one)
+            await action(run, one)
 
 
-async def mute_heartbeats(stage: Stage, values: Values) -> None:
+async def mute_heartbeats(run: ScenarioRun, values: Values) -> None:
     """Drop the node's heartbeats and nothing else."""
-    node = stage.node_named(values["node"])
-    stage.faults.drop(node, HEARTBEAT)
-    stage.hurt.begin(node, MUTED, stage.watch.now_ms(), "its heartbeats are lost")
-    stage.note("its heartbeats are lost from now on, and nothing else", node, kind="fault")
+    node = run.node_named(values["node"])
+    run.faults.drop(node, HEARTBEAT)
+    run.fault_states.begin(node, MUTED, run.clock.now_ms(), "its heartbeats are lost")
+    run.note("its heartbeats are lost from now on, and nothing else", node, kind="fault")
 
 
-async def cut_controllers(stage: Stage, values: Values) -> None:
+async def cut_controllers(run: ScenarioRun, values: Values) -> None:
     """Hold all traffic between the node and the controllers. No connection closes."""
-    node = stage.node_named(values["node"])
-    stage.faults.hold(node, stage.controllers)
-    stage.hurt.begin(node, CUT, stage.watch.now_ms(), "nothing passes between it and controllers")
-    stage.note("nothing passes between it and the controllers; no link closes", node, kind="fault")
+    node = run.node_named(values["node"])
+    run.faults.hold(node, run.controllers)
+    run.fault_states.begin(
+        node, CUT, run.clock.now_ms(), "nothing passes between it and controllers"
+    )
+    run.note("nothing passes between it and the controllers; no link closes", node, kind="fault")
 
 
-async def heal(stage: Stage, values: Values) -> None:
+async def heal(run: ScenarioRun, values: Values) -> None:
     """End all faults, after counting the records that only the broker with a pinned client has.
 
     Nodes that are down stay down."""
-    for node, was in stage.hurt.open().items():
+    for node, was in run.fault_states.open().items():
         if was not in (MUTED, CUT):
             continue
-        for pinned in stage.pinned[-1:]:
-            pinned.diverged = await asyncio.to_thread(_diverged, stage, pinned.node)
+        for pinned in run.pinned[-1:]:
+            pinned.diverged = await asyncio.to_thread(_diverged, run, pinned.node)
             what = f"holds {pinned.diverged:,} records that the new leaders do not have"
-            stage.note(what, pinned.node)
-        stage.faults.heal(node)
-        stage.hurt.end(node, stage.watch.now_ms())
-        stage.note("the fault ends", node)
+            run.note(what, pinned.node)
+        run.faults.heal(node)
+        run.fault_states.end(node, run.clock.now_ms())
+        run.note("the fault ends", node)
 
 
-def _diverged(stage: Stage, node: int) -> int:
+def _diverged(run: ScenarioRun, node: int) -> int:
     """Return the number of records in a broker's log that its partitions' leaders do not have."""
-    topic = stage.brokers.topic
+    topic = run.brokers.topic
     return sum(
-        only_here(stage.log_dir(node), stage.log_dir(now.leader), topic, partition)
-        for partition, now in stage.story.leadership.open_spells().items()
+        only_here(run.log_dir(node), run.log_dir(now.leader), topic, partition)
+        for partition, now in run.states.leadership.current_states().items()
         if now.leader not in (node, -1)
     )
 
 
-async def pin_writer(stage: Stage, values: Values) -> None:
+async def pin_writer(run: ScenarioRun, values: Values) -> None:
     """Start a producer that writes only to this node, for the partitions that it leads now."""
-    node = stage.node_named(values["node"])
-    led = stage.story.led_by(node)
-    brokers = stage.make_brokers()
+    node = run.node_named(values["node"])
+    led = run.states.led_by(node)
+    brokers = run.make_brokers()
     await brokers.refresh()
-    stage.pinned_writer = PinnedWriter(
+    run.pinned_writer = PinnedWriter(
         brokers=brokers,
-        ledger=stage.ledger,
-        pace=stage.writer.pace,
-        timeout_ms=stage.writer.timeout_ms,
+        ledger=run.ledger,
+        pace=run.writer.pace,
+        timeout_ms=run.writer.timeout_ms,
         node_id=node,
     )
-    await stage.pinned_writer.start(led)
-    stage.pinned.append(Pinned(node=node, from_ms=stage.watch.now_ms()))
-    stage.note(f"a client stays with it, for {partitions_text(led)}", node)
+    await run.pinned_writer.start(led)
+    run.pinned.append(Pinned(node=node, from_ms=run.clock.now_ms()))
+    run.note(f"a client stays with it, for {partitions_text(led)}", node)
 
 
-async def unpin_writer(stage: Stage, values: Values) -> None:
+async def unpin_writer(run: ScenarioRun, values: Values) -> None:
     """Stop that producer and record its results. Raise Unmet if there is none."""
-    writer, stage.pinned_writer = stage.pinned_writer, None
+    writer, run.pinned_writer = run.pinned_writer, None
     if writer is None:
-        raise Unmet("unpin-writer: no writer is pinned")
+        raise StepFailed("unpin-writer: no writer is pinned")
     await writer.stop(writer.timeout_ms * 2 / 1000)
     writer.brokers.close()
-    pinned = stage.pinned[-1]
-    pinned.until_ms = stage.watch.now_ms()
+    pinned = run.pinned[-1]
+    pinned.until_ms = run.clock.now_ms()
     pinned.refused = writer.refused
-    pinned.successes = [(each.partition, stage.watch.ms(each.sent_s)) for each in writer.successes]
+    pinned.successes = [(each.partition, run.clock.ms(each.sent_s)) for each in writer.successes]
     pinned.acknowledged = len(writer.successes) * writer.pace.records
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(writer.refused.items()))
-    stage.note(f"the client that stayed with it ends; refused: {errors or 'nothing'}", pinned.node)
+    run.note(f"the client that stayed with it ends; refused: {errors or 'nothing'}", pinned.node)
 
 
-async def wait(stage: Stage, values: Values) -> None:
+async def wait(run: ScenarioRun, values: Values) -> None:
     """Let time pass."""
     await asyncio.sleep(values["ms"] / 1000)
 
 
-async def wait_fenced(stage: Stage, values: Values) -> None:
+async def wait_fenced(run: ScenarioRun, values: Values) -> None:
     """Wait until the broker is fenced and leads no partition.
 
     If the broker was isolated by a fault, also record when its session expired after its last
     heartbeat."""
-    node = stage.node_named(values["node"])
-    story = stage.story
-    await stage.until(
-        lambda: story.state(node) == FENCED and not story.led_by(node),
+    node = run.node_named(values["node"])
+    states = run.states
+    await run.until(
+        lambda: states.state(node) == FENCED and not states.led_by(node),
         values["within_ms"],
         f"broker {node} is fenced and leads nothing",
     )
-    if stage.hurt.open().get(node) not in (MUTED, CUT):
+    if run.fault_states.open().get(node) not in (MUTED, CUT):
         return
-    fenced = next(event for event in reversed(story.fences) if event.node == node)
-    heard_ms = await asyncio.to_thread(stage.faults.last_heartbeat_ms, node)
+    fenced = next(event for event in reversed(states.fences) if event.node == node)
+    heard_ms = await asyncio.to_thread(run.faults.last_heartbeat_ms, node)
     expiry = Expiry(
         node=node,
-        timeout_ms=stage.session_timeout_ms,
-        last_heartbeat_ms=stage.watch.of_wall(heard_ms),
+        timeout_ms=run.session_timeout_ms,
+        last_heartbeat_ms=run.clock.of_wall(heard_ms),
         fenced_ms=fenced.ms,
         cause=fenced.cause,
     )
-    stage.expiries.append(expiry)
+    run.expiries.append(expiry)
     what = f"its session lasted {expiry.after_ms:,} ms after its last heartbeat"
-    stage.note(what, node, f"broker.session.timeout.ms is {expiry.timeout_ms:,}")
+    run.note(what, node, f"broker.session.timeout.ms is {expiry.timeout_ms:,}")
 
 
-async def wait_written(stage: Stage, values: Values) -> None:
+async def wait_written(run: ScenarioRun, values: Values) -> None:
     """Wait until a write to every partition is acknowledged."""
     since_s = time.monotonic()
-    partitions = range(stage.ledger.partitions)
+    partitions = range(run.ledger.partitions)
 
     def written() -> bool:
-        return all(stage.ledger.confirmed_s.get(each, 0.0) > since_s for each in partitions)
+        return all(run.ledger.confirmed_s.get(each, 0.0) > since_s for each in partitions)
 
-    took_ms = await stage.until(written, values["within_ms"], "every partition takes a write")
-    stage.note(f"every partition took a write within {took_ms:,} ms")
+    took_ms = await run.until(written, values["within_ms"], "every partition takes a write")
+    run.note(f"every partition took a write within {took_ms:,} ms")
 
 
-async def wait_in_sync(stage: Stage, values: Values) -> None:
+async def wait_in_sync(run: ScenarioRun, values: Values) -> None:
     """Wait until every ISR holds all replicas."""
-    took_ms = await stage.until(stage.in_sync, values["within_ms"], "every ISR is whole")
-    stage.note(f"every ISR is whole after {took_ms:,} ms")
+    took_ms = await run.until(run.in_sync, values["within_ms"], "every ISR is whole")
+    run.note(f"every ISR is whole after {took_ms:,} ms")
 
 
-async def write_metadata(stage: Stage, values: Values) -> None:
+async def write_metadata(run: ScenarioRun, values: Values) -> None:
     """Change a config and wait until the change is committed."""
     begin_s = time.monotonic()
-    topic, value = stage.brokers.topic, str(604_800_000 + len(stage.timeline))
+    topic, value = run.brokers.topic, str(604_800_000 + len(run.timeline))
     try:
         async with asyncio.timeout(values["within_ms"] / 1000):
-            await asyncio.to_thread(stage.cluster.change_a_config, topic, value)
+            await asyncio.to_thread(run.cluster.change_a_config, topic, value)
     except TimeoutError:
-        raise Unmet(f"not within {values['within_ms']:,} ms: metadata can be written") from None
+        raise StepFailed(
+            f"not within {values['within_ms']:,} ms: metadata can be written"
+        ) from None
     took_ms = round((time.monotonic() - begin_s) * 1000)
-    stage.note(f"metadata could be written again after {took_ms:,} ms")
+    run.note(f"metadata could be written again after {took_ms:,} ms")
 
 
 ACTIONS: dict[str, Action] = {
@@ -240,6 +244,6 @@ ACTIONS: dict[str, Action] = {
 assert ACTIONS.keys() == STEPS.keys()
 
 
-async def carry_out(stage: Stage, step: Step) -> None:
+async def carry_out(run: ScenarioRun, step: Step) -> None:
     """Carry out one step. Raise Unmet, Refused or NotReachable if it fails."""
-    await ACTIONS[step.do](stage, step.values)
+    await ACTIONS[step.do](run, step.values)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.loader import ScenarioError, load, ready_made
-from quorate.cli.chaos.run import rehearse
+from quorate.cli.chaos.process_cluster import ProcessCluster
+from quorate.cli.chaos.run import run_scenario
+from quorate.cli.chaos.run_setup import Plan
 from quorate.cli.chaos.scenario import STEPS, TABLES, Scenario, Variant
-from quorate.cli.chaos.staging import Plan
 from quorate.cli.chaos.verdict import Result
 from quorate.cli.chaos.view import View, verdict_lines
 from quorate.cli.client.errors import Refused
@@ -145,7 +145,7 @@ def on_existing(
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
 
     Raise Refused if a node does not run, or lacks the fault socket that the scenario needs."""
-    cluster = LocalCluster(directory)
+    cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster here (no cluster.json)")
     nodes = (*cluster.entry["controllers"], *cluster.entry["brokers"])
@@ -158,10 +158,10 @@ def on_existing(
             f"{directory}: {scenario.name} needs nodes whose faults can be ruled: start them by "
             f"`quorate up --faults --dir {directory}`"
         )
-    cluster = LocalCluster(directory, faults=faults)
+    cluster = ProcessCluster(directory, faults=faults)
     topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
     try:
-        return asyncio.run(rehearse(Plan(scenario, variants, topic), cluster, view))
+        return asyncio.run(run_scenario(Plan(scenario, variants, topic), cluster, view))
     finally:
         cluster.delete_topic(topic)
 
@@ -175,7 +175,7 @@ def on_its_own(
 ) -> Result:
     """Run the scenario on a new cluster in a temporary directory, removed unless `keep`."""
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
-    cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
+    cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
     shape = scenario.cluster
     options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
     config = {**shape.config, **dict(pair_of(each) for each in overrides)}
@@ -185,7 +185,7 @@ def on_its_own(
         shown = f"{shape.controllers} controllers and {shape.brokers} brokers"
         view.line(f"{'':>10}  {shown}, ready after {took_s:.1f} s")
         plan = Plan(scenario, variants, "chaos")
-        return asyncio.run(rehearse(plan, cluster, view))
+        return asyncio.run(run_scenario(plan, cluster, view))
     finally:
         cluster.stop()
         if keep:

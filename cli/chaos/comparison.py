@@ -16,20 +16,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 NOT_ACKNOWLEDGED = -1
-MAX_FAULTS_KEPT = 10
+MAX_EXAMPLES_KEPT = 10
 
 
 @dataclass(slots=True)
-class Faults:
-    """The number of faults of one kind, and the first few as text."""
+class Violations:
+    """The number of violations of one kind, and the first few as text."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, example: str) -> None:
-        """Count one fault, and keep its text if few are kept so far."""
+        """Count one violation, and keep its text if few are kept so far."""
         self.count += 1
-        if len(self.examples) < MAX_FAULTS_KEPT:
+        if len(self.examples) < MAX_EXAMPLES_KEPT:
             self.examples.append(example)
 
 
@@ -49,10 +49,10 @@ class Comparison:
         self._seen = bytearray(len(lines))
         self._last = [-1] * partitions * clients
         self.records = 0
-        self.changed = Faults()
-        self.doubled = Faults()
-        self.reordered = Faults()
-        self.moved = Faults()
+        self.changed = Violations()
+        self.doubled = Violations()
+        self.reordered = Violations()
+        self.moved = Violations()
 
     def read(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         """Check one record that was read."""
@@ -77,7 +77,7 @@ class Comparison:
 
     def verdict(self) -> Verdict:
         """Return the result after all records were read."""
-        lost = Faults()
+        lost = Violations()
         acknowledged = 0
         for line, offset in enumerate(self._acknowledged):
             if offset == NOT_ACKNOWLEDGED:
@@ -99,24 +99,24 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a comparison: the numbers of lines and records, and the faults by kind."""
+    """The result of a comparison: the numbers of lines and records, and the violations by kind."""
 
     sent: int
     acknowledged: int
     read: int
-    lost: Faults
-    doubled: Faults
-    reordered: Faults
-    changed: Faults
-    moved: Faults
+    lost: Violations
+    doubled: Violations
+    reordered: Violations
+    changed: Violations
+    moved: Violations
 
     @property
     def good(self) -> bool:
-        """Return True if there are no faults and at least one line was acknowledged."""
-        return self.acknowledged > 0 and not any(faults.count for _, faults in self.faults())
+        """Return True if there are no violations and at least one line was acknowledged."""
+        return self.acknowledged > 0 and not any(kind.count for _, kind in self.violations())
 
-    def faults(self) -> Iterator[tuple[str, Faults]]:
-        """Yield the faults of each kind with the name of the kind."""
+    def violations(self) -> Iterator[tuple[str, Violations]]:
+        """Yield the violations of each kind with the name of the kind."""
         yield "lost", self.lost
         yield "doubled", self.doubled
         yield "out of order", self.reordered
@@ -126,6 +126,6 @@ class Verdict:
     def lines(self) -> Iterator[str]:
         """Yield the lines of a report."""
         yield f"{self.sent:,} lines sent, {self.acknowledged:,} acknowledged, {self.read:,} read"
-        yield ", ".join(f"{faults.count} {name}" for name, faults in self.faults())
-        for _, faults in self.faults():
-            yield from faults.examples
+        yield ", ".join(f"{kind.count} {name}" for name, kind in self.violations())
+        for _, kind in self.violations():
+            yield from kind.examples

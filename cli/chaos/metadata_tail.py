@@ -20,7 +20,7 @@ from quorate.quorum.raft.control import LeaderChangeMessage, decode_control
 PARTITION = "__cluster_metadata-0"
 
 
-class Logged(NamedTuple):
+class LoggedRecord(NamedTuple):
     """A decoded record with its offset, its batch's epoch and its timestamp in ms since 1970."""
 
     offset: int
@@ -43,7 +43,7 @@ class MetadataTail:
         """Advance to the end of the log. Return the highest epoch passed, or -1."""
         return max((header.leader_epoch for _, _, header in self._batches()), default=-1)
 
-    def read(self) -> Iterator[Logged]:
+    def read(self) -> Iterator[LoggedRecord]:
         """Yield the records appended since the last call.
 
         LeaderChange is the only type of control record among them."""
@@ -51,7 +51,7 @@ class MetadataTail:
             for each in records_of(content, position, header):
                 record = _decoded(each, header.is_control)
                 if record is not None:
-                    yield Logged(each.offset, header.leader_epoch, each.timestamp_ms, record)
+                    yield LoggedRecord(each.offset, header.leader_epoch, each.timestamp_ms, record)
 
     def _batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
         """Yield the batches since the last call. Segments deleted meanwhile are skipped."""

@@ -19,7 +19,7 @@ from quorate.cli.chaos.timeline import (
     SERVING,
     STANDBY,
     Event,
-    Spell,
+    StateInterval,
 )
 from quorate.cli.chaos.verdict import Outage, Result
 from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
@@ -137,15 +137,17 @@ def _checks(result: Result) -> str:
 
 
 def _nodes(result: Result, scale: Scale) -> str:
-    by_node: dict[int, list[Spell]] = {}
-    for spell in result.nodes:
-        by_node.setdefault(spell.subject, []).append(spell)
+    by_node: dict[int, list[StateInterval]] = {}
+    for interval in result.nodes:
+        by_node.setdefault(interval.subject, []).append(interval)
     lanes = []
-    for node, spells in sorted(by_node.items()):
-        role = "broker" if any(each.what in (SERVING, FENCED) for each in spells) else "controller"
-        boxes = [_node_box(spell, scale) for spell in spells]
+    for node, intervals in sorted(by_node.items()):
+        role = (
+            "broker" if any(each.what in (SERVING, FENCED) for each in intervals) else "controller"
+        )
+        boxes = [_node_box(interval, scale) for interval in intervals]
         lanes.append(lane(f"{role} {node}", boxes, "tall"))
-    used = {spell.what for spell in result.nodes}
+    used = {interval.what for interval in result.nodes}
     keys = "".join(
         f'<span class=key><i class="s-{state}" {_hatched(state)}></i>{text}</span>'
         for state, text in STATES.items()
@@ -163,18 +165,24 @@ def _hatched(state: str) -> str:
     return style if state in OVER else ""
 
 
-def _node_box(spell: Spell, scale: Scale) -> str:
-    text = STATES[spell.what]
-    lasted = f"{spell.start_ms / 1000:.3f} s to {spell.end_ms / 1000:.3f} s"
-    title = f"node {spell.subject}: {text}\n{lasted}\n{DOCS.get(spell.cause) or spell.cause}"
-    label = "" if spell.what in OVER or spell.end_ms - spell.start_ms < scale.end_ms / 20 else text
-    return scale.box(spell.start_ms, spell.end_ms, f"s-{spell.what}", title, label)
+def _node_box(interval: StateInterval, scale: Scale) -> str:
+    text = STATES[interval.what]
+    lasted = f"{interval.start_ms / 1000:.3f} s to {interval.end_ms / 1000:.3f} s"
+    title = (
+        f"node {interval.subject}: {text}\n{lasted}\n{DOCS.get(interval.cause) or interval.cause}"
+    )
+    label = (
+        ""
+        if interval.what in OVER or interval.end_ms - interval.start_ms < scale.end_ms / 20
+        else text
+    )
+    return scale.box(interval.start_ms, interval.end_ms, f"s-{interval.what}", title, label)
 
 
 def _partitions(result: Result, scale: Scale) -> str:
-    leaders: dict[int, list[Spell]] = {}
-    for spell in result.evidence.leadership:
-        leaders.setdefault(spell.subject, []).append(spell)
+    leaders: dict[int, list[StateInterval]] = {}
+    for interval in result.evidence.leadership:
+        leaders.setdefault(interval.subject, []).append(interval)
     outages: dict[int, list[Outage]] = {}
     for outage in result.evidence.outages:
         outages.setdefault(outage.partition, []).append(outage)
@@ -184,7 +192,7 @@ def _partitions(result: Result, scale: Scale) -> str:
         lane(
             f"partition {partition}",
             [
-                *(_leader_box(spell, scale, colours) for spell in leaders.get(partition, ())),
+                *(_leader_box(interval, scale, colours) for interval in leaders.get(partition, ())),
                 scale.box(0, scale.end_ms, "up", f"partition {partition}: writes are acknowledged"),
                 *(_outage_box(outage, scale) for outage in outages.get(partition, ())),
             ],
@@ -210,20 +218,20 @@ def _partitions(result: Result, scale: Scale) -> str:
     )
 
 
-def _colours(leadership: Sequence[Spell]) -> dict[int, str]:
-    brokers = sorted({spell.leader for spell in leadership if spell.leader >= 0})
+def _colours(leadership: Sequence[StateInterval]) -> dict[int, str]:
+    brokers = sorted({interval.leader for interval in leadership if interval.leader >= 0})
     return {broker: f"b{index % COLOURS}" for index, broker in enumerate(brokers)}
 
 
-def _leader_box(spell: Spell, scale: Scale, colours: Mapping[int, str]) -> str:
-    who = f"broker {spell.leader}" if spell.leader >= 0 else "no leader"
+def _leader_box(interval: StateInterval, scale: Scale, colours: Mapping[int, str]) -> str:
+    who = f"broker {interval.leader}" if interval.leader >= 0 else "no leader"
     title = (
-        f"partition {spell.subject}: {who}, leader epoch {spell.epoch}\n"
-        f"from {spell.start_ms / 1000:.3f} s for {spell.end_ms - spell.start_ms:,} ms\n"
-        f"{DOCS.get(spell.cause) or spell.cause}"
+        f"partition {interval.subject}: {who}, leader epoch {interval.epoch}\n"
+        f"from {interval.start_ms / 1000:.3f} s for {interval.end_ms - interval.start_ms:,} ms\n"
+        f"{DOCS.get(interval.cause) or interval.cause}"
     )
-    css = colours.get(spell.leader, "lost")
-    return scale.box(spell.start_ms, spell.end_ms, css, title)
+    css = colours.get(interval.leader, "lost")
+    return scale.box(interval.start_ms, interval.end_ms, css, title)
 
 
 def _outage_box(outage: Outage, scale: Scale) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from quorate.cli.chaos.metadata_tail import Logged
+from quorate.cli.chaos.metadata_tail import LoggedRecord
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import (
     NO_LEADER,
@@ -38,7 +38,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class StateInterval:
     """An interval in which a node or a partition was in one state.
 
     `subject` is the node or partition, `what` the state. `leader` and `epoch` are set for
@@ -54,7 +54,7 @@ class Spell:
 
 
 @dataclass(slots=True)
-class Open:
+class CurrentState:
     """A state that has not ended yet."""
 
     what: str
@@ -65,13 +65,13 @@ class Open:
 
 
 @dataclass(slots=True)
-class Track:
+class StateTracker:
     """The states of many subjects over time. A new state ends the previous one of the subject."""
 
-    spells: list[Spell] = field(default_factory=list)
-    _open: dict[int, Open] = field(default_factory=dict)
+    intervals: list[StateInterval] = field(default_factory=list)
+    _open: dict[int, CurrentState] = field(default_factory=dict)
 
-    def now(self, subject: int) -> Open | None:
+    def now(self, subject: int) -> CurrentState | None:
         """Return the present state of the subject, or None."""
         return self._open.get(subject)
 
@@ -79,7 +79,7 @@ class Track:
         """Return the names of all present states by subject."""
         return {subject: each.what for subject, each in self._open.items()}
 
-    def open_spells(self) -> dict[int, Open]:
+    def current_states(self) -> dict[int, CurrentState]:
         """Return all present states by subject."""
         return dict(self._open)
 
@@ -95,14 +95,14 @@ class Track:
     ) -> None:
         """End the subject's present state and begin a new one."""
         self.end(subject, ms)
-        self._open[subject] = Open(what, ms, cause, leader, epoch)
+        self._open[subject] = CurrentState(what, ms, cause, leader, epoch)
 
     def end(self, subject: int, ms: int) -> None:
         """End the subject's present state, if there is one."""
         was = self._open.pop(subject, None)
         if was is not None:
-            self.spells.append(
-                Spell(
+            self.intervals.append(
+                StateInterval(
                     subject,
                     was.what,
                     was.start_ms,
@@ -113,24 +113,26 @@ class Track:
                 )
             )
 
-    def close(self, ms: int) -> tuple[Spell, ...]:
+    def close(self, ms: int) -> tuple[StateInterval, ...]:
         """End all states, and return all of them by subject and start."""
         for subject in list(self._open):
             self.end(subject, ms)
-        return tuple(sorted(self.spells, key=lambda spell: (spell.subject, spell.start_ms)))
+        return tuple(
+            sorted(self.intervals, key=lambda interval: (interval.subject, interval.start_ms))
+        )
 
 
 @dataclass(slots=True)
-class Story:
+class ClusterStates:
     """The states of one topic and of all nodes, as the metadata log describes them.
 
-    Records must be passed to `tell` in the order of their offsets."""
+    Records must be passed to `apply` in the order of their offsets."""
 
     topic_id: Uuid
     start_wall_ms: int
-    leadership: Track = field(default_factory=Track)
-    brokers: Track = field(default_factory=Track)
-    controllers: Track = field(default_factory=Track)
+    leadership: StateTracker = field(default_factory=StateTracker)
+    brokers: StateTracker = field(default_factory=StateTracker)
+    controllers: StateTracker = field(default_factory=StateTracker)
     isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
     active: int | None = None
     fences: list[Event] = field(default_factory=list)
@@ -156,7 +158,7 @@ class Story:
             if (now := self.leadership.now(partition)) is not None and now.leader == broker
         ]
 
-    def tell(self, logged: Sequence[Logged]) -> Iterator[Event]:
+    def apply(self, logged: Sequence[LoggedRecord]) -> Iterator[Event]:
         """Apply records and yield their events.
 
         Changes of leaders or ISRs with the same time and cause are one event."""

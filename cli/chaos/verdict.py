@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from quorate.cli.chaos.comparison import Faults, Verdict
+from quorate.cli.chaos.comparison import Verdict, Violations
 from quorate.cli.chaos.scenario import Expected
-from quorate.cli.chaos.timeline import Event, Spell
+from quorate.cli.chaos.timeline import Event, StateInterval
 
 GRACE_MS = 250
 """Writes to the old leader may still be acknowledged for this long.
@@ -51,17 +51,17 @@ class Pinned:
     diverged: int = 0
     """The records in the broker's log that the new leaders did not have when the fault ended."""
 
-    def late(self, leadership: Sequence[Spell]) -> list[tuple[int, int]]:
+    def late(self, leadership: Sequence[StateInterval]) -> list[tuple[int, int]]:
         """Return (partition, time) of the acknowledged batches sent while another broker led.
 
         Batches sent within GRACE_MS after the change of the leader do not count."""
         return [
             (partition, ms)
             for partition, ms in self.successes
-            for spell in leadership
-            if spell.subject == partition
-            and spell.start_ms + GRACE_MS < ms <= spell.end_ms
-            and spell.leader != self.node
+            for interval in leadership
+            if interval.subject == partition
+            and interval.start_ms + GRACE_MS < ms <= interval.end_ms
+            and interval.leader != self.node
         ]
 
 
@@ -98,11 +98,11 @@ class Evidence:
     taken_back: int
     different_replicas: Sequence[int]
     failures: Sequence[str]
-    unmet: Sequence[str]
+    failed_steps: Sequence[str]
     expiries: Sequence[Expiry]
     pinned: Sequence[Pinned]
     outages: Sequence[Outage]
-    leadership: Sequence[Spell]
+    leadership: Sequence[StateInterval]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Result:
     evidence: Evidence
     checks: Sequence[Check]
     timeline: Sequence[Event]
-    nodes: Sequence[Spell]
+    nodes: Sequence[StateInterval]
     started_wall_ms: int
     duration_ms: int
 
@@ -172,17 +172,19 @@ class Result:
 def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield all checks of the evidence."""
     compared = evidence.compared
-    yield Check("steps", not evidence.unmet, "; ".join(evidence.unmet) or "every step was met")
+    yield Check(
+        "steps", not evidence.failed_steps, "; ".join(evidence.failed_steps) or "every step was met"
+    )
     something = compared.acknowledged > 0
     text = f"{compared.acknowledged:,} records acknowledged, {compared.lost.count:,} lost"
     yield Check("lost", something and not compared.lost.count, text + example(compared.lost))
-    for name, faults in (
+    for name, violations in (
         ("duplicated", compared.doubled),
         ("out of order", compared.reordered),
         ("changed", compared.changed),
         ("at another offset", compared.moved),
     ):
-        yield Check(name, not faults.count, f"{faults.count:,} {name}{example(faults)}")
+        yield Check(name, not violations.count, f"{violations.count:,} {name}{example(violations)}")
     text = f"{evidence.read_along:,} records read meanwhile, {evidence.taken_back:,} taken back"
     yield Check("taken back", not evidence.taken_back, text)
     different = ", ".join(map(str, evidence.different_replicas))
@@ -214,7 +216,7 @@ def expired(expiry: Expiry, tolerance_ms: int) -> Check:
     return Check("session", good, text)
 
 
-def refused(pinned: Pinned, leadership: Sequence[Spell]) -> Check:
+def refused(pinned: Pinned, leadership: Sequence[StateInterval]) -> Check:
     """Return the check that an isolated broker acknowledged nothing and refused writes."""
     late = pinned.late(leadership)
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(pinned.refused.items()))
@@ -225,6 +227,6 @@ def refused(pinned: Pinned, leadership: Sequence[Spell]) -> Check:
     return Check("refused", not late and bool(pinned.refused), text)
 
 
-def example(faults: Faults) -> str:
-    """Return the first fault as text, if there is one."""
-    return f": {faults.examples[0]}" if faults.examples else ""
+def example(violations: Violations) -> str:
+    """Return the first violation as text, if there is one."""
+    return f": {violations.examples[0]}" if violations.examples else ""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.comparison import Comparison, Verdict
 from quorate.cli.chaos.outage import longest_around, outage_text
+from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
 
 TOPIC = "demo"
@@ -42,7 +42,7 @@ class Script:
     Each step runs in a thread of its own, one at a time. `progress` and `finish` are called by the
     main thread."""
 
-    cluster: LocalCluster
+    cluster: ProcessCluster
     total: int
     kills: list[Kill] = field(default_factory=list)
     dead: list[int] = field(default_factory=list)
@@ -110,7 +110,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     """Run the demo. Return 0 if no acknowledged line was lost, duplicated, reordered or changed."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
-    cluster = LocalCluster(root / "cluster")
+    cluster = ProcessCluster(root / "cluster")
     took_s = cluster.start()
     try:
         say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
@@ -128,7 +128,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     return 0 if verdict.good else 1
 
 
-def write_and_compare(cluster: LocalCluster, lines: list[bytes], seconds: float) -> Verdict:
+def write_and_compare(cluster: ProcessCluster, lines: list[bytes], seconds: float) -> Verdict:
     """Write the lines while nodes are killed, read everything back, and return the comparison."""
     cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
     bootstrap = cluster.entry["bootstrap"]

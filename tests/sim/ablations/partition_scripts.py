@@ -19,7 +19,7 @@ LAG_MS = 1_000
 TOPIC = "t"
 
 
-class Stage:
+class ScenarioRun:
     """Replicas 1, 2, 3 of one partition, which 1 leads; `acknowledged` is the offset below which
     producers were told that all is safe."""
 
@@ -126,69 +126,67 @@ class Stage:
 
 def proposal_from_before_a_fence() -> None:
     """3 was out, has caught up, and 1 proposes it. While that is under way 3 is taken out again."""
-    stage = Stage()
-    stage.driver.propose_isr(TOPIC, (1, 2))
-    for each in stage.replicas:
-        stage.hear(each)
-    stage.produce(1)
+    run = ScenarioRun()
+    run.driver.propose_isr(TOPIC, (1, 2))
+    for each in run.replicas:
+        run.hear(each)
+    run.produce(1)
     for follower in (2, 3):
-        stage.replicate(1, follower)
-    late = take_proposal(stage.replicas[1])
-    stage.driver.append(
-        [PartitionChangeRecord(topic_id=stage.topic_id, partition_id=0, isr=(1, 2))]
-    )
-    stage.hear(1)
-    stage.driver.now_ms += 2 * LAG_MS
-    stage.produce(1)
-    stage.replicate(1, 2)
-    stage.producers_are_told(1)
-    stage.rule(1, late)
+        run.replicate(1, follower)
+    late = take_proposal(run.replicas[1])
+    run.driver.append([PartitionChangeRecord(topic_id=run.topic_id, partition_id=0, isr=(1, 2))])
+    run.hear(1)
+    run.driver.now_ms += 2 * LAG_MS
+    run.produce(1)
+    run.replicate(1, 2)
+    run.producers_are_told(1)
+    run.rule(1, late)
 
 
 def fetch_of_an_earlier_incarnation() -> None:
     """What 2 says of its log is held back by the network. It loses its disk, and is in the ISR
     again, with less, when that arrives: what the others have must not count as its own."""
-    stage = Stage()
+    run = ScenarioRun()
     for _ in range(3):
-        stage.produce(1)
-    late = stage.sent_by(2, offset=3)
-    stage.restart(2, incarnation=2)
-    stage.replicate(1, 2, batches=1)
-    stage.replicate(1, 3, batches=1)
-    stage.rule(1, take_proposal(stage.replicas[1]))
-    stage.hear(1)
-    assert 2 in stage.driver.partition(TOPIC).isr
-    stage.deliver(late, 1)
-    stage.replicate(1, 3)
-    stage.producers_are_told(1)
-    stage.check()
+        run.produce(1)
+    late = run.sent_by(2, offset=3)
+    run.restart(2, incarnation=2)
+    run.replicate(1, 2, batches=1)
+    run.replicate(1, 3, batches=1)
+    run.rule(1, take_proposal(run.replicas[1]))
+    run.hear(1)
+    assert 2 in run.driver.partition(TOPIC).isr
+    run.deliver(late, 1)
+    run.replicate(1, 3)
+    run.producers_are_told(1)
+    run.check()
 
 
 def fetch_of_an_older_epoch() -> None:
     """What 2 says of its log is held back by the network. Another leader has less, so 2 cuts that
     off; then 1, which was away, leads again, with all of it, and hears what 2 had said."""
-    stage = Stage()
-    stage.produce(1)
+    run = ScenarioRun()
+    run.produce(1)
     for follower in (2, 3):
-        stage.replicate(1, follower)
+        run.replicate(1, follower)
     for _ in range(2):
-        stage.produce(1)
-    stage.replicate(1, 2)
-    late = stage.sent_by(2, offset=3)
+        run.produce(1)
+    run.replicate(1, 2)
+    late = run.sent_by(2, offset=3)
     for leader, isr in ((3, (1, 2, 3)), (1, (1, 2))):
         change = PartitionChangeRecord(
-            topic_id=stage.topic_id, partition_id=0, leader=leader, isr=isr
+            topic_id=run.topic_id, partition_id=0, leader=leader, isr=isr
         )
-        stage.driver.append([change])
+        run.driver.append([change])
         if leader == 3:  # 1 hears of it too late
             for each in (2, 3):
-                stage.hear(each)
-            stage.replicate(3, 2)
-    stage.hear(1)
-    stage.hear(2)
-    stage.deliver(late, 1)
-    stage.producers_are_told(1)
-    stage.check()
+                run.hear(each)
+            run.replicate(3, 2)
+    run.hear(1)
+    run.hear(2)
+    run.deliver(late, 1)
+    run.producers_are_told(1)
+    run.check()
 
 
 def elected_while_fenced() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from quorate.cli.chaos.comparison import Comparison, Verdict
 from quorate.cli.chaos.scenario import Expected
-from quorate.cli.chaos.timeline import ACTIVE, FENCED, MUTED, SERVING, STANDBY, Event, Spell
+from quorate.cli.chaos.timeline import ACTIVE, FENCED, MUTED, SERVING, STANDBY, Event, StateInterval
 from quorate.cli.chaos.verdict import Evidence, Expiry, Outage, Pinned, Result, checks
 
 EXPECTED = Expected(expiry_tolerance_ms=500, max_unavailable_ms=2000)
@@ -22,13 +22,13 @@ def compared(acknowledged: int = 3, missing: int = 0) -> Verdict:
     return comparison.verdict()
 
 
-def spells(partitions: int) -> list[Spell]:
+def intervals(partitions: int) -> list[StateInterval]:
     """Broker 4 leads every partition until 5,000 ms; then 5 and 6 do."""
     found = []
     for partition in range(partitions):
-        found.append(Spell(partition, "led", 0, 5_000, "topic-created", 4, 0))
+        found.append(StateInterval(partition, "led", 0, 5_000, "topic-created", 4, 0))
         leader = 5 + partition % 2
-        found.append(Spell(partition, "led", 5_000, 10_000, "session-expired", leader, 1))
+        found.append(StateInterval(partition, "led", 5_000, 10_000, "session-expired", leader, 1))
     return found
 
 
@@ -43,7 +43,7 @@ def evidence(partitions: int = 12, **changed: Any) -> Evidence:
         taken_back=0,
         different_replicas=(),
         failures=(),
-        unmet=(),
+        failed_steps=(),
         expiries=(
             Expiry(
                 node=4,
@@ -55,7 +55,7 @@ def evidence(partitions: int = 12, **changed: Any) -> Evidence:
         ),
         pinned=(pinned,),
         outages=[Outage(partition, 5_000, 5_900) for partition in range(0, partitions, 3)],
-        leadership=spells(partitions),
+        leadership=intervals(partitions),
     )
     return replace(whole, **changed)
 
@@ -76,11 +76,11 @@ def result(partitions: int = 12, **changed: Any) -> Result:
             Event(5_000, "new leaders: broker 5 for <all>", None, "session-expired", "leaders"),
         ],
         nodes=[
-            Spell(1, STANDBY, 0, 10_000),
-            Spell(1, ACTIVE, 0, 10_000),
-            Spell(4, SERVING, 0, 5_000),
-            Spell(4, FENCED, 5_000, 10_000, "session-expired"),
-            Spell(4, MUTED, 2_000, 8_000),
+            StateInterval(1, STANDBY, 0, 10_000),
+            StateInterval(1, ACTIVE, 0, 10_000),
+            StateInterval(4, SERVING, 0, 5_000),
+            StateInterval(4, FENCED, 5_000, 10_000, "session-expired"),
+            StateInterval(4, MUTED, 2_000, 8_000),
         ],
         started_wall_ms=1_700_000_000_000,
         duration_ms=10_000,

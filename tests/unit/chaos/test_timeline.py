@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.cli.chaos.metadata_tail import Logged
-from quorate.cli.chaos.timeline import FENCED, SERVING, Story, partitions_text
+from quorate.cli.chaos.metadata_tail import LoggedRecord
+from quorate.cli.chaos.timeline import FENCED, SERVING, ClusterStates, partitions_text
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -18,12 +18,12 @@ TOPIC, OTHER = Uuid(bytes([7] * 16)), Uuid(bytes([8] * 16))
 START_MS = 1_000_000
 
 
-def logged(ms: int, record: MetadataRecord | LeaderChangeMessage, epoch: int = 1) -> Logged:
-    return Logged(ms, epoch, START_MS + ms, record)
+def logged(ms: int, record: MetadataRecord | LeaderChangeMessage, epoch: int = 1) -> LoggedRecord:
+    return LoggedRecord(ms, epoch, START_MS + ms, record)
 
 
-def story() -> Story:
-    found = Story(TOPIC, START_MS)
+def story() -> ClusterStates:
+    found = ClusterStates(TOPIC, START_MS)
     found.begin([4, 5, 6], active=1)
     created = [
         PartitionRecord(
@@ -37,7 +37,7 @@ def story() -> Story:
         )
         for number in range(2)
     ]
-    assert list(found.tell([logged(-50, each) for each in created])) == []
+    assert list(found.apply([logged(-50, each) for each in created])) == []
     return found
 
 
@@ -56,7 +56,7 @@ def fenced(broker: int, how: int) -> BrokerRegistrationChangeRecord:
 def test_a_broker_is_fenced_and_others_lead() -> None:
     told = story()
     events = list(
-        told.tell(
+        told.apply(
             [
                 logged(300, moved(0, 5)),
                 logged(300, moved(1, 5)),
@@ -73,11 +73,11 @@ def test_a_broker_is_fenced_and_others_lead() -> None:
     assert told.led_by(4) == []
     assert told.led_by(5) == [0, 1]
     assert told.isr == {0: (5, 6), 1: (5, 6)}
-    spells = [
-        (spell.subject, spell.leader, spell.epoch, spell.start_ms, spell.end_ms)
-        for spell in told.leadership.close(900)
+    intervals = [
+        (interval.subject, interval.leader, interval.epoch, interval.start_ms, interval.end_ms)
+        for interval in told.leadership.close(900)
     ]
-    assert spells == [
+    assert intervals == [
         (0, 4, 0, 0, 300),
         (0, 5, 1, 300, 900),
         (1, 4, 0, 0, 300),
@@ -92,7 +92,7 @@ def test_it_comes_back() -> None:
     )
     grown = PartitionChangeRecord(partition_id=1, topic_id=TOPIC, isr=(6, 4, 5), cause="isr-expand")
     records = [logged(10, register), logged(20, fenced(4, -1)), logged(30, grown)]
-    events = list(told.tell(records))
+    events = list(told.apply(records))
     assert [event.what for event in events] == [
         "registers",
         "is unfenced",
@@ -104,7 +104,7 @@ def test_it_comes_back() -> None:
 def test_another_controller_is_active() -> None:
     told = story()
     change = LeaderChangeMessage(version=0, leader_id=2, voters=(), granting_voters=())
-    (event,) = told.tell([logged(40, change, epoch=3)])
+    (event,) = told.apply([logged(40, change, epoch=3)])
     assert (event.node, event.what) == (2, "is the active controller, epoch 3")
     assert told.active == 2
     assert [(each.subject, each.end_ms) for each in told.controllers.close(90)] == [

@@ -39,7 +39,7 @@ def test_as_it_should_be() -> None:
         ({"taken_back": 1}, "taken back"),
         ({"different_replicas": [3]}, "replicas"),
         ({"failures": ["partition 1: OUT_OF_ORDER_SEQUENCE_NUMBER"]}, "producers"),
-        ({"unmet": ["not within 5 ms: x"]}, "steps"),
+        ({"failed_steps": ["not within 5 ms: x"]}, "steps"),
         ({"expiries": [expiry(4_501)]}, "session"),
         ({"expiries": [expiry(3_499)]}, "session"),
         ({"outages": [Outage(1, 0, 2_001)]}, "availability"),

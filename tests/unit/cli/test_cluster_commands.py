@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli.cluster_status import problems, why
 from quorate.cli.main import main
-from quorate.cli.status import problems, why
 from quorate.cli.topic_view import PartitionView, TopicView
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.cli import status_watch
 from quorate.cli.client.errors import NotReachable
-from quorate.cli.status import BrokerLine, Problem, Status
+from quorate.cli.cluster_status import BrokerLine, Problem, Status
 from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, watch_status
 
 HEALTHY = Status(

@@ -26,7 +26,7 @@ def compared(read: Iterable[Read], acknowledged: Iterable[int] = (0, 0, 1, 1, 2,
 
 
 def counts(verdict: Verdict) -> dict[str, int]:
-    return {name: faults.count for name, faults in verdict.faults() if faults.count}
+    return {name: kind.count for name, kind in verdict.violations() if kind.count}
 
 
 def test_all_there_is_good() -> None:

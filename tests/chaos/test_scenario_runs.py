@@ -40,7 +40,7 @@ def cluster_without(rule: str, directory: Path) -> Iterator[str]:
         run_quorate("down", "--dir", str(directory), timeout_s=120)
 
 
-def rehearsed(*arguments: str) -> dict[str, Any]:
+def run_scenario(*arguments: str) -> dict[str, Any]:
     """The JSON, whose verdict is the exit status."""
     ended = run_quorate("chaos", "run", *arguments, "--format", "json", timeout_s=RUN_TIMEOUT_S)
     assert ended.stdout, ended.stderr
@@ -93,7 +93,7 @@ def test_the_readmes_rehearsal_as_written(tmp_path: Path) -> None:
 
 def test_a_broker_that_is_fenced_but_goes_on_leading_is_found(tmp_path: Path) -> None:
     with cluster_without("fencing", tmp_path / "c") as directory:
-        found = rehearsed(SILENT_LEADER, "--variant", "heartbeats", "--dir", directory)
+        found = run_scenario(SILENT_LEADER, "--variant", "heartbeats", "--dir", directory)
     assert found["verdict"] == "bad"
     assert "steps" in bad(found)
     assert "is fenced and leads nothing" in what(found)
@@ -103,7 +103,7 @@ def test_a_broker_that_is_fenced_but_goes_on_leading_is_found(tmp_path: Path) ->
 @pytest.mark.parametrize("rule", ["session-expiry", "fencing", "acks-all"])
 def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None:
     with cluster_without(rule, tmp_path / "c") as directory:
-        found = rehearsed(SILENT_LEADER, "--variant", "partition", "--dir", directory)
+        found = run_scenario(SILENT_LEADER, "--variant", "partition", "--dir", directory)
     assert found["verdict"] == "bad"
     if rule == "acks-all":
         assert found["lost"] > 0
@@ -121,7 +121,7 @@ def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None
 )
 def test_without_it_the_rehearsal_is_bad(scenario: str, rule: str, tmp_path: Path) -> None:
     with cluster_without(rule, tmp_path / "c") as directory:
-        found = rehearsed(scenario, "--dir", directory)
+        found = run_scenario(scenario, "--dir", directory)
     assert found["verdict"] == "bad"
 
 
@@ -135,7 +135,7 @@ def test_every_rehearsal_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_p
     subprocess.run(up, check=True, timeout=90, stdout=subprocess.DEVNULL)
     try:
         page = str(tmp_path / "page.html")
-        found = rehearsed(scenario, "--dir", directory, "--html", page)
+        found = run_scenario(scenario, "--dir", directory, "--html", page)
         again = run_quorate("topics", "--bootstrap-server", bootstrap(directory), "--list")
     finally:
         run_quorate("down", "--dir", directory, timeout_s=120)

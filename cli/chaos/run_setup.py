@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.cli.chaos.brokers import Brokers
-from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.fault_sockets import FaultSockets
 from quorate.cli.chaos.ledger import Ledger
 from quorate.cli.chaos.metadata_tail import MetadataTail
+from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario, Variant, Workload
-from quorate.cli.chaos.stage import Stage, Watch
-from quorate.cli.chaos.timeline import Story
+from quorate.cli.chaos.scenario_run import RunClock, ScenarioRun
+from quorate.cli.chaos.timeline import ClusterStates
 from quorate.cli.chaos.view import STATUS_PERIOD_S, View
 from quorate.cli.chaos.writer import Pace, Writer
 from quorate.cli.client.errors import Refused
@@ -43,7 +43,9 @@ class Plan:
 
 
 @contextlib.asynccontextmanager
-async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator[Stage]:
+async def started_run(
+    plan: Plan, cluster: ProcessCluster, view: View
+) -> AsyncIterator[ScenarioRun]:
     """Yield the state of a run whose clients write and read all partitions.
 
     Stop the clients afterwards."""
@@ -56,32 +58,32 @@ async def staged(plan: Plan, cluster: LocalCluster, view: View) -> AsyncIterator
     await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
     make_brokers = client_maker(plan, cluster)
     async with clients(make_brokers(), workload) as (writer, reader):
-        brokers, watch = writer.brokers, Watch()
-        stage = Stage(
+        brokers, clock = writer.brokers, RunClock()
+        run = ScenarioRun(
             scenario=plan.scenario,
             cluster=cluster,
             faults=FaultSockets(cluster.directory),
-            watch=watch,
+            clock=clock,
             brokers=brokers,
             make_brokers=make_brokers,
             ledger=writer.ledger,
             writer=writer,
             reader=reader,
             tails=tails,
-            story=Story(brokers.topic_id, watch.start_wall_ms),
+            states=ClusterStates(brokers.topic_id, clock.start_wall_ms),
             session_timeout_ms=session_timeout_ms(cluster),
             say=view.say,
             since=since,
             serving=frozenset(brokers.known),
             first_active=active,
         )
-        stage.story.begin(stage.serving, active)
-        stage.poll_log()
-        async with going_on(stage, view):
-            yield stage
+        run.states.begin(run.serving, active)
+        run.poll_log()
+        async with background_tasks(run, view):
+            yield run
 
 
-def client_maker(plan: Plan, cluster: LocalCluster) -> Callable[[], Brokers]:
+def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
     """Return a function that creates a client's metadata, with connections of its own."""
     servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
     bootstrap = [Address(*server) for server in servers]
@@ -134,15 +136,15 @@ async def first_writes(ledger: Ledger) -> None:
 
 
 @contextlib.asynccontextmanager
-async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
+async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
     """Follow the metadata log and show the status on the terminal for the duration of the block."""
 
     async def show_status() -> None:
         while True:
-            view.status(stage.watch.now_ms(), stage.ledger)
+            view.status(run.clock.now_ms(), run.ledger)
             await asyncio.sleep(STATUS_PERIOD_S)
 
-    tasks = [asyncio.create_task(stage.watch_log()), asyncio.create_task(show_status())]
+    tasks = [asyncio.create_task(run.follow_log()), asyncio.create_task(show_status())]
     try:
         yield
     finally:
@@ -155,7 +157,7 @@ async def going_on(stage: Stage, view: View) -> AsyncIterator[None]:
                 raise result
 
 
-def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
+def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> None:
     """Create the topic and wait until all its replicas are in sync.
 
     Raise Refused if the cluster refuses it or a replica is not in sync in time."""
@@ -169,7 +171,7 @@ def create_topic(cluster: LocalCluster, topic: str, workload: Workload) -> None:
         raise Refused(f"topic {topic}: not every replica is in sync")
 
 
-def session_timeout_ms(cluster: LocalCluster) -> int:
+def session_timeout_ms(cluster: ProcessCluster) -> int:
     """Return broker.session.timeout.ms of a controller.
 
     All controllers of a local cluster have the same value."""

@@ -26,7 +26,7 @@ HEAL_TIMEOUT_S = 60.0
 POLL_S = 0.02
 
 
-class LocalCluster:
+class ProcessCluster:
     """A cluster of processes in one directory."""
 
     def __init__(self, directory: Path, *, faults: bool = False) -> None:

@@ -12,13 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.cli.chaos.brokers import Brokers
-from quorate.cli.chaos.cluster import LocalCluster
 from quorate.cli.chaos.fault_sockets import FaultSockets
 from quorate.cli.chaos.ledger import Ledger
-from quorate.cli.chaos.metadata_tail import Logged, MetadataTail, log_end
+from quorate.cli.chaos.metadata_tail import LoggedRecord, MetadataTail, log_end
+from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario
-from quorate.cli.chaos.timeline import DEAD, SERVING, STANDBY, Event, Spell, Story, Track
+from quorate.cli.chaos.timeline import (
+    DEAD,
+    SERVING,
+    STANDBY,
+    ClusterStates,
+    Event,
+    StateInterval,
+    StateTracker,
+)
 from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter, Writer
 from quorate.cli.cluster_dir import alive
@@ -28,14 +36,14 @@ POLLS_PER_LOOK = 25
 """A dead node is looked for only once in this many polls."""
 
 
-class Unmet(Exception):
+class StepFailed(Exception):
     """A step did not reach its end.
 
     The verdict is bad; the cluster is still healed and compared."""
 
 
 @dataclass(slots=True)
-class Watch:
+class RunClock:
     """The clock of a run: ms since its start, for events of the run and for records of the log."""
 
     start_s: float = field(default_factory=time.monotonic)
@@ -55,23 +63,23 @@ class Watch:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class ScenarioRun:
     """The state of one run, owned by its event loop.
 
-    `tails` follow the metadata logs of all brokers, and `story` holds the state that their records
+    `tails` follow the metadata logs of all brokers, and `states` holds the state that their records
     describe. Events are appended to `timeline` and passed to `say`."""
 
     scenario: Scenario
-    cluster: LocalCluster
+    cluster: ProcessCluster
     faults: FaultSockets
-    watch: Watch
+    clock: RunClock
     brokers: Brokers
     make_brokers: Callable[[], Brokers]
     ledger: Ledger
     writer: Writer
     reader: Reader
     tails: list[MetadataTail]
-    story: Story
+    states: ClusterStates
     session_timeout_ms: int
     since: int
     """The end offset of the metadata log before the topic was created."""
@@ -80,33 +88,33 @@ class Stage:
     first_active: int
     say: Callable[[Event], None]
     timeline: list[Event] = field(default_factory=list)
-    hurt: Track = field(default_factory=Track)
+    fault_states: StateTracker = field(default_factory=StateTracker)
     """The intervals in which nodes were dead, muted or cut off."""
     victim: int | None = None
     pinned_writer: PinnedWriter | None = None
     pinned: list[Pinned] = field(default_factory=list)
     expiries: list[Expiry] = field(default_factory=list)
-    unmet: list[str] = field(default_factory=list)
-    _told: int = 0
+    failed_steps: list[str] = field(default_factory=list)
+    _next_offset: int = 0
 
     # --- events
 
     def note(self, what: str, node: int | None = None, cause: str = "", kind: str = "step") -> None:
         """Record an event of the run."""
-        self._add(Event(self.watch.now_ms(), what, node, cause, kind))
+        self._add(Event(self.clock.now_ms(), what, node, cause, kind))
 
     def poll_log(self) -> None:
         """Record the events in new records of the metadata log.
 
         Each record is taken from the first log that contains it."""
         for tail in self.tails:
-            new = [each for each in tail.read() if each.offset >= self._told]
+            new = [each for each in tail.read() if each.offset >= self._next_offset]
             if new:
-                self._told = new[-1].offset + 1
-                for event in self.story.tell(new):
+                self._next_offset = new[-1].offset + 1
+                for event in self.states.apply(new):
                     self._add(event)
 
-    async def watch_log(self) -> None:
+    async def follow_log(self) -> None:
         """Poll the metadata logs until cancelled."""
         while True:
             self.poll_log()
@@ -125,14 +133,14 @@ class Stage:
         next steps. Raise Unmet if no step has named a victim yet, Refused if there is no such
         node."""
         if value == "leader":
-            counts = {broker: len(self.story.led_by(broker)) for broker in sorted(self.serving)}
+            counts = {broker: len(self.states.led_by(broker)) for broker in sorted(self.serving)}
             self.victim = max(counts, key=lambda broker: (counts[broker], -broker))
         elif value == "controller":
-            self.victim = self.story.active
+            self.victim = self.states.active
         elif isinstance(value, int):
             self.victim = self.cluster.node(value)["id"]
         if self.victim is None:
-            raise Unmet("victim: no step has named a node yet")
+            raise StepFailed("victim: no step has named a node yet")
         return self.victim
 
     def log_dir(self, node_id: int) -> Path:
@@ -154,13 +162,15 @@ class Stage:
     def in_sync(self) -> bool:
         """Return True if every ISR holds all replicas and all brokers are unfenced again."""
         replicas = self.scenario.workload.replication_factor
-        whole = all(len(isr) == replicas for isr in self.story.isr.values())
-        return whole and all(self.story.state(broker) == SERVING for broker in self.serving)
+        whole = all(len(isr) == replicas for isr in self.states.isr.values())
+        return whole and all(self.states.state(broker) == SERVING for broker in self.serving)
 
     def died(self) -> list[int]:
         """Return the nodes that do not run although no step stopped them."""
-        stopped = {spell.subject for spell in self.hurt.spells if spell.what == DEAD}
-        stopped |= {node for node, what in self.hurt.open().items() if what == DEAD}
+        stopped = {
+            interval.subject for interval in self.fault_states.intervals if interval.what == DEAD
+        }
+        stopped |= {node for node, what in self.fault_states.open().items() if what == DEAD}
         nodes = (*self.cluster.entry["controllers"], *self.cluster.entry["brokers"])
         gone = [node["id"] for node in nodes if not alive(node["pid"])]
         return [node for node in gone if node not in stopped]
@@ -176,28 +186,28 @@ class Stage:
                 break
             waited_ms = round((time.monotonic() - begin_s) * 1000)
             if waited_ms > within_ms:
-                raise Unmet(f"not within {within_ms:,} ms: {what}")
+                raise StepFailed(f"not within {within_ms:,} ms: {what}")
             if polls % POLLS_PER_LOOK == 0 and (died := self.died()):
-                raise Unmet(f"node {died[0]} died by itself, so not: {what}")
+                raise StepFailed(f"node {died[0]} died by itself, so not: {what}")
             await asyncio.sleep(POLL_S)
         return round((time.monotonic() - begin_s) * 1000)
 
-    def final_story(self) -> tuple[list[Event], Story]:
+    def final_states(self) -> tuple[list[Event], ClusterStates]:
         """Return the events and states from the most up-to-date log.
 
         During the run, records may have been shown that were replaced later."""
         nodes = [*self.controllers, *self.broker_ids]
         longest = max((self.log_dir(node) for node in nodes), key=log_end)
-        told = Story(self.story.topic_id, self.watch.start_wall_ms)
-        told.begin(self.serving, self.first_active)
-        records: list[Logged] = list(MetadataTail(longest, self.since).read())
-        return list(told.tell(records)), told
+        final = ClusterStates(self.states.topic_id, self.clock.start_wall_ms)
+        final.begin(self.serving, self.first_active)
+        records: list[LoggedRecord] = list(MetadataTail(longest, self.since).read())
+        return list(final.apply(records)), final
 
-    def spells(self, story: Story, end_ms: int) -> tuple[Spell, ...]:
+    def intervals(self, states: ClusterStates, end_ms: int) -> tuple[StateInterval, ...]:
         """Return the states of all nodes over time: those in the log, and the faults over them."""
         return (
-            *(Spell(node, STANDBY, 0, end_ms) for node in self.controllers),
-            *story.brokers.close(end_ms),
-            *story.controllers.close(end_ms),
-            *self.hurt.close(end_ms),
+            *(StateInterval(node, STANDBY, 0, end_ms) for node in self.controllers),
+            *states.brokers.close(end_ms),
+            *states.controllers.close(end_ms),
+            *self.fault_states.close(end_ms),
         )
