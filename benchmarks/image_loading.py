@@ -78,7 +78,7 @@ class Follower:
         def taken_over() -> None:
             old = self.rules.index
             take_over()
-            self.committed.let_go(old.emptied())
+            self.committed.release(old.emptied())
 
         return taken_over
 

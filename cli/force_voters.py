@@ -22,20 +22,24 @@ from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.node.meta_properties import StorageError
 from quorate.quorum.offline.force_voters import (
     ForceRefused,
-    Lack,
+    LogComparison,
     Plan,
     carry_out,
     complete_interrupted,
     locked,
     plan,
 )
-from quorate.quorum.offline.survivors import METADATA_DIRECTORY, DamagedSurvivor, Survivor
+from quorate.quorum.offline.source_directories import (
+    METADATA_DIRECTORY,
+    DamagedSource,
+    SourceDirectory,
+)
 from quorate.quorum.raft.errors import GenerationFileError
 
 SHOWN_NAMES = 10
 REFUSALS = (
     ForceRefused,
-    DamagedSurvivor,
+    DamagedSource,
     StorageError,
     LogError,
     MetadataError,
@@ -126,10 +130,10 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
     return lines
 
 
-def lack_lines(lack: Lack) -> list[str]:
+def lack_lines(lack: LogComparison) -> list[str]:
     """Return the lines that compare another survivor's log with the chosen one."""
-    survivor = lack.survivor
-    lines = [f"  {survivor.directory} (node {survivor.meta.node_id}): {end_text(survivor)}"]
+    source = lack.source
+    lines = [f"  {source.directory} (node {source.meta.node_id}): {end_text(source)}"]
     if lack.lacks:
         lines.append(f"    lacks offsets {range_text(lack.lacks)}")
     if lack.surplus:
@@ -146,12 +150,12 @@ def lack_lines(lack: Lack) -> list[str]:
     return lines
 
 
-def end_text(survivor: Survivor) -> str:
+def end_text(source: SourceDirectory) -> str:
     """Return the end of a survivor's log as text."""
-    generation = f", generation {len(survivor.rebuilds)}" if survivor.rebuilds else ""
-    image = survivor.image
+    generation = f", generation {len(source.rebuilds)}" if source.rebuilds else ""
+    image = source.image
     last = f", last record {time_text(image.last_timestamp_ms)}" if image.last.offset >= 0 else ""
-    return f"ends at offset {survivor.end.offset}, epoch {survivor.end.epoch}{generation}{last}"
+    return f"ends at offset {source.end.offset}, epoch {source.end.epoch}{generation}{last}"
 
 
 def range_text(offsets: range) -> str:
@@ -190,7 +194,7 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
         "chosen": survivor_value(planned.chosen),
         "others": [
             {
-                **survivor_value(each.survivor),
+                **survivor_value(each.source),
                 "lacks": offsets_value(each.lacks),
                 "surplus": offsets_value(each.surplus),
                 "surplusNeverCommitted": each.never_committed,
@@ -213,14 +217,14 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
     }
 
 
-def survivor_value(survivor: Survivor) -> dict[str, Any]:
+def survivor_value(source: SourceDirectory) -> dict[str, Any]:
     """Return a survivor as JSON values."""
     return {
-        "directory": survivor.directory,
-        "nodeId": survivor.meta.node_id,
-        "generation": len(survivor.rebuilds),
-        "epoch": survivor.end.epoch,
-        "endOffset": survivor.end.offset,
+        "directory": source.directory,
+        "nodeId": source.meta.node_id,
+        "generation": len(source.rebuilds),
+        "epoch": source.end.epoch,
+        "endOffset": source.end.offset,
     }
 
 

@@ -19,9 +19,9 @@ from quorate.broker.logs.producer_snapshots import decode as decode_producers
 from quorate.cli.client.errors import Refused
 from quorate.cli.server import load_config
 from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
 from quorate.quorum.node.meta_properties import META_FILE
 from quorate.quorum.offline.storage_format import LOCK_FILE
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
@@ -50,11 +50,11 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
         raise Refused(str(error)) from None
     finally:
         disk.close()
-    left = set(after.findings)
-    for finding in before.findings:
+    left = set(after.results)
+    for finding in before.results:
         if finding.kind is not Kind.NOTE and finding not in left:
             show(finding, output, repaired=True)
-    for finding in after.findings:
+    for finding in after.results:
         show(finding, output)
     if output == "text":
         if aside:
@@ -79,10 +79,10 @@ def found(count: int) -> str:
 
 def wrong(verification: Verification) -> int:
     """Return the number of findings that are not just notes."""
-    return sum(each.kind is not Kind.NOTE for each in verification.findings)
+    return sum(each.kind is not Kind.NOTE for each in verification.results)
 
 
-def show(finding: Finding, output: str, *, repaired: bool = False) -> None:
+def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
     """Print one finding."""
     if output == "text":
         click.echo(f"repaired: {finding}" if repaired else str(finding))
@@ -115,7 +115,7 @@ def is_metadata_damaged(verification: Verification, path: str) -> bool:
     """Return True if the metadata log or a snapshot is damaged."""
     return any(
         each.kind is Kind.DAMAGED and each.path.startswith(f"{path}/{METADATA}")
-        for each in verification.findings
+        for each in verification.results
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs lookups in logs (`quorum/log/lookup.py`) for requests, without blocking the event loop.
+"""Runs timestamp lookups in logs for requests, without blocking the event loop.
 
 A lookup runs in the slices of the server's work. A large payload is decompressed in the disk's
 thread. One lookup at a time holds such a payload, and the others wait for it in turn. The memory
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from quorate.quorum.log.compression import decompress
-from quorate.quorum.log.lookup import Compressed, HoldOne, LetGo, Lookup
+from quorate.quorum.log.timestamp_lookup import Acquire, Decompress, Lookup, Release
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.seams import Buffer
 
@@ -63,9 +63,9 @@ class Running(Generator[None, None, None]):
     def send(self, value: None, /) -> None:
         try:
             while (asked := self._ask()) is not None:
-                if isinstance(asked, LetGo):
+                if isinstance(asked, Release):
                     self._lookups.release(self)
-                elif isinstance(asked, Compressed):
+                elif isinstance(asked, Decompress):
                     self._lookups.expanded += 1
                     work = partial(decompress, asked.codec, asked.payload)
                     self._waits = True
@@ -104,7 +104,7 @@ class Running(Generator[None, None, None]):
         else:
             self._context.run(self)
 
-    def _ask(self) -> HoldOne | Compressed | LetGo | None:
+    def _ask(self) -> Acquire | Decompress | Release | None:
         reply, error = self._reply, self._error
         self._reply = self._error = None
         return self._lookup.send(reply) if error is None else self._lookup.throw(error)

@@ -13,7 +13,7 @@ from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.log.lookup import Lookup, looked_up
+from quorate.quorum.log.timestamp_lookup import Lookup, look_up_timestamp
 from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_offsets import (
@@ -211,7 +211,7 @@ def at_max_timestamp(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
 
 
 def at_time(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
-    found = yield from looked_up(hosted.log, timestamp)
+    found = yield from look_up_timestamp(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch

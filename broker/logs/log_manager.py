@@ -34,7 +34,7 @@ from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
-from quorate.quorum.log.leaving import remove_files, rename_for_deletion
+from quorate.quorum.log.file_removal import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import (
     PartitionName,

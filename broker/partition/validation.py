@@ -7,8 +7,8 @@ this, so it may not (INVALID_RECORD).
 Kafka decompresses every batch and reads every record. Here the work is bounded:
 
 - Uncompressed records are walked over by their lengths, for a bounded number of steps
-  (`quorum/log/framing.py`).
-- Of compressed ones the frame is walked over (`quorum/log/frames.py`), and the first
+  (`quorum/log/record_framing.py`).
+- Of compressed ones the frame is walked over (`quorum/log/compression_frames.py`), and the first
   CHECKED_BYTES are decompressed and walked over like uncompressed ones.
 - The header's count of records is held against the size of the payload, or what the payload can
   expand to.
@@ -33,10 +33,10 @@ from quorate.quorum.log.batch import (
     read_header,
 )
 from quorate.quorum.log.compression import decompress_beginning
+from quorate.quorum.log.compression_frames import expansion
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.frames import expansion
-from quorate.quorum.log.framing import LEAST_RECORD_BYTES, check_framing
 from quorate.quorum.log.record import ONE_BYTE_DELTA_MS, decode_records
+from quorate.quorum.log.record_framing import LEAST_RECORD_BYTES, check_framing
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 

@@ -10,7 +10,7 @@ sync, off the loop, to make all of it durable. Anything that can be derived from
 
 One owner calls everything, from one thread, but for `Flush.run`; it may be opened in another. What
 is on disk then is the business of `recovery.py`; when to flush, retain or delete is the owner's,
-and what becomes of the files then is `leaving.py`'s.
+and what becomes of the files then is `file_removal.py`'s.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from quorate.quorum.log.batch import BatchHeader, batches
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, Unsynced
-from quorate.quorum.log.intact import Fresh, check_all, check_read
-from quorate.quorum.log.lookup import TimestampOffset, answered, looked_up
+from quorate.quorum.log.integrity import RecentlyAppended, check_all, check_read
 from quorate.quorum.log.retention import expired_segments
 from quorate.quorum.log.rolling import must_roll
 from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, Segment
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
 from quorate.quorum.seams import Buffer, Disk
 from quorate.quorum.steps import Steps, finished
 
@@ -39,7 +39,7 @@ _base_offset = attrgetter("base_offset")
 
 class Log:
     def __init__(
-        self, disk: Disk, directory: str, settings: LogSettings, loaded: recovery.Loaded
+        self, disk: Disk, directory: str, settings: LogSettings, loaded: recovery.LoadedLog
     ) -> None:
         self.directory = directory
         self.settings = settings
@@ -61,7 +61,7 @@ class Log:
         self._active_since_ms = loaded.wall_ms
         self._unsynced = Unsynced(directories=loaded.unsynced_directories)
         self._flushing = False
-        self._fresh = Fresh(self.end_offset)
+        self._recent = RecentlyAppended(self.end_offset)
         self._marker = loaded.marker
         for segment in loaded.unsynced:
             self._unsynced.wrote(segment)
@@ -70,14 +70,22 @@ class Log:
 
     @classmethod
     def open(
-        cls, disk: Disk, directory: str, settings: LogSettings, **known: Unpack[recovery.Known]
+        cls,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        **known: Unpack[recovery.OpenOptions],
     ) -> Log:
         """Blocks until it is open; see `opening`."""
         return finished(cls.opening(disk, directory, settings, **known))
 
     @classmethod
     def opening(
-        cls, disk: Disk, directory: str, settings: LogSettings, **known: Unpack[recovery.Known]
+        cls,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        **known: Unpack[recovery.OpenOptions],
     ) -> Steps[Log]:
         """The directory is made when it is missing. `clean`: the log was closed in order, so its
         batches are not read; otherwise everything from `recovery_point` on is checked and a torn
@@ -113,7 +121,7 @@ class Log:
             for _, header in placed:
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
-        self._fresh.appended(self.end_offset, len(data))
+        self._recent.appended(self.end_offset, len(data))
         self.end_offset = last_offset + 1
 
     def assign_epoch(self, epoch: int) -> None:
@@ -191,7 +199,7 @@ class Log:
         at_end = offset >= self._active.base_offset
         segment = self._active if at_end else self.segment_of(offset)
         data = segment.read(offset, max_bytes, end)
-        if offset < self._fresh.offset:
+        if offset < self._recent.offset:
             check_read(segment, data, offset, self._epoch_of)
         return data
 
@@ -206,8 +214,8 @@ class Log:
         return max(segment.max_timestamp_ms for segment in self._segments)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """Return the first record that is not before `timestamp_ms`. Blocks; see `lookup.py`."""
-        return answered(looked_up(self, timestamp_ms))
+        """Return the first record that is not before `timestamp_ms`. Blocks."""
+        return run_lookup(look_up_timestamp(self, timestamp_ms))
 
     def segment_of(self, offset: int) -> Segment:
         """Return the segment that holds `offset`, which is not below the first one's base."""

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NotRequired, TypedDict
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import aside, checkpoints
+from quorate.quorum.log import checkpoints, quarantine
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptLog
@@ -49,7 +49,7 @@ logger = logging.getLogger("quorate.log")
 
 
 @dataclass(slots=True)
-class Report:
+class RecoveryReport:
     """What an unclean start did."""
 
     scanned_bytes: int = 0
@@ -59,20 +59,20 @@ class Report:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedLog:
     segments: list[Segment]
     epochs: list[EpochOffset]
     epochs_changed: bool
     start_offset: int
     flushed_offset: int
     wall_ms: int
-    report: Report
+    report: RecoveryReport
     unsynced: list[Segment]
     unsynced_directories: list[str]
     marker: checkpoints.FlushedMarker | None
 
 
-class Known(TypedDict):
+class OpenOptions(TypedDict):
     """What the owner of a log knows when it opens it."""
 
     wall_ms: int
@@ -100,7 +100,7 @@ def load(
     start_offset: int = 0,
     set_aside: bool = False,
     latest_unsaved_epoch: int = ANY_EPOCH,
-) -> Steps[Loaded]:
+) -> Steps[LoadedLog]:
     try:
         names = disk.list(directory)
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def load(
     flushed = marker.offset if marker else 0
     saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
     vouched = max(recovery_point, flushed)
-    loading = Loading(segments, settings, 0 if set_aside else vouched, vouched, saved)
+    loading = LogLoader(segments, settings, 0 if set_aside else vouched, vouched, saved)
     loading.set_aside = disk if set_aside else None
     loading.latest_unsaved_epoch = latest_unsaved_epoch
     if clean:
@@ -128,7 +128,7 @@ def load(
     epochs = loading.epochs
     epochs.truncate_to(end_offset)
     epochs.advance_start(start_offset)
-    return Loaded(
+    return LoadedLog(
         segments=segments,
         epochs=epochs.entries,
         epochs_changed=epochs.entries != (saved or []),
@@ -163,7 +163,7 @@ def _segments(
     return segments
 
 
-class Loading:
+class LogLoader:
     """One pass over the segments of a log that is opened; it changes the list in place."""
 
     def __init__(
@@ -176,7 +176,7 @@ class Loading:
     ) -> None:
         self.segments = segments
         self.trusted_offset = trusted_offset
-        self.report = Report()
+        self.report = RecoveryReport()
         self.set_aside: Disk | None = None
         """Where what is cut is kept."""
         self.latest_unsaved_epoch = ANY_EPOCH
@@ -255,7 +255,7 @@ class Loading:
                 self._judge(segment, damage, torn=torn)
                 self.report.cut_bytes += segment.size - damage.position
                 if self.set_aside is not None:
-                    aside.copy_tail(self.set_aside, segment, damage.position)
+                    quarantine.copy_tail(self.set_aside, segment, damage.position)
                 segment.cut(damage.position)
                 self._drop_from(index + 1)
                 break
@@ -319,7 +319,7 @@ class Loading:
             segment = self.segments.pop()
             self.report.cut_bytes += segment.size
             if self.set_aside is not None:
-                aside.rename_whole(self.set_aside, segment)
+                quarantine.rename_whole(self.set_aside, segment)
             segment.remove()
 
     def _read_epochs(self, segments: list[Segment]) -> Steps[None]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from quorate.quorum.log.segment import Placed, Segment
+from quorate.quorum.log.segment import PositionedBatch, Segment
 from quorate.quorum.log.settings import LogSettings
 
 
 def must_roll(
-    segment: Segment, settings: LogSettings, placed: list[Placed], active_ms: int
+    segment: Segment, settings: LogSettings, placed: list[PositionedBatch], active_ms: int
 ) -> bool:
     """Before `placed` is appended: by size, by what an index can say, or by age, in the records'
     time when they have one. `active_ms`: for how long the segment has been active."""

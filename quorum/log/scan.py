@@ -24,7 +24,7 @@ SCAN_BYTES = 1024 * 1024
 SECTOR_BYTES = 512
 
 
-class Stored(Protocol):
+class StoredSegment(Protocol):
     """A segment, or its file alone."""
 
     @property
@@ -34,7 +34,7 @@ class Stored(Protocol):
     def size(self) -> int: ...
 
 
-def scan(segment: Stored) -> Iterator[tuple[int, BatchHeader | None, bool]]:
+def scan(segment: StoredSegment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
     """(position, header, is it whole and valid) of each batch; the last one has no header, or is
     not valid, when the segment does not end with a batch."""
     size = segment.size
@@ -61,7 +61,7 @@ def scan(segment: Stored) -> Iterator[tuple[int, BatchHeader | None, bool]]:
         position += header.size_bytes
 
 
-def is_torn(segment: Stored, start: int, offset: int) -> bool:
+def is_torn(segment: StoredSegment, start: int, offset: int) -> bool:
     """Can the batch that should start there with `offset` be one whose writing was interrupted?"""
     file, size = segment.file, segment.size
     head = file.pread(HEADER_BYTES, start)

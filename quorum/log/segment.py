@@ -31,7 +31,7 @@ WALK_BYTES = 4096  # read at once when headers are walked over
 HEADERS_PER_STEP = 256
 
 
-Placed = tuple[int, BatchHeader]
+PositionedBatch = tuple[int, BatchHeader]
 """A batch and where it starts in the data that is appended."""
 
 
@@ -214,7 +214,7 @@ class Segment:
 
     # -- append, read, truncate ------------------------------------------------------------------
 
-    def append(self, data: Buffer, placed: list[Placed]) -> None:
+    def append(self, data: Buffer, placed: list[PositionedBatch]) -> None:
         """What a failed write left is cut off again: nothing may lie behind the next append."""
         file = self._file or self.create_file()
         start = self.size

@@ -23,7 +23,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import archive_path
 from quorate.quorum.log.batch import HEADER_BYTES, read_header
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.intact import Pieces
+from quorate.quorum.log.integrity import SnapshotReader
 from quorate.quorum.log.names import PART_SUFFIX, SNAPSHOT_DELETED_SUFFIX, SNAPSHOT_SUFFIX
 from quorate.quorum.seams import Buffer, Disk, File
 
@@ -55,7 +55,7 @@ class SnapshotFiles:
         self._sizes: SortedDict = SortedDict()  # EpochOffset -> bytes
         self._parts: dict[EpochOffset, File] = {}
         self._written: EpochOffset | None = None  # here, while others may be received
-        self._reading: tuple[EpochOffset, Pieces] | None = None
+        self._reading: tuple[EpochOffset, SnapshotReader] | None = None
         self.damaged: set[EpochOffset] = set()
         """Found so when they were read."""
         self.carry_out_removal: Callable[[Callable[[], None]], None] = lambda work: work()
@@ -118,7 +118,7 @@ class SnapshotFiles:
         if self._reading is None or self._reading[0] != snapshot:
             self._stop_reading()
             file = self.disk.open(self.path(snapshot), writable=False)
-            self._reading = snapshot, Pieces(file, self._sizes[snapshot], snapshot.epoch)
+            self._reading = snapshot, SnapshotReader(file, self._sizes[snapshot], snapshot.epoch)
         try:
             return self._reading[1].read(position, max_bytes)
         except CorruptBatch as error:

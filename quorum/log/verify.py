@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.finding import Finding, Kind
 from quorate.quorum.log.index_check import IndexCheck
 from quorate.quorum.log.names import (
     LOG_SUFFIX,
@@ -64,10 +64,10 @@ class SegmentFile:
 
 
 class LogCheck:
-    """`findings` after `run`, and what the log holds."""
+    """`results` after `run`, and what the log holds."""
 
     def __init__(self, disk: Disk, directory: str, expected: Expected) -> None:
-        self.findings: list[Finding] = []
+        self.results: list[CheckResult] = []
         self.start_offset = self.end_offset = 0
         self.batches = 0
         self.epochs = EpochCache(lambda: self.end_offset)
@@ -149,12 +149,12 @@ class LogCheck:
                 self.wrong_indexes.append(base_offset)
         return damage is None
 
-    def _batches(self, segment: SegmentFile, indexes: IndexCheck) -> Finding | None:
+    def _batches(self, segment: SegmentFile, indexes: IndexCheck) -> CheckResult | None:
         for position, header, intact in scan(segment):
             reason = self._contradiction(header, intact)
             if reason:
                 damage = self._judged(segment, position, reason)
-                self.findings.append(damage)
+                self.results.append(damage)
                 return damage
             assert header is not None
             if header.leader_epoch > self.epochs.latest:
@@ -185,11 +185,13 @@ class LogCheck:
                 )
         return ""
 
-    def _judged(self, segment: SegmentFile, position: int, reason: str) -> Finding:
+    def _judged(self, segment: SegmentFile, position: int, reason: str) -> CheckResult:
         offset = self.end_offset
         if not self._is_acknowledged(offset) and is_torn(segment, position, offset):
-            return Finding(Kind.TORN, segment.path, reason, CUT_AT_START, position, offset)
-        return Finding(Kind.DAMAGED, segment.path, reason, self._expected.way_out, position, offset)
+            return CheckResult(Kind.TORN, segment.path, reason, CUT_AT_START, position, offset)
+        return CheckResult(
+            Kind.DAMAGED, segment.path, reason, self._expected.way_out, position, offset
+        )
 
     def _hole(self, base_offset: int) -> None:
         path = segment_file(self._directory, base_offset, LOG_SUFFIX)
@@ -223,4 +225,4 @@ class LogCheck:
     def _add(
         self, kind: Kind, path: str, what: str, way_out: str, position: int = -1, offset: int = -1
     ) -> None:
-        self.findings.append(Finding(kind, path, what, way_out, position, offset))
+        self.results.append(CheckResult(kind, path, what, way_out, position, offset))

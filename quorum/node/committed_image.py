@@ -124,10 +124,10 @@ class CommittedImage:
         """`image` is what replaying up to its `last` gives, replayed elsewhere on this node."""
         self._loader = Loader(image)
 
-    def let_go(self, steps: Steps[None]) -> None:
+    def release(self, steps: Steps[None]) -> None:
         """What nobody needs any more is freed beside other work."""
         if not self._closed and next(steps, DONE) is not DONE:
-            self._clock.call_soon(lambda: self.let_go(steps))
+            self._clock.call_soon(lambda: self.release(steps))
 
     def close(self) -> None:
         self._closed = True
@@ -181,7 +181,7 @@ class CommittedImage:
             old = freed(self._loader.image.topics)
             self._loader = Loader(surveying.loads)
             take_over()
-            self.let_go(old)
+            self.release(old)
         if self._surveying is None and self._next:
             self._survey_next()
         elif self.position < self._high_watermark:

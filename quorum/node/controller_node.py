@@ -187,7 +187,7 @@ class ControllerNode:
             index = self.rules.index
             self._carry_out(take_over())
             self._activate_when_ready()
-            self.core.committed_image.let_go(index.emptied())
+            self.core.committed_image.release(index.emptied())
 
         return taken_over
 

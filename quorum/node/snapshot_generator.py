@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
-from quorate.quorum.log.leaving import remove_segments
+from quorate.quorum.log.file_removal import remove_segments
 from quorate.quorum.log.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot

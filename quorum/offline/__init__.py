@@ -6,7 +6,7 @@ cannot vouch for.
 Files in reading order:
 
 - `storage_format.py`: a new directory, and what a start requires of one.
-- `storage_verify.py`, `metadata_check.py`: findings; `storage_repair.py`, `epoch_repair.py`: what
+- `storage_verify.py`, `metadata_check.py`: results; `storage_repair.py`, `epoch_repair.py`: what
   may be mended.
-- `survivors.py`, `force_voters.py`, `rebuilding.py`: a quorum that is lost for good.
+- `source_directories.py`, `force_voters.py`, `rebuilding.py`: a quorum that is lost for good.
 """

@@ -34,13 +34,13 @@ from quorate.quorum.offline.rebuilding import (
     prepare,
     put_in_place,
 )
-from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
-from quorate.quorum.offline.survivors import (
+from quorate.quorum.offline.source_directories import (
     METADATA_DIRECTORY,
-    Survivor,
+    SourceDirectory,
     agreed_offset,
-    read_survivor,
+    read_source,
 )
+from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
 from quorate.quorum.raft.control import Voter
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Disk, Random
@@ -65,10 +65,10 @@ class NewController:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class LogComparison:
     """How another log compares with the chosen one."""
 
-    survivor: Survivor
+    source: SourceDirectory
     lacks: range
     """Offsets of the chosen log."""
     surplus: range
@@ -81,8 +81,8 @@ class Lack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    chosen: Survivor
-    others: tuple[Lack, ...]
+    chosen: SourceDirectory
+    others: tuple[LogComparison, ...]
     quorum: NewQuorum
     controllers: tuple[NewController, ...]
 
@@ -120,18 +120,18 @@ def plan(
                 f"{parent}: an earlier rebuild was interrupted and is not complete; run it again "
                 "without --dry-run, or start the node"
             )
-    survivors = [read_survivor(disk, each) for each in given]
-    chosen = max(survivors, key=lambda each: each.rank)
-    for each in survivors:
+    sources = [read_source(disk, each) for each in given]
+    chosen = max(sources, key=lambda each: each.rank)
+    for each in sources:
         _require_same_cluster(each.directory, each.meta.cluster_id, chosen)
     if chosen.end.offset == 0:
         raise ForceRefused(
             f"none of {', '.join(given)} holds records of the metadata log: nothing to rebuild from"
         )
-    known = {each.meta.directory_id for each in survivors}
+    known = {each.meta.directory_id for each in sources}
     controllers = _controllers(disk, configs, known, chosen, random)
     rebuild = Rebuild(id=random_uuid(random), epoch=chosen.end.epoch, offset=chosen.end.offset)
-    epoch = max(each.highest_epoch for each in survivors) + EPOCH_MARGIN
+    epoch = max(each.highest_epoch for each in sources) + EPOCH_MARGIN
     if epoch > INT32_MAX:
         raise ForceRefused(
             f"the rebuilt quorum would begin in epoch {epoch}, beyond the last one, {INT32_MAX}. "
@@ -146,16 +146,16 @@ def plan(
     )
     return Plan(
         chosen=chosen,
-        others=tuple(compare(chosen, each) for each in survivors if each is not chosen),
+        others=tuple(compare(chosen, each) for each in sources if each is not chosen),
         quorum=quorum,
         controllers=controllers,
     )
 
 
-def compare(chosen: Survivor, other: Survivor) -> Lack:
+def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
     agreed = agreed_offset(chosen, other)
-    return Lack(
-        survivor=other,
+    return LogComparison(
+        source=other,
         lacks=range(agreed, chosen.end.offset),
         surplus=range(agreed, other.end.offset),
         never_committed=other.rebuilds == chosen.rebuilds,
@@ -163,7 +163,7 @@ def compare(chosen: Survivor, other: Survivor) -> Lack:
     )
 
 
-def changes_between(old: Survivor, new: Survivor) -> dict[str, list[str]]:
+def changes_between(old: SourceDirectory, new: SourceDirectory) -> dict[str, list[str]]:
     delta = difference(old.image, new.image)
     changed = delta.partitions()
     found = {
@@ -189,7 +189,7 @@ def _controllers(
     disk: Disk,
     configs: Sequence[NodeConfig],
     known: set[Uuid],
-    chosen: Survivor,
+    chosen: SourceDirectory,
     random: Random,
 ) -> tuple[NewController, ...]:
     found: dict[int, NewController] = {}
@@ -213,7 +213,7 @@ def _controllers(
     return tuple(found[node_id] for node_id in sorted(found))
 
 
-def _require_same_cluster(where: str, cluster_id: str, chosen: Survivor) -> None:
+def _require_same_cluster(where: str, cluster_id: str, chosen: SourceDirectory) -> None:
     if cluster_id != chosen.meta.cluster_id:
         raise ForceRefused(
             f"{where} belongs to cluster {cluster_id}, {chosen.directory} to "

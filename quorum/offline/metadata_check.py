@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.finding import Finding, Kind
+from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
@@ -40,7 +40,7 @@ WAY_OUT = (
 )
 SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
 
-Found = Callable[[Finding], None]
+Found = Callable[[CheckResult], None]
 
 
 def check_mark(disk: Disk, parent: str, metadata: MetadataFound, found: Found) -> None:
@@ -49,14 +49,14 @@ def check_mark(disk: Disk, parent: str, metadata: MetadataFound, found: Found) -
     if mark is not None:
         lost = why_lost(mark, metadata)
         if lost:
-            found(Finding(Kind.DAMAGED, directory, lost, MARK_WAY_OUT))
+            found(CheckResult(Kind.DAMAGED, directory, lost, MARK_WAY_OUT))
         return
     path = f"{parent}/{MARK_NAME}"
     if disk.exists(path):
         again = "the next start of a controller writes it again"
-        found(Finding(Kind.DERIVED, path, "is damaged", again))
+        found(CheckResult(Kind.DERIVED, path, "is damaged", again))
     if metadata.has_flag:
-        found(Finding(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
+        found(CheckResult(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
 
 
 def check_election(
@@ -69,15 +69,17 @@ def check_election(
     try:
         election = choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
     except ElectionFileError as error:
-        found(Finding(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
+        found(CheckResult(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
         return None
     for name, content in files.items():
         path = f"{directory}/{name}"
         if isinstance(content, Damaged):
             again = "the next start writes it again from the other"
-            found(Finding(Kind.DERIVED, path, content.reason, again))
+            found(CheckResult(Kind.DERIVED, path, content.reason, again))
         elif content is None and kafka != copy:
-            found(Finding(Kind.NOTE, path, "is missing: the next start writes it from the other"))
+            found(
+                CheckResult(Kind.NOTE, path, "is missing: the next start writes it from the other")
+            )
     return election
 
 
@@ -86,7 +88,7 @@ def check_generation(disk: Disk, directory: str, found: Found) -> None:
     try:
         file.load()
     except GenerationFileError as error:
-        found(Finding(Kind.DAMAGED, file.path, str(error)))
+        found(CheckResult(Kind.DAMAGED, file.path, str(error)))
 
 
 def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> None:
@@ -104,22 +106,22 @@ def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> 
         before = whole[-1].offset if whole else 0
         held = log.start_offset <= before and snapshot.offset <= log.end_offset
         kind, way_out = (Kind.DERIVED, SET_ASIDE) if held else (Kind.DAMAGED, WAY_OUT)
-        found(Finding(kind, path, problem, way_out, offset=snapshot.offset))
+        found(CheckResult(kind, path, problem, way_out, offset=snapshot.offset))
     formatted = f"{directory}/{snapshot_name(BEFORE_ALL)}"
     content = checkpoints.read_small(disk, formatted)
     if content is not None:
         problem = check_snapshot(BEFORE_ALL, formatted, [content], found)
         if problem:
             way_out = "restore it from a backup: it says who votes in a new quorum"
-            found(Finding(Kind.DAMAGED, formatted, problem, way_out, offset=0))
+            found(CheckResult(Kind.DAMAGED, formatted, problem, way_out, offset=0))
     start = log.start_offset
     if start > 0 and not any(each.offset >= start for each in whole):
         what = "the log starts here, but no whole snapshot says what was before"
-        found(Finding(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
-    sound = all(each.kind is not Kind.DAMAGED for each in log.findings)
+        found(CheckResult(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
+    sound = all(each.kind is not Kind.DAMAGED for each in log.results)
     if sound and whole and _is_replaced(log, whole[-1]):
         what = f"it replaces the log, which ends at {log.end_offset}: the next start does so"
-        found(Finding(Kind.NOTE, files.path(whole[-1]), what))
+        found(CheckResult(Kind.NOTE, files.path(whole[-1]), what))
 
 
 def check_snapshot(snapshot: EpochOffset, path: str, chunks: Iterable[bytes], found: Found) -> str:
@@ -129,7 +131,7 @@ def check_snapshot(snapshot: EpochOffset, path: str, chunks: Iterable[bytes], fo
     except CorruptSnapshot as error:
         if not isinstance(error.__cause__, UnknownRecord):
             return str(error)
-        found(Finding(Kind.NOTE, path, f"was written by another version: {error}"))
+        found(CheckResult(Kind.NOTE, path, f"was written by another version: {error}"))
     return ""
 
 

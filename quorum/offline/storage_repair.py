@@ -8,7 +8,7 @@ voter's is never set aside: what it acknowledged counted.
 from __future__ import annotations
 
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.finding import Kind
+from quorate.quorum.log.check_result import Kind
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import STRAY_DIRECTORY_SUFFIX
 from quorate.quorum.log.segment import Segment
@@ -37,7 +37,7 @@ def _rebuild_indexes(disk: Disk, log: CheckedLog) -> None:
 def _recover(disk: Disk, log: CheckedLog) -> None:
     if any(
         each.kind is Kind.TORN or each.path.endswith(checkpoints.EPOCHS_NAME)
-        for each in log.findings
+        for each in log.results
     ):
         Log.open(
             disk,

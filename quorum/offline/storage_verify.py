@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.finding import Finding, Kind
 from quorate.quorum.log.names import (
     CLEANED_SUFFIX,
     DAMAGED_SUFFIX,
@@ -88,25 +88,25 @@ LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFF
 class CheckedLog:
     directory: str
     expected: Expected
-    findings: list[Finding]
+    results: list[CheckResult]
     wrong_indexes: list[int]
 
     @property
     def damaged(self) -> bool:
-        return any(each.kind is Kind.DAMAGED for each in self.findings)
+        return any(each.kind is Kind.DAMAGED for each in self.results)
 
 
 @dataclass(slots=True)
 class Verification:
     """What was found in one node's directory, or in a directory of one log alone."""
 
-    findings: list[Finding] = field(default_factory=list)
+    results: list[CheckResult] = field(default_factory=list)
     logs: list[CheckedLog] = field(default_factory=list)
     batches: int = 0
 
     @property
     def sound(self) -> bool:
-        return all(each.kind is Kind.NOTE for each in self.findings)
+        return all(each.kind is Kind.NOTE for each in self.results)
 
 
 def verify(disk: Disk, directory: str, *, whole_producers: Callable[[bytes], bool]) -> Verification:
@@ -171,7 +171,7 @@ class _Check:
                 self._note(path, "is no partition's directory: nobody reads it")
         if self._metadata_found is not None:
             check_mark(
-                self._disk, self._directory, self._metadata_found, self.result.findings.append
+                self._disk, self._directory, self._metadata_found, self.result.results.append
             )
         if self._clean:
             self._missing(names)
@@ -186,7 +186,7 @@ class _Check:
     def _root_file(self, name: str, path: str) -> None:
         if name == BOOTSTRAP_FILE:
             content = checkpoints.read_small(self._disk, path) or b""
-            problem = check_snapshot(BEFORE_ALL, path, [content], self.result.findings.append)
+            problem = check_snapshot(BEFORE_ALL, path, [content], self.result.results.append)
             if problem:
                 way_out = "restore it from a backup; only the first start of a cluster reads it"
                 self._add(Kind.DAMAGED, path, problem, way_out)
@@ -226,7 +226,7 @@ class _Check:
     def _metadata(self, directory: str, *, may_lack_election: bool = False) -> None:
         """Archives and copies of the log alone have no election."""
         check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
-        found = self.result.findings.append
+        found = self.result.results.append
         has_records = check.end_offset > 0 and not may_lack_election
         election = check_election(self._disk, directory, found, has_records=has_records)
         names = self._disk.list(directory)
@@ -274,11 +274,9 @@ class _Check:
     def _log(self, directory: str, expected: Expected) -> LogCheck:
         check = LogCheck(self._disk, directory, expected)
         check.run()
-        self.result.findings += check.findings
+        self.result.results += check.results
         self.result.batches += check.batches
-        self.result.logs.append(
-            CheckedLog(directory, expected, check.findings, check.wrong_indexes)
-        )
+        self.result.logs.append(CheckedLog(directory, expected, check.results, check.wrong_indexes))
         names = self._disk.list(directory)
         logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
         for name in names:
@@ -315,7 +313,7 @@ class _Check:
                 self._add(Kind.DERIVED, path, "is no whole producer snapshot", way_out)
 
     def _note(self, path: str, what: str) -> None:
-        self.result.findings.append(Finding(Kind.NOTE, path, what))
+        self.result.results.append(CheckResult(Kind.NOTE, path, what))
 
     def _add(self, kind: Kind, path: str, what: str, way_out: str, offset: int = -1) -> None:
-        self.result.findings.append(Finding(kind, path, what, way_out, offset=offset))
+        self.result.results.append(CheckResult(kind, path, what, way_out, offset=offset))

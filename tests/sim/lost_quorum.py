@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.offline.survivors import read_survivor
+from quorate.quorum.offline.source_directories import read_source
 from tests.sim.cluster import Machine
 from tests.sim.damage import CHECK_UP_S
 from tests.sim.lost_quorum_scenarios import (
@@ -101,4 +101,4 @@ def survivors(stage: Simulation, random: Random, dead: Sequence[Machine]) -> lis
 
 def end_of(machine: Machine) -> EpochOffset:
     machine.disk = machine.disk.restart()
-    return read_survivor(machine.disk, machine.config.log_dir).end
+    return read_source(machine.disk, machine.config.log_dir).end

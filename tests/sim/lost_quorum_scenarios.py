@@ -13,7 +13,7 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.offline.force_voters import Plan
-from quorate.quorum.offline.survivors import METADATA_DIRECTORY
+from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
 from tests.sim.admin import Admin
 from tests.sim.cluster import Machine, generation_of
 from tests.sim.quorum_scenarios import changed
@@ -140,7 +140,7 @@ async def longest_is_not_latest(stage: Simulation) -> None:
     await all_die(stage, wiped=others)
     cluster.network.heal()
     planned = Operator(stage).rebuild([old, *cluster.brokers], [old])
-    (lack,) = (each for each in planned.others if each.survivor.directory == old.config.log_dir)
+    (lack,) = (each for each in planned.others if each.source.directory == old.config.log_dir)
     assert len(lack.surplus) >= 20 and lack.never_committed
     await serve_again(stage, old, *cluster.brokers)
     await join_anew(stage, others)

@@ -13,14 +13,14 @@ from quorate.quorum.log.names import LOG_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.meta_properties import read_meta
 from quorate.quorum.offline.force_voters import (
-    Lack,
+    LogComparison,
     Plan,
     carry_out,
     complete_interrupted,
     locked,
     plan,
 )
-from quorate.quorum.offline.survivors import METADATA_DIRECTORY
+from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Disk
 from tests.sim.clock import WALL_EPOCH_MS
@@ -161,11 +161,11 @@ def check(stage: Simulation, planned: Plan, stored: dict[str, Stored]) -> None:
                     f", {directory} has it"
                 )
     for lack in planned.others:
-        _check_lack(stage, planned, lack, stored[lack.survivor.directory], chosen)
+        _check_lack(stage, planned, lack, stored[lack.source.directory], chosen)
 
 
 def _check_lack(
-    stage: Simulation, planned: Plan, lack: Lack, other: Stored, chosen: Stored
+    stage: Simulation, planned: Plan, lack: LogComparison, other: Stored, chosen: Stored
 ) -> None:
     end = max((found.next_offset for found in chosen.values()), default=0)
     same = [each.next_offset for at, each in other.items() if chosen.get(at) == each]
@@ -174,16 +174,16 @@ def _check_lack(
         own_end = max(each.next_offset for each in other.values())
         told = (lack.lacks, lack.surplus)
         if told != (range(agreed, end), range(agreed, own_end)):
-            raise Violation(f"{lack.survivor.directory}: told {told}; agrees up to {agreed}")
+            raise Violation(f"{lack.source.directory}: told {told}; agrees up to {agreed}")
     committed = stage.invariants.metadata.batches
     ours = [at for at in lack.surplus if at in other and committed.get(at) == other[at]]
     if ours and lack.never_committed:
-        raise Violation(f"{lack.survivor.directory}: {ours} were committed, it is told otherwise")
-    created = topics_of(planned.chosen.image) - topics_of(lack.survivor.image)
-    deleted = topics_of(lack.survivor.image) - topics_of(planned.chosen.image)
+        raise Violation(f"{lack.source.directory}: {ours} were committed, it is told otherwise")
+    created = topics_of(planned.chosen.image) - topics_of(lack.source.image)
+    deleted = topics_of(lack.source.image) - topics_of(planned.chosen.image)
     for kind, names in (("topics created", created), ("topics deleted", deleted)):
         if sorted(lack.changes.get(kind, ())) != sorted(name for _, name in names):
-            raise Violation(f"{lack.survivor.directory}: {kind}: {lack.changes}, it is {names}")
+            raise Violation(f"{lack.source.directory}: {kind}: {lack.changes}, it is {names}")
 
 
 def topics_of(image: MetadataImage) -> set[tuple[object, str]]:

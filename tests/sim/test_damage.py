@@ -6,7 +6,7 @@ import asyncio
 
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.finding import Kind
+from quorate.quorum.log.check_result import Kind
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import Verification, verify
@@ -25,7 +25,7 @@ def checked(machine: Machine) -> Verification:
 
 
 def damaged_logs(machine: Machine) -> list[str]:
-    return [each.path for each in checked(machine).findings if each.kind is Kind.DAMAGED]
+    return [each.path for each in checked(machine).results if each.kind is Kind.DAMAGED]
 
 
 def flip(machine: Machine, directory: str) -> None:

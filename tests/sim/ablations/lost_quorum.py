@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from quorate.quorum.offline import force_voters
-from quorate.quorum.offline.survivors import Survivor
+from quorate.quorum.offline.source_directories import SourceDirectory
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, voter_changes
 from quorate.quorum.raft.core import Core
@@ -57,7 +57,7 @@ ABLATIONS = (
     Ablation(
         "greatest-end",
         "a quorum is rebuilt from the log with the greatest (epoch, offset)",
-        Survivor,
+        SourceDirectory,
         "rank",
         property(lambda self: (len(self.rebuilds), self.end.offset)),
         Scene(scenarios.longest_is_not_latest),

@@ -96,7 +96,7 @@ ABLATIONS = (
     Ablation(
         "flushed-marker",
         "a log that is shorter than what was flushed of it is refused",
-        recovery.Loading,
+        recovery.LogLoader,
         "_require_flushed",
         lambda self: None,
         Script(test_recovery.test_a_metadata_log_that_somebody_shortened_is_refused),
@@ -105,7 +105,7 @@ ABLATIONS = (
     Ablation(
         "write-again",
         "what a failed fsync left in the page cache is written again before it counts (R45)",
-        recovery.Loading,
+        recovery.LogLoader,
         "write_again",
         lambda self: None,
         Script(test_faults.test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed),

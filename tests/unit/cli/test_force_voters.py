@@ -15,7 +15,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import TopicRecord
 from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.offline.survivors import METADATA_DIRECTORY, read_survivor
+from quorate.quorum.offline.source_directories import METADATA_DIRECTORY, read_source
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 WALL_MS = 1_700_000_000_000
@@ -78,7 +78,7 @@ def test_a_yes_rebuilds_and_says_what_to_do_next(tmp_path: Path, arguments: list
     done = run(*arguments, answer="y\n")
     assert done.exit_code == 0
     assert "set controller.quorum.bootstrap.servers=localhost:9093" in done.output
-    found = read_survivor(OsDisk(), str(tmp_path / "10"))
+    found = read_source(OsDisk(), str(tmp_path / "10"))
     assert found.image.topic_names() == sorted(f"topic-{number}" for number in range(20))
     assert len(found.rebuilds) == 1
     again = run(*arguments, "--yes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.quorum.log.batch import batches, build_value_batch, records_of
-from quorate.quorum.log.leaving import remove_segments
+from quorate.quorum.log.file_removal import remove_segments
 from quorate.quorum.log.log import Log
 
 Entry = tuple[int, bytes]

@@ -17,8 +17,8 @@ from quorate.quorum.log.compression import (
     decompress,
     decompress_beginning,
 )
+from quorate.quorum.log.compression_frames import expansion
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.frames import expansion
 from tests.attacks.bombs import bombs
 
 CODECS = [codec for codec in Codec if codec]

@@ -7,8 +7,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 
+from quorate.quorum.log.file_removal import rename_for_deletion
 from quorate.quorum.log.group_commit import GroupCommit
-from quorate.quorum.log.leaving import rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk

@@ -15,10 +15,10 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch, OffsetOutOfRange
-from quorate.quorum.log.leaving import rename_for_deletion
+from quorate.quorum.log.file_removal import rename_for_deletion
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.lookup import TimestampOffset
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.timestamp_lookup import TimestampOffset
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import Entry, append, batch, delete_expired, entries
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.quorum.log import lookup as lookup_module
 from quorate.quorum.log import segment as segment_module
+from quorate.quorum.log import timestamp_lookup as lookup_module
 from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.log.leaving import remove_segments
+from quorate.quorum.log.file_removal import remove_segments
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.lookup import TimestampOffset, looked_up
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
 
@@ -125,7 +125,7 @@ def test_a_lookup_survives_what_happens_to_its_log_while_it_pauses(
     disk = disk.restart()
     log = opened(disk)
     pauses = 0
-    for _ in looked_up(log, 0):
+    for _ in look_up_timestamp(log, 0):
         pauses += 1
         if pauses != at_pause:
             continue
@@ -165,7 +165,7 @@ def test_a_lookup_begins_again_after_a_truncation(monkeypatch: pytest.MonkeyPatc
     log = timeless_log(disk)
     log.append(batch(COUNT, 0, [b"x"], timestamp_ms=7 - COUNT), wall_ms=0)
     assert log.max_timestamp_ms == 7, "so that the lookup goes straight to the last segment"
-    lookup = looked_up(log, 5)
+    lookup = look_up_timestamp(log, 5)
     next(lookup)
     log.truncate_to(0)
     log.append(batch(0, 0, [b"y"], timestamp_ms=6), wall_ms=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.finding import Finding, Kind
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.verify import Expected, LogCheck
@@ -29,8 +29,8 @@ def checked(disk: SimDisk, expected: Expected) -> LogCheck:
     return check
 
 
-def findings(disk: SimDisk, *, metadata: bool = True, trusted: int = 0) -> list[Finding]:
-    return checked(disk, Expected(metadata=metadata, trusted_offset=trusted)).findings
+def results(disk: SimDisk, *, metadata: bool = True, trusted: int = 0) -> list[CheckResult]:
+    return checked(disk, Expected(metadata=metadata, trusted_offset=trusted)).results
 
 
 def stored(disk: SimDisk) -> dict[str, bytes]:
@@ -60,7 +60,7 @@ def written(settings: LogSettings, *, flushed: int = 24, unflushed: int = 0) -> 
 def test_a_log_in_which_nothing_is_wrong(settings: LogSettings, unflushed: int) -> None:
     disk = written(settings, unflushed=unflushed)
     check = checked(disk, Expected(metadata=settings is METADATA))
-    assert check.findings == []
+    assert check.results == []
     assert check.batches == check.end_offset == 24 + unflushed
     assert check.epochs.entries == opened(disk, settings).epochs.entries
 
@@ -73,7 +73,7 @@ def test_every_flipped_byte_is_found_as_a_start_would_find_it() -> None:
     for name in names:
         for position in range(0, len(disk.content(f"{PATH}/{name}")), 7):
             disk.flip(f"{PATH}/{name}", position)
-            found = findings(disk)
+            found = results(disk)
             assert found, (name, position)
             first = found[0]
             assert first.path == f"{PATH}/{name}"
@@ -105,7 +105,7 @@ def test_a_cut_tail_is_torn_only_above_what_was_flushed() -> None:
             disk = written(settings, flushed=12, unflushed=4)
             disk.open(f"{PATH}/{name}").truncate(left)
             metadata = settings is METADATA
-            found = findings(disk, metadata=metadata, trusted=0 if metadata else 12)
+            found = results(disk, metadata=metadata, trusted=0 if metadata else 12)
             try:
                 log = opened(disk, settings, 0 if metadata else 12)
             except CorruptLog as refused:
@@ -126,7 +126,7 @@ def test_each_damaged_segment_is_named() -> None:
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     for name in names[:2]:
         disk.flip(f"{PATH}/{name}", 400)
-    found = findings(disk)
+    found = results(disk)
     assert [(each.path.rpartition("/")[2], each.kind) for each in found] == [
         (name, Kind.DAMAGED) for name in names[:2]
     ]
@@ -138,17 +138,17 @@ def test_a_missing_segment_and_a_shortened_log() -> None:
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     content = disk.content(f"{PATH}/{names[1]}")
     disk.remove(f"{PATH}/{names[1]}")
-    (hole,) = findings(disk)
+    (hole,) = results(disk)
     assert hole.path.endswith(names[2])
     assert "one is missing" in hole.what
     disk.open(f"{PATH}/{names[1]}", create=True).pwrite(content, 0)
     disk.remove(f"{PATH}/{names[2]}")
-    (short,) = findings(disk)
+    (short,) = results(disk)
     assert "was flushed up to offset 24" in short.what
     assert short.offset == int(names[2][:20])
     for name in names[:2]:
         disk.remove(f"{PATH}/{name}")
-    assert [each.kind for each in findings(disk)] == [Kind.DAMAGED], "nothing is left of it"
+    assert [each.kind for each in results(disk)] == [Kind.DAMAGED], "nothing is left of it"
 
 
 def test_a_log_closed_in_order_misses_its_first_segment() -> None:
@@ -156,13 +156,13 @@ def test_a_log_closed_in_order_misses_its_first_segment() -> None:
     disk = written(PARTITION)
     disk.remove(f"{PATH}/{0:020}.log")
     expected = Expected(metadata=False, clean=True, trusted_offset=24)
-    (found,) = checked(disk, expected).findings
+    (found,) = checked(disk, expected).results
     assert (found.kind, found.path) == (Kind.DAMAGED, f"{PATH}/{8:020}.log")
     with pytest.raises(CorruptLog, match="the log began at offset 0"):
         Log.open(disk, PATH, PARTITION, wall_ms=0, clean=True)
     for clean, start_offset in ((True, 8), (False, 0)):
         expected = Expected(metadata=False, clean=clean, start_offset=start_offset)
-        assert not checked(disk, expected).findings
+        assert not checked(disk, expected).results
         disk = disk.restart()
         log = Log.open(disk, PATH, PARTITION, wall_ms=0, clean=clean, start_offset=start_offset)
         assert (log.start_offset, log.end_offset) == (8, 24)
@@ -178,7 +178,7 @@ def test_a_log_closed_in_order_does_not_miss_what_retention_took() -> None:
     log.advance_start(9)
     assert delete_expired(log, high_watermark=24, wall_ms=0) == 1
     log.close()
-    assert not checked(disk, Expected(metadata=False, clean=True, trusted_offset=24)).findings
+    assert not checked(disk, Expected(metadata=False, clean=True, trusted_offset=24)).results
     again = Log.open(disk.restart(), PATH, PARTITION, wall_ms=0, clean=True)
     assert (again.start_offset, again.end_offset) == (8, 24)
 
@@ -188,7 +188,7 @@ def test_a_misdirected_write_is_damage() -> None:
     disk = written(METADATA)
     name = next(name for name in disk.list(PATH) if name.endswith(".log"))
     disk.open(f"{PATH}/{name}").pwrite(batch(7, 0, [b"0 " + b"x" * 100]), 0)
-    (found, *_) = findings(disk)
+    (found, *_) = results(disk)
     assert (found.kind, found.position) == (Kind.DAMAGED, 0)
     assert found.what == "the batch says offset 7"
 
@@ -197,7 +197,7 @@ def test_a_lost_write_leaves_a_hole_of_zeros_and_below_the_marker_it_is_damage()
     disk = written(METADATA)
     name = next(name for name in disk.list(PATH) if name.endswith(".log"))
     disk.open(f"{PATH}/{name}").pwrite(bytes(512), 512)
-    (found, *_) = findings(disk)
+    (found, *_) = results(disk)
     assert found.kind is Kind.DAMAGED
 
 
@@ -211,18 +211,18 @@ def test_every_flipped_byte_of_an_index_is_found_and_never_costs_a_record(suffix
     for position in range(size):
         disk.flip(sealed, position)
         check = checked(disk, Expected(metadata=False))
-        assert [(each.kind, each.path) for each in check.findings] == [(Kind.DERIVED, sealed)]
+        assert [(each.kind, each.path) for each in check.results] == [(Kind.DERIVED, sealed)]
         assert check.wrong_indexes == [0]
         disk.flip(sealed, position)
     disk.remove(sealed)
-    assert [each.what for each in findings(disk, metadata=False)] == ["is missing"]
+    assert [each.what for each in results(disk, metadata=False)] == ["is missing"]
 
 
 def test_the_index_that_a_killed_process_did_not_write_is_not_missed() -> None:
     disk = written(PARTITION, unflushed=5)
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     assert not disk.exists(f"{PATH}/{names[-1].replace('.log', '.index')}")
-    assert findings(disk, metadata=False) == []
+    assert results(disk, metadata=False) == []
 
 
 def test_zeros_behind_the_entries_are_kafkas() -> None:
@@ -230,18 +230,18 @@ def test_zeros_behind_the_entries_are_kafkas() -> None:
     index = f"{PATH}/{max(name for name in disk.list(PATH) if name.endswith('.index'))}"
     file = disk.open(index)
     file.pwrite(bytes(800), file.size())
-    assert findings(disk, metadata=False) == []
+    assert results(disk, metadata=False) == []
 
 
 def test_damaged_small_files_beside_the_segments() -> None:
     disk = written(METADATA)
     for name in ("leader-epoch-checkpoint", "quorate-flushed-offset"):
         disk.flip(f"{PATH}/{name}", 0)
-    assert sorted(each.path.rpartition("/")[2] for each in findings(disk)) == [
+    assert sorted(each.path.rpartition("/")[2] for each in results(disk)) == [
         "leader-epoch-checkpoint",
         "quorate-flushed-offset",
     ]
-    assert {each.kind for each in findings(disk)} == {Kind.DERIVED}
+    assert {each.kind for each in results(disk)} == {Kind.DERIVED}
 
 
 def test_offsets_may_be_missing_where_kafka_compacts() -> None:
@@ -249,9 +249,9 @@ def test_offsets_may_be_missing_where_kafka_compacts() -> None:
     disk.make_dirs(PATH)
     file = disk.open(f"{PATH}/{0:020}.log", create=True)
     file.pwrite(batch(0, 0, [b"a"]) + batch(5, 0, [b"b"]), 0)
-    assert [each.kind for each in findings(disk, metadata=False)] == [Kind.DAMAGED]
+    assert [each.kind for each in results(disk, metadata=False)] == [Kind.DAMAGED]
     compacted = Expected(metadata=False, compacted=True)
-    assert checked(disk, compacted).findings == []
+    assert checked(disk, compacted).results == []
 
 
 def test_kafkas_own_log_is_sound() -> None:
@@ -260,4 +260,4 @@ def test_kafkas_own_log_is_sound() -> None:
     for name in (f"{0:020}.log", "leader-epoch-checkpoint"):
         disk.open(f"{PATH}/{name}", create=True).pwrite((KAFKA / name).read_bytes(), 0)
     check = checked(disk, Expected(metadata=True))
-    assert (check.findings, check.batches) == ([], 218)
+    assert (check.results, check.batches) == ([], 218)

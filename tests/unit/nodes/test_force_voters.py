@@ -38,14 +38,14 @@ from quorate.quorum.offline.force_voters import (
     locked,
     plan,
 )
+from quorate.quorum.offline.source_directories import (
+    METADATA_DIRECTORY,
+    DamagedSource,
+    SourceDirectory,
+    read_source,
+)
 from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
 from quorate.quorum.offline.storage_verify import verify
-from quorate.quorum.offline.survivors import (
-    METADATA_DIRECTORY,
-    DamagedSurvivor,
-    Survivor,
-    read_survivor,
-)
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
@@ -170,7 +170,7 @@ class Cluster:
         assert GenerationFile(self.disk, directory).load() == planned.quorum.rebuilds
         election = ElectionFile(self.disk, directory, (), kraft_version=1).load()
         assert election == Election(epoch=planned.quorum.epoch)
-        again = read_survivor(self.disk, f"/n{node_id}")
+        again = read_source(self.disk, f"/n{node_id}")
         assert again.rank > planned.chosen.rank
         assert again.image.topics == planned.chosen.image.topics
         assert again.image.configs == planned.chosen.image.configs
@@ -245,9 +245,9 @@ def test_a_snapshot_counts_as_the_log_that_it_stands_for(
 ) -> None:
     """The log was being replaced by it."""
     behind, source = cluster.node(4, (*LOG[:1], *went_on), epoch=7), cluster.node(5)
-    image = read_survivor(cluster.disk, source).image
+    image = read_source(cluster.disk, source).image
     cluster.snapshot(behind, EpochOffset(3, 6), image)
-    found = read_survivor(cluster.disk, behind)
+    found = read_source(cluster.disk, behind)
     assert found.end == EpochOffset(3, 6) and found.image == image
     planned = cluster.force([behind], 10)
     cluster.rebuilt(10, planned)
@@ -256,7 +256,7 @@ def test_a_snapshot_counts_as_the_log_that_it_stands_for(
 def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluster: Cluster) -> None:
     """Epoch 1 ends in the snapshot at offset 3; the old leader of epoch 2 went its own way from
     offset 1 on. The log behind the snapshot knows epoch 3 only."""
-    whole = read_survivor(cluster.disk, cluster.node(4, LOG[:2]))
+    whole = read_source(cluster.disk, cluster.node(4, LOG[:2]))
     cut = cluster.node(5, LOG[:1])
     cluster.snapshot(cut, EpochOffset(1, 3), whole.image)
     cluster.append(cut, LOG[2:])
@@ -271,9 +271,9 @@ def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) 
     last = max(name for name in cluster.content(torn) if name.endswith(".log"))
     file = cluster.disk.open(last)
     file.pwrite(b"\0\0\0\0\0\0\0\x06\0\0\1\0", file.size())
-    assert read_survivor(cluster.disk, torn).end == EpochOffset(3, 6)
+    assert read_source(cluster.disk, torn).end == EpochOffset(3, 6)
     cluster.disk.flip(segment.replace(torn, damaged), 80)
-    with pytest.raises(DamagedSurvivor, match=r"damaged at offset 0: .* leave /n5 out"):
+    with pytest.raises(DamagedSource, match=r"damaged at offset 0: .* leave /n5 out"):
         cluster.plan([torn, damaged], 10)
     cluster.rebuilt(10, cluster.force([torn], 10))
 
@@ -293,7 +293,7 @@ def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
     cluster.disk.flip(segment, position + header.size_bytes - 1)
     if not flushed:
         cluster.disk.remove(marker)
-    with pytest.raises(DamagedSurvivor) as refused:
+    with pytest.raises(DamagedSource) as refused:
         cluster.plan([whole, damaged], 10)
     assert f"damaged at offset {header.base_offset}: the batch fails its CRC" in str(refused.value)
     assert f"`truncate --size {position} {segment}`, and remove" in str(refused.value)
@@ -330,10 +330,10 @@ def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: Clu
     cluster.force([cluster.node(4)], 10)
     before = cluster.content()
     found = verify(cluster.disk, "/n10", whole_producers=lambda _: True)
-    assert found.sound and not found.findings
+    assert found.sound and not found.results
     assert cluster.content() == before
     cluster.disk.flip(f"/n10/{METADATA_DIRECTORY}/{FILE_NAME}", 20)
-    (finding,) = verify(cluster.disk, "/n10", whole_producers=lambda _: True).findings
+    (finding,) = verify(cluster.disk, "/n10", whole_producers=lambda _: True).results
     assert "which generation of the quorum" in finding.what
 
 
@@ -411,7 +411,7 @@ def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place:
     while True:
         cluster = Cluster(SimDisk(random.Random(die_at)))
         directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
-        old = {each: read_survivor(cluster.disk, each) for each in directories}
+        old = {each: read_source(cluster.disk, each) for each in directories}
         planned = cluster.plan(directories, node_id)
         cluster.disk.die_at = cluster.disk.calls + die_at
         try:
@@ -422,10 +422,10 @@ def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place:
             break
         die_at += 1
         cluster.disk = cluster.disk.crash()
-        assert read_survivor(cluster.disk, "/n4") == old["/n4"]
+        assert read_source(cluster.disk, "/n4") == old["/n4"]
         complete_interrupted(cluster.disk, directories, [config_of(node_id)])  # as a node's start
         if in_place:
-            found = read_survivor(cluster.disk, "/n1")
+            found = read_source(cluster.disk, "/n1")
             if found == old["/n1"]:
                 olds += 1
             else:
@@ -444,14 +444,14 @@ def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place:
 
 
 def _backup(cluster: Cluster) -> object:
-    survivor: Survivor = read_survivor(cluster.disk, "/n1")
-    assert len(survivor.rebuilds) == 1
+    source: SourceDirectory = read_source(cluster.disk, "/n1")
+    assert len(source.rebuilds) == 1
     storage = MetadataStorage.open(cluster.disk, f"/n1/{BACKUP}", SETTINGS, wall_ms=WALL_MS)
     assert storage.log.end_offset == 3
     storage.close()
     cluster.disk.rename(f"/n1/{METADATA_DIRECTORY}", "/n1/aside")
     cluster.disk.rename(f"/n1/{BACKUP}", f"/n1/{METADATA_DIRECTORY}")
-    image = read_survivor(cluster.disk, "/n1").image
+    image = read_source(cluster.disk, "/n1").image
     cluster.disk.rename(f"/n1/{METADATA_DIRECTORY}", f"/n1/{BACKUP}")
     cluster.disk.rename("/n1/aside", f"/n1/{METADATA_DIRECTORY}")
     return image

@@ -10,7 +10,7 @@ from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.finding import Kind
+from quorate.quorum.log.check_result import Kind
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
@@ -93,7 +93,7 @@ def shorten(disk: SimDisk, path: str, by: int) -> None:
 
 def test_a_sound_directory() -> None:
     result = check(node_directory().disk)
-    assert result.findings == []
+    assert result.results == []
     assert (len(result.logs), result.batches) == (2, 36)
 
 
@@ -101,13 +101,13 @@ def test_one_log_alone() -> None:
     disk = node_directory().disk
     for directory, count in ((DIRECTORY, 16), (PARTITION, 20)):
         result = check(disk, directory)
-        assert (result.findings, result.batches) == ([], count)
+        assert (result.results, result.batches) == ([], count)
 
 
 def test_a_copy_of_the_log_alone_has_no_election() -> None:
     node = node_directory()
     lost_election(node)
-    assert check(node.disk, DIRECTORY).findings == []
+    assert check(node.disk, DIRECTORY).results == []
 
 
 Break = Callable[[MetadataDisk], None]
@@ -238,8 +238,8 @@ def test_what_is_wrong_is_told_with_its_file_and_a_way_out(
     node = node_directory()
     damage(node)
     result = check(node.disk)
-    found = [each for each in result.findings if each.path.endswith(file) and says in str(each)]
-    assert found, result.findings
+    found = [each for each in result.results if each.path.endswith(file) and says in str(each)]
+    assert found, result.results
     assert found[0].kind is kind
     assert result.sound == (kind is Kind.NOTE)
 
@@ -253,7 +253,7 @@ def test_a_repair_does_what_the_next_start_would_and_nothing_more() -> None:
     before = tree(disk, ROOT)
     repair(disk, check(disk))
     after = check(disk)
-    assert [each.path for each in after.findings] == [f"{ROOT}/{META_COPY}"]
+    assert [each.path for each in after.results] == [f"{ROOT}/{META_COPY}"]
     changed = {path for path, content in tree(disk, ROOT).items() if before.get(path) != content}
     assert changed and all(path.startswith(PARTITION) for path in changed)
     log = Log.open(disk, PARTITION, SETTINGS, wall_ms=0, clean=True)
@@ -274,21 +274,21 @@ def test_a_metadata_directory_that_a_controller_lost_is_missed() -> None:
     disk = node_directory().disk
     mark = Mark(directory_id=Uuid(b"d" * 16), epoch=1, has_records=True)
     write_mark(disk, ROOT, mark)
-    assert check(disk).findings == []
+    assert check(disk).results == []
     disk.remove_tree(DIRECTORY)
-    (found,) = check(disk).findings
+    (found,) = check(disk).results
     assert (found.kind, found.path) == (Kind.DAMAGED, DIRECTORY)
     assert "lost all records of its metadata log" in found.what
     assert "neither votes nor acknowledges" in found.way_out
     write(disk, f"{ROOT}/{MARK_NAME}", b"?")
-    (found,) = check(disk).findings
+    (found,) = check(disk).results
     assert (found.kind, found.path) == (Kind.DERIVED, f"{ROOT}/{MARK_NAME}")
 
 
 def test_a_controller_that_catches_up_is_not_sound() -> None:
     disk = node_directory().disk
     write(disk, f"{DIRECTORY}/{CATCHING_UP_NAME}", b"")
-    (found,) = check(disk).findings
+    (found,) = check(disk).results
     assert (found.kind, found.what) == (Kind.DAMAGED, "was being restored from the leader")
 
 
@@ -298,11 +298,11 @@ def test_a_log_that_begins_beyond_its_end_is_not_sound(clean: bool) -> None:
     checkpoints.write_offsets(disk, ROOT, checkpoints.START_OFFSETS_NAME, {T0: 21})
     if clean:
         checkpoints.write_clean_shutdown(disk, ROOT, 1)
-    found = check(disk).findings[-1]
+    found = check(disk).results[-1]
     assert (found.kind, found.path) == (Kind.DAMAGED if clean else Kind.DERIVED, PARTITION)
     assert "ends at offset 20, but log-start-offset-checkpoint says" in found.what
     checkpoints.write_offsets(disk, ROOT, checkpoints.START_OFFSETS_NAME, {T0: 20})
-    checks = check(disk).findings
+    checks = check(disk).results
     assert not any("begins at" in each.what for each in checks)
 
 
@@ -311,7 +311,7 @@ def test_a_partition_that_is_not_there_is_missed_if_the_shutdown_was_in_order() 
     disk.remove_tree(PARTITION)
     assert check(disk).sound, "a deleted one, perhaps"
     checkpoints.write_clean_shutdown(disk, ROOT, 1)
-    (found,) = check(disk).findings
+    (found,) = check(disk).results
     assert (found.kind, found.path) == (Kind.DAMAGED, PARTITION)
     assert "flushed up to offset 12" in found.what
 
@@ -327,7 +327,7 @@ def test_a_brokers_metadata_log_is_set_aside_with_its_vote_kept() -> None:
     assert {path.replace(target, DIRECTORY): each for path, each in tree(disk, target).items()} == (
         before
     )
-    assert [each.path for each in check(disk).findings] == [target]
+    assert [each.path for each in check(disk).results] == [target]
     fresh = MetadataDisk(disk.crash())
     fresh.open()
     assert fresh.storage.log.end_offset == 0
@@ -353,7 +353,7 @@ def test_after_a_power_cut_a_directory_has_nothing_but_torn_tails() -> None:
                 log.flush()
         after = disk.crash()
         result = check(after, PARTITION)
-        assert all(each.kind is not Kind.DAMAGED for each in result.findings), result.findings
+        assert all(each.kind is not Kind.DAMAGED for each in result.results), result.results
         repair(after, result)
         assert check(after, PARTITION).sound
 

@@ -13,7 +13,7 @@ from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.offsets import CONSUMER, OffsetsHandler
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import lookup
+from quorate.quorum.log import timestamp_lookup as lookup
 from quorate.quorum.log.batch import assign, build_batch
 from quorate.quorum.log.compression import Codec, compress, decompress
 from quorate.quorum.log.errors import CorruptLog

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.log import framing
+from quorate.quorum.log import record_framing
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.framing import check_framing
 from quorate.quorum.log.record import Record, decode_records, encode_records, read_varint
+from quorate.quorum.log.record_framing import check_framing
 
 sizes = st.lists(st.sampled_from([0, 1, 2, 50, 55, 56, 57, 58, 63, 64, 200, 9_000]), max_size=40)
 runs = st.builds(
@@ -60,7 +60,7 @@ def test_without_a_limit_of_steps_the_lengths_fill_the_payload(
     if payload:
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "STEPS", 1_000_000)
+        patch.setattr(record_framing, "STEPS", 1_000_000)
         passed = accepted(bytes(payload), count)
     if count > 0 and readable(bytes(payload), count):
         assert passed
@@ -121,8 +121,11 @@ def test_the_walk_ends_after_a_bounded_number_of_steps(monkeypatch: pytest.Monke
         steps += 1
         return read_varint(payload, position)
 
-    monkeypatch.setattr(framing, "read_varint", counted)
+    monkeypatch.setattr(record_framing, "read_varint", counted)
     payload = payload_of([100 + at % 50 for at in range(8_000)])
     check_framing(payload, 8_000)
     in_first_record = 1
-    assert steps <= framing.STEPS + len(payload) // framing.BYTES_PER_STEP + in_first_record
+    assert (
+        steps
+        <= record_framing.STEPS + len(payload) // record_framing.BYTES_PER_STEP + in_first_record
+    )

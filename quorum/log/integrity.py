@@ -23,12 +23,12 @@ from quorate.quorum.log.scan import scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.seams import File
 
-FRESH_BYTES = 4 * 1024 * 1024
+RECENT_BYTES = 4 * 1024 * 1024
 
 EpochOf = Callable[[BatchHeader], int]
 
 
-class Fresh:
+class RecentlyAppended:
     """What was appended a moment ago, from `offset` on: checked when it came in, and read from the
     page cache, so the usual reader, at the end of the log, costs no second look."""
 
@@ -39,7 +39,7 @@ class Fresh:
 
     def appended(self, offset: int, size_bytes: int) -> None:
         self._bytes += size_bytes
-        if self._bytes > FRESH_BYTES:
+        if self._bytes > RECENT_BYTES:
             self.offset, self._next, self._bytes = self._next, offset, 0
 
 
@@ -77,7 +77,7 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
             raise CorruptLog(segment.path, segment.size, offset, reason)
 
 
-class Pieces:
+class SnapshotReader:
     """A snapshot's bytes from anywhere, so many as are asked for. A piece may begin and end within
     a batch; what is checked are all batches that it touches, whole."""
 

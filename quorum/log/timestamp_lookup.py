@@ -6,7 +6,7 @@ it starts from an offset again, because its log may have been truncated or short
 
 A batch that must be decompressed is handed to the caller, which may do it in another thread, unless
 it is small. While the caller holds the decompressed payload it should hold no second one:
-`HoldOne` marks the beginning of that time, `LetGo` its end.
+`Acquire` marks the beginning of that time, `Release` its end.
 
 A batch whose CRC is right and whose payload cannot be read raises CorruptBatch: its producer sent
 it like this. A batch that is not what was appended raises CorruptLog.
@@ -43,11 +43,11 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-class HoldOne(NamedTuple):
+class Acquire(NamedTuple):
     """A large payload is to be read. The caller continues when no other lookup holds one."""
 
 
-class Compressed(NamedTuple):
+class Decompress(NamedTuple):
     """The caller sends what `decompress` returns, or throws what it raises. It may have that done
     in the thread of the log's disk."""
 
@@ -56,16 +56,16 @@ class Compressed(NamedTuple):
     payload: Buffer
 
 
-class LetGo(NamedTuple):
+class Release(NamedTuple):
     """The large payload is not needed any more."""
 
 
-Asked = HoldOne | Compressed | LetGo | None
+LookupRequest = Acquire | Decompress | Release | None
 """None: a pause, nothing is asked."""
-Lookup = Generator[Asked, Buffer | None, T]
+Lookup = Generator[LookupRequest, Buffer | None, T]
 
 
-def answered(lookup: Lookup[T]) -> T:
+def run_lookup(lookup: Lookup[T]) -> T:
     """Run a lookup to its end, in this thread."""
     reply: Buffer | None = None
     while True:
@@ -75,7 +75,7 @@ def answered(lookup: Lookup[T]) -> T:
             found: T = end.value
             return found
         reply = None
-        if isinstance(asked, Compressed):
+        if isinstance(asked, Decompress):
             try:
                 reply = decompress(asked.codec, asked.payload)
             except CorruptBatch as error:
@@ -83,7 +83,7 @@ def answered(lookup: Lookup[T]) -> T:
                 raise
 
 
-def looked_up(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
+def look_up_timestamp(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
     """Return the first record that is not before `timestamp_ms`, None if there is none. Raise
     CorruptBatch or CorruptLog."""
     offset, generation = log.start_offset, log.generation
@@ -135,16 +135,16 @@ def _first_in(log: Log, header: BatchHeader, timestamp_ms: int) -> Lookup[Timest
             return (yield from _first_of(log, header, small, timestamp_ms))
     generation = log.generation
     del data, payload
-    yield HoldOne()
+    yield Acquire()
     if log.generation != generation or log.deleted or offset < log.start_offset:
         return None
     data = log.read(offset, 1)
-    decompressed = yield Compressed(log.disk, header.codec, payload_of(data, 0, header))
+    decompressed = yield Decompress(log.disk, header.codec, payload_of(data, 0, header))
     assert decompressed is not None
     del data
     found = yield from _first_of(log, header, decompressed, timestamp_ms)
     del decompressed
-    yield LetGo()
+    yield Release()
     return found
 
 

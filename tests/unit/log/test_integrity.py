@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum.log import intact
+from quorate.quorum.log import integrity
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
@@ -104,14 +104,14 @@ def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It comes from the page cache. Once more has followed it, it may come from the disk."""
-    monkeypatch.setattr(intact, "FRESH_BYTES", 1_000)
+    monkeypatch.setattr(integrity, "RECENT_BYTES", 1_000)
     log = reopened(written().disk)  # type: ignore[arg-type]
-    assert log._fresh.offset == COUNT
+    assert log._recent.offset == COUNT
     for number in range(100):
         append(log, 3, b"%02d" % number)
-        behind = (log.end_offset - log._fresh.offset) * (log.size_bytes / log.end_offset)
-        assert behind < 2_200 or log._fresh.offset == COUNT
-    assert log._fresh.offset > COUNT + 50
+        behind = (log.end_offset - log._recent.offset) * (log.size_bytes / log.end_offset)
+        assert behind < 2_200 or log._recent.offset == COUNT
+    assert log._recent.offset > COUNT + 50
     looked: list[int] = []
     monkeypatch.setattr(
         "quorate.quorum.log.log.check_read", lambda *arguments: looked.append(arguments[2])

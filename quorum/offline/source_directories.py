@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME, read_small
-from quorate.quorum.log.finding import UNKNOWN, Finding, Kind
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.scan import scan
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind
@@ -36,12 +36,12 @@ REPLAYED_AT_ONCE = 1000
 NOTHING = EpochOffset(0, 0)
 
 
-class DamagedSurvivor(Exception):
+class DamagedSource(Exception):
     """Its log is damaged, not torn: nobody can tell what it held behind that."""
 
     for_operator = True
 
-    def __init__(self, directory: str, damage: Finding) -> None:
+    def __init__(self, directory: str, damage: CheckResult) -> None:
         marker = f"remove {FLUSHED_MARKER_NAME} beside it"
         if damage.position != UNKNOWN:
             marker = f"`truncate --size {damage.position} {damage.path}`, and {marker}"
@@ -53,7 +53,7 @@ class DamagedSurvivor(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survivor:
+class SourceDirectory:
     directory: str
     meta: MetaProperties
     rebuilds: Rebuilds
@@ -76,7 +76,7 @@ class Survivor:
         return next(later, self.end.offset)
 
 
-def agreed_offset(one: Survivor, other: Survivor) -> int:
+def agreed_offset(one: SourceDirectory, other: SourceDirectory) -> int:
     """Up to where two logs are the same: what both have of the last epoch that both know."""
     common = {each.epoch for each in one.epochs} & {each.epoch for each in other.epochs}
     if not common:  # one of them is empty, or a snapshot has replaced what the other ends with
@@ -85,7 +85,7 @@ def agreed_offset(one: Survivor, other: Survivor) -> int:
     return min(one.end_of(epoch), other.end_of(epoch))
 
 
-def read_survivor(disk: Disk, directory: str) -> Survivor:
+def read_source(disk: Disk, directory: str) -> SourceDirectory:
     """Blocks. Raises StorageError, DamagedSurvivor, GenerationFileError, MetadataError."""
     meta = read_meta(disk, directory)
     if meta is None:
@@ -99,7 +99,7 @@ def read_survivor(disk: Disk, directory: str) -> Survivor:
     _require_whole(disk, directory, metadata)
     reading = _Reading(disk, metadata)
     reading.read()
-    return Survivor(
+    return SourceDirectory(
         directory=directory,
         meta=meta,
         rebuilds=GenerationFile(disk, metadata).load(),
@@ -113,13 +113,13 @@ def read_survivor(disk: Disk, directory: str) -> Survivor:
 def _require_whole(disk: Disk, directory: str, metadata: str) -> None:
     check = LogCheck(disk, metadata, Expected(metadata=True))
     check.run()
-    first = next((each for each in check.findings if each.kind in (Kind.TORN, Kind.DAMAGED)), None)
+    first = next((each for each in check.results if each.kind in (Kind.TORN, Kind.DAMAGED)), None)
     if first is not None and first.kind is Kind.DAMAGED:
-        raise DamagedSurvivor(directory, first)
+        raise DamagedSource(directory, first)
 
 
-def _empty(directory: str, meta: MetaProperties) -> Survivor:
-    return Survivor(
+def _empty(directory: str, meta: MetaProperties) -> SourceDirectory:
+    return SourceDirectory(
         directory=directory,
         meta=meta,
         rebuilds=(),

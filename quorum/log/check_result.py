@@ -20,7 +20,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     kind: Kind
     path: str
     what: str
