@@ -64,23 +64,25 @@ class Follower:
         self.clock = clock
         self.rules = Controller(ControllerSettings(cluster_id="bench", node_id=1), Random())
         self.failures: list[BaseException] = []
-        self.committed = CommittedImage(clock, log, self.follow, self.survey, self.failures.append)
+        self.committed = CommittedImage(
+            clock, log, self.follow, self.prepare_load, self.failures.append
+        )
 
     def follow(self, image: MetadataImage, delta: ImageDelta) -> None:
         """Apply a small change of the image."""
         self.rules.replayed(image, delta)
 
-    def survey(self, image: MetadataImage) -> Steps[Callable[[], None]]:
-        """Prepare to take over a whole image, in steps. Return the function that takes it over."""
-        take_over = yield from self.rules.survey(image)
+    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+        """Prepare to load a whole image, in steps. Return the function that installs it."""
+        install = yield from self.rules.prepare_load(image)
         yield from differing(self.committed.image, image, concerns_broker)
 
-        def taken_over() -> None:
+        def install_all() -> None:
             old = self.rules.index
-            take_over()
+            install()
             self.committed.release(old.emptied())
 
-        return taken_over
+        return install_all
 
     @classmethod
     def of(
@@ -91,7 +93,7 @@ class Follower:
         """
         log.reset_to(snapshot.offset, snapshot.epoch)
         follower = cls(clock, log)
-        finished(follower.rules.survey(image))()
+        finished(follower.rules.prepare_load(image))()
         follower.committed.adopt(image)
         return follower
 

@@ -34,7 +34,7 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
-from quorate.quorum.node.committed_image import TakeOver
+from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
@@ -103,11 +103,11 @@ class BrokerNode:
         self._applying = False
         self._serving = False
         self._shut_down = asyncio.Event()
-        core.followers.role.append(self._role_changed)
-        core.followers.links.append(self.client.links_changed)
-        core.followers.image.append(self._image_changed)
-        core.followers.surveys.append(self._survey)
-        core.followers.failed.append(self.replicas.node_failed)
+        core.listeners.role.append(self._role_changed)
+        core.listeners.links.append(self.client.links_changed)
+        core.listeners.image.append(self._image_changed)
+        core.listeners.prepare_load.append(self._prepare_load)
+        core.listeners.failed.append(self.replicas.node_failed)
         core.watch.not_ready.append(
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
@@ -208,30 +208,30 @@ class BrokerNode:
         if me is not None and me.new is not None and me.new.fenced:
             self.lifecycle.fenced()
 
-    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
+    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
         """What a snapshot changes for this broker."""
         delta = yield from differing(self.core.image, image, self._concerns)
         return lambda: self._image_changed(image, delta)
 
-    def _survey_first(self, image: MetadataImage) -> Steps[TakeOver]:
+    def _prepare_first_image(self, image: MetadataImage) -> Steps[InstallImage]:
         """All that this broker has to do with, in the first image that it acts on."""
         delta = yield from differing(MetadataImage(), image, self._concerns)
 
-        def take_over() -> None:
+        def install() -> None:
             self._applying = True
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
             self._reconfigure(image)
             self.replicas.when_settled(self._serve)
 
-        return take_over
+        return install
 
     def _concerns(self, partition: Partition) -> bool:
         return self.core.me.id in partition.replicas
 
     def _state_changed(self, state: State) -> None:
         if state is State.RECOVERY:
-            self.core.committed_image.survey(self._survey_first)
+            self.core.committed_image.prepare(self._prepare_first_image)
         elif state is State.SHUTTING_DOWN:
             self._shut_down.set()
 

@@ -126,7 +126,7 @@ class Controller:
 
     # --------------------------------------------------------------------------------- role and log
 
-    def survey(self, image: MetadataImage) -> Steps[Callable[[], Result]]:
+    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], Result]]:
         """Build the index of an image that no delta connects with the current one, in steps.
 
         Such an image comes from a snapshot, or it is the committed image after leadership was lost.
@@ -135,19 +135,18 @@ class Controller:
         """
         index = yield from PartitionIndex.of(image)
 
-        def take_over() -> Result:
+        def install() -> Result:
             self._context.image = image
             index.unclean_elections = self._context.index.unclean_elections
             self._context.index = index
             self._context.hints.keep_only(image.brokers)
             return Result(effects=self._follow_all(image))
 
-        return take_over
+        return install
 
     def loaded(self, image: MetadataImage) -> Result:
-        """Install `image` like `survey`, but without pauses. Return a result with the probes to
-        send."""
-        return finished(self.survey(image))()
+        """Install `image` like `prepare_load`, but without pauses. Return the probes to send."""
+        return finished(self.prepare_load(image))()
 
     def replayed(self, image: MetadataImage, delta: ImageDelta) -> Result:
         """Install `image`, which is the current image after `delta`.
@@ -201,7 +200,7 @@ class Controller:
         """Stop deciding because leadership is lost. Drop the sessions, the holds and the schedule.
 
         The facts about broker connections stay. Records that were appended but not committed may
-        have been truncated, so the caller must install the committed image with `survey`
+        have been truncated, so the caller must install the committed image with `prepare_load`
         afterwards.
         """
         self._active = False

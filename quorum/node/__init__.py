@@ -13,7 +13,7 @@ Files in reading order:
   what is committed; `snapshot_generator.py`: its snapshots.
 - `controller_port.py`, `controller_shell.py`, `controller_queue.py`, `controller_decision.py`:
   requests to the active controller; `voter_admin.py`: those that end in Raft.
-- `node_requests.py`: the boundary of messages between nodes; `quorum_links.py`, `meetings.py`,
+- `node_requests.py`: the boundary of messages between nodes; `quorum_links.py`, `voter_probes.py`,
   `node_membership.py`, `generations.py`: the other nodes.
 - `describe_configs.py`, `node_settings.py`: settings; `garbage.py`, `allocator.py`: memory.
 """

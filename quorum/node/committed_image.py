@@ -1,14 +1,19 @@
-"""The committed image of one node: the metadata log below the high watermark, replayed as it is
-committed.
+"""The committed metadata image of one node: the metadata log below the high watermark, replayed.
 
-A standby controller, a broker and a restarted node read their own log. The active controller has
-replayed its records already when it appended them, and only moves the pointer on (`adopt`).
+A standby controller, a broker and a restarted node replay their own log. The active controller has
+replayed its records when it appended them, so it only installs the resulting image (`adopt`).
 
-To an image that no delta leads to, a snapshot's, every follower goes in two parts: a survey, in
-steps that change nothing that can be seen, and then, all in one go, what takes the image over. In
-between the image stays the old one, nobody acts on a partial picture, and what is committed
-meanwhile waits. A newer snapshot begins anew; who became leader meanwhile is not active before
-(`caught_up_with`).
+The image of a snapshot is not the old image and a delta. Every listener therefore receives it in
+two parts. First each listener prepares, in steps that change nothing visible. Then the image and
+the prepared state of all listeners are installed in one step. Until then:
+
+- the old image stays in place;
+- records that become committed wait;
+- the node does not become the active controller (`caught_up_with`).
+
+A newer snapshot that arrives meanwhile restarts the preparation.
+
+Sources: Kafka's MetadataLoader and MetadataPublisher.
 """
 
 from __future__ import annotations
@@ -29,45 +34,60 @@ from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.steps import Steps
 
 SLICE_BYTES = 32 * 1024
-"""Replayed in one loop iteration at most; a longer backlog leaves the loop in between."""
+"""Maximum bytes of the log that are replayed in one iteration of the event loop."""
 
 BEHIND_MS = 20
-"""How far the image of who does not act on it may be behind what is committed."""
+"""Maximum staleness, in ms, of the committed image on standby controllers, which replay the commits
+of that time together."""
 
 DONE = object()
 
-Follow = Callable[[MetadataImage, ImageDelta], None]
-TakeOver = Callable[[], None]
-Survey = Callable[[MetadataImage], Steps[TakeOver]]
+ImageChanged = Callable[[MetadataImage, ImageDelta], None]
+InstallImage = Callable[[], None]
+"""Makes a prepared image visible to one listener, in one step."""
+PrepareLoad = Callable[[MetadataImage], Steps[InstallImage]]
+"""Prepares one listener for an image, in steps without a visible change."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Surveying:
-    survey: Survey
-    steps: Steps[TakeOver]
+class ImagePreparation:
+    """A preparation in progress."""
+
+    prepare: PrepareLoad
+    steps: Steps[InstallImage]
     loads: MetadataImage | None
-    """None: it is about the image that is there already."""
+    """The image to load, or None if one listener prepares for the present image."""
 
 
 class CommittedImage:
-    """`survey` is all followers'."""
+    """The committed image and the listeners that follow it. Owned by the node's event loop.
+
+    Invariants:
+
+    - `image` holds exactly the committed records below `position`, apart from an open transaction.
+    - `position` never decreases, and never passes the high watermark of the quorum.
+    - A listener sees every change exactly once, in the order of the log.
+
+    If the log cannot be read or contradicts the image, `on_failed` is called and nothing more is
+    replayed."""
 
     def __init__(
         self,
         clock: Clock,
         log: Log,
-        follow: Follow,
-        survey: Survey,
+        image_changed: ImageChanged,
+        prepare_load: PrepareLoad,
         on_failed: Callable[[BaseException], None],
     ) -> None:
+        """`image_changed` and `prepare_load` act for all listeners."""
         self._clock = clock
         self._log = log
-        self._follow = follow
-        self._survey = survey
+        self._image_changed = image_changed
+        self._prepare_load = prepare_load
         self._on_failed = on_failed
         self._loader = Loader(MetadataImage())
-        self._surveying: _Surveying | None = None
-        self._next: deque[Survey] = deque()
+        self._preparing: ImagePreparation | None = None
+        self._next: deque[PrepareLoad] = deque()
         self._high_watermark = 0
         self._scheduled = False
         self._timer: Timer | None = None
@@ -75,26 +95,30 @@ class CommittedImage:
 
     @property
     def image(self) -> MetadataImage:
+        """Return the image."""
         return self._loader.image
 
     @property
     def position(self) -> int:
-        """The offset that is replayed next: equal to the high watermark when nothing is left."""
+        """Return the offset of the next record to replay."""
         return self._loader.position
 
     @property
     def in_transaction(self) -> bool:
+        """Return True if the replayed log ends inside of a metadata transaction (KIP-868)."""
         return self._loader.in_transaction
 
     def caught_up_with(self, high_watermark: int) -> bool:
-        """All of it is replayed, and all followers have it."""
-        return self._surveying is None and self._loader.position == high_watermark
+        """Return True if everything below `high_watermark` is replayed and installed."""
+        return self._preparing is None and self._loader.position == high_watermark
 
     def committed(self, high_watermark: int, *, at_once: bool = True) -> None:
-        """A standby controller needs the image when it is elected, not with every commit: replaying
-        the commits of some time together costs a fraction."""
+        """Replay up to `high_watermark`: now, or within BEHIND_MS if not `at_once`.
+
+        A standby controller needs the image only when it is elected. To replay the commits of some
+        time together costs it a fraction."""
         self._high_watermark = max(high_watermark, self._high_watermark)
-        if self._scheduled or self._surveying is not None:
+        if self._scheduled or self._preparing is not None:
             return
         if at_once:
             self._replay()
@@ -102,38 +126,44 @@ class CommittedImage:
             self._timer = self._clock.call_later(BEHIND_MS, self._go_on)
 
     def between_batches(self) -> MetadataImage | None:
-        """The image, unless it ends inside of a batch (a metadata transaction is open)."""
+        """Return the image, or None if it ends inside of a batch or a transaction."""
         image = self._loader.image
         return image if image.last.offset + 1 == self._loader.position else None
 
     def load(self, image: MetadataImage) -> None:
-        """A snapshot's."""
+        """Begin to load the image of a snapshot. It replaces a load that is not finished."""
+        assert image.last.offset < self._log.end_offset, "a snapshot beyond the log's end"
         self._high_watermark = max(self._high_watermark, image.last.offset + 1)
-        unfinished = self._surveying
+        unfinished = self._preparing
         if unfinished is not None and unfinished.loads is None:
-            self._next.appendleft(unfinished.survey)
-        self._begin(_Surveying(self._survey, self._survey(image), image))
+            self._next.appendleft(unfinished.prepare)
+        self._begin(ImagePreparation(self._prepare_load, self._prepare_load(image), image))
 
-    def survey(self, survey: Survey) -> None:
-        """Some follower begins anew with the image that is there, and stands still meanwhile."""
-        self._next.append(survey)
-        if self._surveying is None:
-            self._survey_next()
+    def prepare(self, prepare: PrepareLoad) -> None:
+        """Let one listener prepare for the image as it is then, and pause the replay meanwhile."""
+        self._next.append(prepare)
+        if self._preparing is None:
+            self._prepare_next()
 
     def adopt(self, image: MetadataImage) -> None:
-        """`image` is what replaying up to its `last` gives, replayed elsewhere on this node."""
+        """Install `image` without a replay.
+
+        The active controller has replayed the same committed records already."""
+        assert self._preparing is None, "an active controller loads no image"
+        assert image.last.offset + 1 >= self._loader.position, "the committed image went backwards"
         self._loader = Loader(image)
 
     def release(self, steps: Steps[None]) -> None:
-        """What nobody needs any more is freed beside other work."""
+        """Run `steps`, which free memory, one step in each iteration of the event loop."""
         if not self._closed and next(steps, DONE) is not DONE:
             self._clock.call_soon(lambda: self.release(steps))
 
     def close(self) -> None:
+        """Stop the replay and all preparations. Cancel the timer."""
         self._closed = True
-        self._forget_timer()
+        self._cancel_timer()
 
-    def _forget_timer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -148,63 +178,65 @@ class CommittedImage:
         self._go_on()
 
     def _go_on(self) -> None:
-        self._forget_timer()
-        if self._surveying is None:
+        self._cancel_timer()
+        if self._preparing is None:
             self._replay()
         else:
-            self._step(self._surveying)
+            self._step(self._preparing)
 
-    # -- surveys ---------------------------------------------------------------------------------
+    # -- preparations ----------------------------------------------------------------------------
 
-    def _survey_next(self) -> None:
-        survey = self._next.popleft()
-        self._begin(_Surveying(survey, survey(self.image), None))
+    def _prepare_next(self) -> None:
+        prepare = self._next.popleft()
+        self._begin(ImagePreparation(prepare, prepare(self.image), None))
 
-    def _begin(self, surveying: _Surveying) -> None:
-        self._surveying = surveying
-        self._step(surveying)
+    def _begin(self, preparation: ImagePreparation) -> None:
+        self._preparing = preparation
+        self._step(preparation)
 
-    def _step(self, surveying: _Surveying) -> None:
+    def _step(self, preparation: ImagePreparation) -> None:
         if self._closed:
             return
         try:
-            next(surveying.steps)
+            next(preparation.steps)
         except StopIteration as end:
-            take_over: TakeOver = end.value
+            install: InstallImage = end.value
         else:
             self._schedule()
             return
-        self._surveying = None
-        if surveying.loads is None:
-            take_over()
+        self._preparing = None
+        if preparation.loads is None:
+            install()
         else:
             old = freed(self._loader.image.topics)
-            self._loader = Loader(surveying.loads)
-            take_over()
+            self._loader = Loader(preparation.loads)
+            install()
             self.release(old)
-        if self._surveying is None and self._next:
-            self._survey_next()
+        if self._preparing is None and self._next:
+            self._prepare_next()
         elif self.position < self._high_watermark:
             self._schedule()
 
     # -- replay ----------------------------------------------------------------------------------
 
     def _replay(self) -> None:
-        self._forget_timer()
+        self._cancel_timer()
         if self._closed or self.position >= self._high_watermark:
             return
+        before = self.position
         try:
-            data = self._log.read(self.position, SLICE_BYTES, end=self._high_watermark)
+            data = self._log.read(before, SLICE_BYTES, end=self._high_watermark)
             delta = self._loader.feed(metadata_batches(data))
         except (CorruptBatch, ReplayError) as error:
             self._stop(self._log.first_damage() or error)
             return
-        except Exception as error:  # the log and the image contradict each other: the node stops
+        except Exception as error:  # The log and the image contradict each other.
             self._stop(error)
             return
+        assert before < self.position <= self._high_watermark, "replayed beyond what is committed"
         if self.position < self._high_watermark:
             self._schedule()
-        self._follow(self.image, delta)
+        self._image_changed(self.image, delta)
 
     def _stop(self, error: BaseException) -> None:
         self.close()

@@ -30,7 +30,7 @@ from quorate.quorum.controller.result import ProbeBroker, Result
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.committed_image import TakeOver
+from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_shell import ControllerShell, Refusal
 from quorate.quorum.node.node_core import NodeCore
@@ -79,7 +79,7 @@ class ControllerNode:
             seams.clock,
             self.rules,
             core,
-            begin_anew=lambda: core.committed_image.survey(self._survey),
+            begin_anew=lambda: core.committed_image.prepare(self._prepare_load),
             carry_out=self._probe,
         )
         self.port = ControllerPort(core, self.shell)
@@ -93,11 +93,11 @@ class ControllerNode:
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
         self._probes: dict[asyncio.Task[None], None] = {}  # in order, for the simulator's sake
         self._resigned = asyncio.Event()
-        core.followers.role.append(self._role_changed)
-        core.followers.committed.append(self._committed)
-        core.followers.image.append(self._image_changed)
-        core.followers.surveys.append(self._survey)
-        core.followers.resigned.append(self._resigned.set)
+        core.listeners.role.append(self._role_changed)
+        core.listeners.committed.append(self._committed)
+        core.listeners.image.append(self._image_changed)
+        core.listeners.prepare_load.append(self._prepare_load)
+        core.listeners.resigned.append(self._resigned.set)
         core.watch.not_ready.append(self._not_ready)
         core.watch.collectors.append(self._metrics)
 
@@ -180,16 +180,16 @@ class ControllerNode:
                 self._probe(effect)
             self._activate_when_ready()
 
-    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
-        take_over = yield from self.rules.survey(image)
+    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
+        install = yield from self.rules.prepare_load(image)
 
-        def taken_over() -> None:
+        def install_image() -> None:
             index = self.rules.index
-            self._carry_out(take_over())
+            self._carry_out(install())
             self._activate_when_ready()
             self.core.committed_image.release(index.emptied())
 
-        return taken_over
+        return install_image
 
     def _activate_when_ready(self) -> None:
         """Traps, "Activation": own LeaderChange committed, everything inherited replayed."""

@@ -58,7 +58,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DirectoryContents:
     """The contents of the metadata directory at a start or an offline check."""
 
     election: Election
@@ -129,7 +129,7 @@ def remove_mark(disk: Disk, parent: str) -> None:
         disk.remove(f"{parent}/{MARK_NAME}")
 
 
-def why_lost(mark: Mark | None, found: Found) -> str:
+def why_lost(mark: Mark | None, found: DirectoryContents) -> str:
     """Return what the directory lost, as the rest of a sentence that begins with its path; empty if
     the node may vote."""
     epoch = found.election.epoch
@@ -148,7 +148,7 @@ def why_lost(mark: Mark | None, found: Found) -> str:
     return ""
 
 
-def settled(mark: Mark | None, found: Found, me: ReplicaKey) -> tuple[Mark, Election]:
+def settled(mark: Mark | None, found: DirectoryContents, me: ReplicaKey) -> tuple[Mark, Election]:
     """Return the mark and the election to start with.
 
     Where the vote of the last epoch is lost, this node counts as its own candidate of that epoch,

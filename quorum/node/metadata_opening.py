@@ -17,7 +17,7 @@ from quorate.quorum.node.metadata_mark import (
     CATCHING_UP_NAME,
     MARK_NAME,
     WAY_OUT,
-    Found,
+    DirectoryContents,
     Mark,
     MarkFile,
     read_mark,
@@ -61,7 +61,7 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
     election = election_file.load(has_records=log.end_offset > 0)
     mark, lost = None, ""
     if config.is_controller:
-        found = Found(
+        found = DirectoryContents(
             election=election,
             is_empty=log.end_offset == 0,
             was_cut=log.recovery.cut_at_offset is not None and not had_marker,
@@ -73,7 +73,7 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
 
 
 def _mark(
-    disk: Disk, parent: str, directory: str, found: Found, me: ReplicaKey
+    disk: Disk, parent: str, directory: str, found: DirectoryContents, me: ReplicaKey
 ) -> tuple[MarkFile, Election, str]:
     """Bring the mark up to date. What it restricts is durable on return."""
     on_disk = mark = read_mark(disk, parent)

@@ -69,8 +69,8 @@ class ReplicaListener(Protocol):
 
     def on_leader_found(self, effect: effects.LeaderFound) -> None: ...
 
-    def meet(self, voter: Voter, done: Callable[[bool], None]) -> None:
-        """Shake hands at its address; is it that replica?"""
+    def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
+        """Connect to the address of `voter`. Call `done` later: True if that replica answers."""
 
     def on_resigned(self) -> None: ...
 
@@ -184,7 +184,7 @@ class MetadataReplica:
             if self._running:
                 self._put(lambda now_ms: self.raft.voter_met(now_ms, effect.token, is_met))
 
-        self._listener.meet(effect.voter, met)
+        self._listener.probe_voter(effect.voter, met)
 
     def _voters_answer(self, effect: effects.VotersAnswer) -> None:
         done = self._changes.pop(effect.token, None)

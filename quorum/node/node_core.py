@@ -20,9 +20,8 @@ from quorate.quorum.metadata.batches import check_value
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
-from quorate.quorum.node.committed_image import CommittedImage, Survey, TakeOver
+from quorate.quorum.node.committed_image import CommittedImage, InstallImage, PrepareLoad
 from quorate.quorum.node.generations import Generations
-from quorate.quorum.node.meetings import Meetings
 from quorate.quorum.node.metadata_opening import adopt, open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
 from quorate.quorum.node.node_membership import (
@@ -34,6 +33,7 @@ from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, check
 from quorate.quorum.node.node_settings import raft_settings, snapshot_settings
 from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator
+from quorate.quorum.node.voter_probes import VoterProbes
 from quorate.quorum.offline.rebuilding import finish
 from quorate.quorum.offline.storage_format import LOCK_FILE, keep_private, require_formatted
 from quorate.quorum.raft.control import Voter
@@ -64,12 +64,12 @@ class NodeRefused(Exception):
 
 
 @dataclass(slots=True)
-class Followers:
+class NodeListeners:
     """Who acts on what the metadata replica goes through; called in order, after the state
     changed. `surveys` are what followers of the image do with one that no delta leads to."""
 
     image: list[Callable[[MetadataImage, ImageDelta], None]] = field(default_factory=list)
-    surveys: list[Survey] = field(default_factory=list)
+    prepare_load: list[PrepareLoad] = field(default_factory=list)
     role: list[Callable[[RoleChanged], None]] = field(default_factory=list)
     committed: list[Callable[[int], None]] = field(default_factory=list)
     resigned: list[Callable[[], None]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class NodeCore:
     ) -> None:
         self.config = config
         self.seams = seams
-        self.followers = Followers()
+        self.listeners = NodeListeners()
         self.shares = Shares.of(seams.clock, config)
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
@@ -127,7 +127,7 @@ class NodeCore:
         addresses.update(bootstrap_addresses(config))
         self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
-        self._meetings = Meetings(seams.clock, self.links, self._prune_links)
+        self._probes = VoterProbes(seams.clock, self.links, self._prune_links)
         raft = Raft(
             raft_settings(config),
             self.cluster_id,
@@ -146,7 +146,7 @@ class NodeCore:
             seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
         )
         self.committed_image = CommittedImage(
-            seams.clock, self.log, self._follow, self._survey, self.fail
+            seams.clock, self.log, self._image_changed, self._prepare_load, self.fail
         )
         self.watch = Watch(self)
         self._snapshots = SnapshotGenerator(
@@ -241,6 +241,7 @@ class NodeCore:
         self.replica.close()
         self.committed_image.close()
         self._snapshots.close()
+        self._probes.close()
         self.links.close()
 
     def release(self) -> None:
@@ -251,7 +252,7 @@ class NodeCore:
     def fail(self, error: BaseException) -> None:
         if not self.failed:
             self.failed = True
-            for each in self.followers.failed:
+            for each in self.listeners.failed:
                 each(error)
             self.close()
             self._on_failed(error)
@@ -278,7 +279,7 @@ class NodeCore:
         assert channel is not None
         if voter_id < 0:
             return  # a bootstrap server: whatever it is, it is asked for the leader only
-        self._meetings.came_up(channel.peer)
+        self._probes.came_up(channel.peer)
         hello = channel.peer.hello
         self.replica.voter_connected(ReplicaKey(hello.node_id, Uuid(hello.directory_id)))
         self._links_changed()
@@ -297,19 +298,19 @@ class NodeCore:
         self.links.sign_of_life(channel.peer.node_id)
 
     def _links_changed(self) -> None:
-        for each in self.followers.links:
+        for each in self.listeners.links:
             each()
 
     # ReplicaListener
 
     def on_role(self, effect: RoleChanged) -> None:
-        for each in self.followers.role:
+        for each in self.listeners.role:
             each(effect)
         if effect.leader_id != NO_NODE:
             self._prune_links()
 
     def on_committed(self, high_watermark: int) -> None:
-        for each in self.followers.committed:
+        for each in self.listeners.committed:
             each(high_watermark)
         acts_on_it = self.config.is_broker or self.replica.raft.role is Role.LEADER
         self.committed_image.committed(high_watermark, at_once=acts_on_it)
@@ -344,32 +345,32 @@ class NodeCore:
         if voter_id != self.me.id or self.config.is_broker:
             self.links.know(voter_id, Address(host, port))
 
-    def meet(self, voter: Voter, done: Callable[[bool], None]) -> None:
+    def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
         endpoint = voter.endpoints[0]
-        self._meetings.meet(voter, Address(endpoint.host, endpoint.port), done)
+        self._probes.probe(voter, Address(endpoint.host, endpoint.port), done)
 
     def on_resigned(self) -> None:
-        for each in self.followers.resigned:
+        for each in self.listeners.resigned:
             each()
 
     def on_failed(self, error: BaseException) -> None:
         self.fail(error)
 
-    def _follow(self, image: MetadataImage, delta: ImageDelta) -> None:
-        for each in self.followers.image:
+    def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
+        for each in self.listeners.image:
             each(image, delta)
 
-    def _survey(self, image: MetadataImage) -> Steps[TakeOver]:
-        followers = []
-        for each in self.followers.surveys:
-            follower = yield from each(image)
-            followers.append(follower)
+    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
+        installs = []
+        for each in self.listeners.prepare_load:
+            install = yield from each(image)
+            installs.append(install)
 
-        def take_over() -> None:
-            for each in followers:
+        def install_all() -> None:
+            for each in installs:
                 each()
 
-        return take_over
+        return install_all
 
 
 def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:

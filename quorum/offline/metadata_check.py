@@ -15,9 +15,8 @@ from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
-from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark, why_lost
+from quorate.quorum.node.metadata_mark import MARK_NAME, DirectoryContents, read_mark, why_lost
 from quorate.quorum.node.metadata_mark import WAY_OUT as MARK_WAY_OUT
-from quorate.quorum.node.metadata_mark import Found as MetadataFound
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
@@ -43,7 +42,7 @@ SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
 Found = Callable[[CheckResult], None]
 
 
-def check_mark(disk: Disk, parent: str, metadata: MetadataFound, found: Found) -> None:
+def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, found: Found) -> None:
     """Report what the metadata directory lost according to the mark beside it."""
     directory, mark = f"{parent}/{METADATA_TOPIC}-0", read_mark(disk, parent)
     if mark is not None:

@@ -40,7 +40,7 @@ from quorate.quorum.node.meta_properties import (
     decode_copy,
     read_meta,
 )
-from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Found
+from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, DirectoryContents
 from quorate.quorum.offline.metadata_check import (
     BEFORE_ALL,
     WAY_OUT,
@@ -130,7 +130,9 @@ class _Check:
         self._whole_producers = whole_producers
         self._offsets: dict[str, dict[PartitionName, int]] = {}
         self._clean = False
-        self._metadata_found: Found | None = Found(election=Election(), is_empty=True)
+        self._metadata_found: DirectoryContents | None = DirectoryContents(
+            election=Election(), is_empty=True
+        )
         """None if the vote cannot be read."""
 
     # -- directories -----------------------------------------------------------------------------
@@ -233,7 +235,7 @@ class _Check:
         snapshots = [each for each in map(snapshot_of, names) if each and each.offset > 0]
         self._metadata_found = None
         if election is not None:
-            self._metadata_found = Found(
+            self._metadata_found = DirectoryContents(
                 election=election,
                 is_empty=check.end_offset == 0 and not snapshots,
                 has_flag=CATCHING_UP_NAME in names,

@@ -43,8 +43,8 @@ class Watch:
         self._core = core
         self._exposition: Exposition | None = None
         changes = Changes(core.seams.clock, core.log, lambda: core.replica.raft.high_watermark)
-        core.followers.role.append(self.measures.on_role)
-        core.followers.committed += (self.measures.on_committed, changes.committed)
+        core.listeners.role.append(self.measures.on_role)
+        core.listeners.committed += (self.measures.on_committed, changes.committed)
         self._endpoints = Endpoints(
             {
                 "/metrics": self._metrics,

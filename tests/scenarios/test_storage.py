@@ -206,7 +206,7 @@ def test_r51_damage_to_any_file_of_the_metadata_is_repaired_or_refused(
 
 
 def followed(image: MetadataImage) -> Steps[Callable[[], None]]:
-    """Nobody has anything to survey."""
+    """Prepare nothing, because nothing depends on the image."""
     yield from ()
     return lambda: None
 

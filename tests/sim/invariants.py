@@ -182,9 +182,9 @@ class Invariants:
         def committed(high_watermark: int) -> None:
             self._committed(machine, process, seen, high_watermark)
 
-        process.core.followers.role.insert(0, role)
-        process.core.followers.committed.insert(0, committed)
-        process.core.followers.image.insert(0, image)
+        process.core.listeners.role.insert(0, role)
+        process.core.listeners.committed.insert(0, committed)
+        process.core.listeners.image.insert(0, image)
 
     def _committed(
         self, machine: Machine, process: Process, seen: Seen, high_watermark: int

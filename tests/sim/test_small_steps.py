@@ -1,6 +1,9 @@
-"""The images and logs of simulated clusters are small, so here every step is: what a survey of a
-snapshot, or the recovery of a broker's logs, leaves open for long in a large cluster, elections,
-commits, newer snapshots and crashes meet."""
+"""The simulation with very small steps.
+
+The images and logs of simulated clusters are small. A large cluster spends a long time in the load
+of a snapshot, or in the recovery of a broker's logs, and elections, commits, newer snapshots and
+crashes happen meanwhile. Small steps make the simulation spend as long there.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,17 @@ def test_seeds_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = committed_image.CommittedImage._schedule
     go_on = Opening._go_on
 
-    def surveying(self: committed_image.CommittedImage) -> None:
-        count["survey"] += self._surveying is not None
+    def preparing(self: committed_image.CommittedImage) -> None:
+        count["preparation"] += self._preparing is not None
         schedule(self)
 
     def opening(self: Opening, *steps: Any) -> None:
         count["recovery"] += 1
         go_on(self, *steps)
 
-    monkeypatch.setattr(committed_image.CommittedImage, "_schedule", surveying)
+    monkeypatch.setattr(committed_image.CommittedImage, "_schedule", preparing)
     monkeypatch.setattr(Opening, "_go_on", opening)
     for seed in SEEDS:
         run_seed(seed)
-    assert count["survey"] > 100
+    assert count["preparation"] > 100
     assert count["recovery"] > 100

@@ -126,10 +126,10 @@ def test_a_standby_has_the_old_image_until_it_takes_the_new_one_over() -> None:
     controller = Controller(ControllerSettings(cluster_id="c", node_id=1), random.Random(0))
     controller.loaded(old)
     index = controller.index
-    take_over, pauses = counted(controller.survey(new))
+    install, pauses = counted(controller.prepare_load(new))
     assert pauses > 5
     assert controller.image is old and controller.index is index
-    take_over()
+    install()
     assert controller.image is new
     other = Controller(ControllerSettings(cluster_id="c", node_id=1), random.Random(0))
     other.loaded(old)

@@ -25,25 +25,25 @@ class Follower:
     def __init__(self, node: MetadataDisk) -> None:
         self.clock = FakeClock()
         self.seen: list[int] = []
-        self.surveyed: list[int] = []
+        self.prepared: list[int] = []
         self.failures: list[BaseException] = []
         self.image = CommittedImage(
-            self.clock, node.storage.log, self.follow, self.survey, self.failures.append
+            self.clock, node.storage.log, self.follow, self.prepare_load, self.failures.append
         )
 
     def follow(self, image: MetadataImage, delta: ImageDelta) -> None:
         self.seen.append(image.last.offset + 1)
 
-    def survey(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], None]]:
         for _ in range(STEPS):
-            self.surveyed.append(image.last.offset + 1)
+            self.prepared.append(image.last.offset + 1)
             yield
 
-        def take_over() -> None:
+        def install() -> None:
             assert self.image.image is image, "what is taken over is what is there"
             self.seen.append(image.last.offset + 1)
 
-        return take_over
+        return install
 
     def run(self, iterations: int = 100) -> None:
         for _ in range(iterations):
@@ -100,7 +100,7 @@ def test_a_newer_snapshot_begins_anew() -> None:
     load(node, follower, 50)
     follower.run()
     assert follower.seen == [4, 50], "nobody acts on the one that was not taken over"
-    assert follower.surveyed == [40] * 2 + [50] * STEPS
+    assert follower.prepared == [40] * 2 + [50] * STEPS
 
 
 def test_who_is_closed_takes_nothing_over() -> None:
@@ -120,7 +120,7 @@ def test_who_begins_anew_with_what_is_there_has_caught_up_only_then() -> None:
     node.append(4)
     follower.image.committed(4)
     assert follower.image.caught_up_with(4)
-    follower.image.survey(follower.survey)
+    follower.image.prepare(follower.prepare_load)
     assert follower.image.position == 4 and not follower.image.caught_up_with(4)
     node.append(2)
     follower.image.committed(6)
@@ -132,11 +132,11 @@ def test_who_was_about_to_begin_anew_does_so_with_the_snapshot() -> None:
     node, follower = behind_a_snapshot()
     anew: list[int] = []
 
-    def survey(image: MetadataImage) -> Steps[Callable[[], None]]:
+    def prepare_load(image: MetadataImage) -> Steps[Callable[[], None]]:
         yield
         return lambda: anew.append(image.last.offset + 1)
 
-    follower.image.survey(survey)
+    follower.image.prepare(prepare_load)
     load(node, follower, 40)
     follower.run()
     assert follower.seen == [4, 40] and anew == [40]

@@ -15,7 +15,7 @@ from quorate.quorum.node.meta_properties import META_COPY
 from quorate.quorum.node.metadata_mark import (
     CATCHING_UP_NAME,
     MARK_NAME,
-    Found,
+    DirectoryContents,
     Mark,
     MarkFile,
     decode,
@@ -44,8 +44,8 @@ METADATA = f"{ROOT}/__cluster_metadata-0"
 ME = ReplicaKey(1, Uuid(b"d" * 16))
 OTHER = ReplicaKey(1, Uuid(b"e" * 16))
 MARK = Mark(directory_id=ME.directory_id)
-EMPTY = Found(election=Election(), is_empty=True)
-USED = Found(election=Election(5), is_empty=False)
+EMPTY = DirectoryContents(election=Election(), is_empty=True)
+USED = DirectoryContents(election=Election(5), is_empty=False)
 
 
 def config_of(role: str) -> NodeConfig:
@@ -63,20 +63,36 @@ def used(**changes: object) -> Mark:
         (MARK, USED, ""),
         (None, USED, ""),
         (None, EMPTY, "no quorate-metadata-mark says that this disk is new"),
-        (None, Found(election=Election(1), is_empty=True), ""),
+        (None, DirectoryContents(election=Election(1), is_empty=True), ""),
         (used(), USED, ""),
         (used(), EMPTY, "lost all records"),
-        (used(), Found(election=Election(5), is_empty=True), "lost all records"),
-        (used(), Found(election=Election(4), is_empty=False), "took part in epoch 5, not only 4"),
+        (used(), DirectoryContents(election=Election(5), is_empty=True), "lost all records"),
+        (
+            used(),
+            DirectoryContents(election=Election(4), is_empty=False),
+            "took part in epoch 5, not only 4",
+        ),
         (Mark(directory_id=ME.directory_id, epoch=5), EMPTY, "lost this node's vote"),
         (used(catching_up=True), USED, "was being restored"),
-        (used(), Found(election=Election(5), is_empty=False, has_flag=True), "was being restored"),
-        (None, Found(election=Election(5), is_empty=False, has_flag=True), "was being restored"),
-        (used(), Found(election=Election(5), is_empty=False, was_cut=True), "the marker"),
-        (MARK, Found(election=Election(5), is_empty=False, was_cut=True), ""),
+        (
+            used(),
+            DirectoryContents(election=Election(5), is_empty=False, has_flag=True),
+            "was being restored",
+        ),
+        (
+            None,
+            DirectoryContents(election=Election(5), is_empty=False, has_flag=True),
+            "was being restored",
+        ),
+        (
+            used(),
+            DirectoryContents(election=Election(5), is_empty=False, was_cut=True),
+            "the marker",
+        ),
+        (MARK, DirectoryContents(election=Election(5), is_empty=False, was_cut=True), ""),
     ],
 )
-def test_what_is_lost(mark: Mark | None, found: Found, says: str) -> None:
+def test_what_is_lost(mark: Mark | None, found: DirectoryContents, says: str) -> None:
     said = why_lost(mark, found)
     assert says in said and bool(says) == bool(said)
     settled_mark, election = settled(mark, found, ME)

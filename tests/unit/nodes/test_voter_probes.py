@@ -1,4 +1,4 @@
-"""Meeting a replica before it becomes a voter."""
+"""Probes of replicas before they become voters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.node.meetings import MEETING_TIMEOUT_MS, Meetings
 from quorate.quorum.node.quorum_links import QuorumLinks
+from quorate.quorum.node.voter_probes import PROBE_TIMEOUT_MS, VoterProbes
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.seams import Address
 from tests.unit.kafka.fakes import FakeClock
@@ -25,7 +25,7 @@ def peer(number: int = 1) -> Peer:
 
 @dataclass
 class Links:
-    """Who is known, and the one channel that is up."""
+    """The known addresses, and the one channel that is up."""
 
     known: dict[int, Address] = field(default_factory=dict)
     up: Peer | None = None
@@ -41,69 +41,79 @@ class Links:
 
 
 class Host:
-    """Whoever knows who votes: it gives up the links that it does not need."""
+    """The owner of the probes. It knows the voters and closes the links to all other nodes."""
 
     def __init__(self, up: Peer | None = None) -> None:
         self.clock = FakeClock()
         self.links = Links(up=up)
         self.voters: set[int] = set()
-        self.told: list[bool] = []
-        self.meetings = Meetings(self.clock, cast(QuorumLinks, self.links), self._prune)
+        self.passed: list[bool] = []
+        self.probes = VoterProbes(self.clock, cast(QuorumLinks, self.links), self._prune)
 
     def _prune(self) -> None:
         for voter_id in [each for each in self.links.known if each not in self.voters]:
             self.links.forget(voter_id)
 
-    def meet(self) -> None:
-        self.meetings.meet(voter(11), ADDRESS, self.told.append)
+    def probe(self) -> None:
+        self.probes.probe(voter(11), ADDRESS, self.passed.append)
 
 
-@pytest.mark.parametrize(("number", "met"), [(1, True), (2, False)])
+@pytest.mark.parametrize(("number", "passes"), [(1, True), (2, False)])
 @pytest.mark.parametrize("already_up", [True, False])
-def test_it_is_met_when_it_answers_and_is_that_replica(
-    number: int, met: bool, already_up: bool
+def test_a_probe_passes_if_that_replica_answers(
+    number: int, passes: bool, already_up: bool
 ) -> None:
     host = Host(peer(number) if already_up else None)
-    host.meet()
-    assert host.told == [] and host.links.known == {11: ADDRESS}
+    host.probe()
+    assert host.passed == [] and host.links.known == {11: ADDRESS}
     if not already_up:
-        host.meetings.came_up(peer(number))
+        host.probes.came_up(peer(number))
     host.clock.advance(0)
-    assert host.told == [met]
+    assert host.passed == [passes]
     host.clock.advance(0)
     assert host.clock.waiting == 0
-    host.meetings.came_up(peer(number))
-    assert host.told == [met]
+    host.probes.came_up(peer(number))
+    assert host.passed == [passes]
 
 
 @pytest.mark.parametrize("became_voter", [True, False])
-def test_who_does_not_answer_keeps_its_link_only_if_it_votes_by_now(became_voter: bool) -> None:
-    """The leader that wanted to meet it was deposed, the next one made it a voter: its link was cut
-    when the meeting of before had failed, and it was never asked for its vote again."""
+def test_a_silent_replica_keeps_its_link_only_if_it_is_a_voter_by_now(became_voter: bool) -> None:
+    """The leader that probed the replica was deposed, and the next leader made the replica a voter.
+    Once, the end of the older probe cut the voter's link, and no leader reached it again."""
     host = Host()
-    host.meet()
+    host.probe()
     if became_voter:
         host.voters.add(11)
-    host.clock.advance(MEETING_TIMEOUT_MS)
+    host.clock.advance(PROBE_TIMEOUT_MS)
     host.clock.advance(0)
-    assert host.told == [False]
+    assert host.passed == [False]
     assert (11 in host.links.known) is became_voter
 
 
-def test_who_turned_out_to_be_another_replica_keeps_no_link() -> None:
+def test_another_replica_at_the_address_keeps_no_link() -> None:
     host = Host()
-    host.meet()
-    host.meetings.came_up(peer(2))
+    host.probe()
+    host.probes.came_up(peer(2))
     host.clock.advance(0)
     assert host.links.known == {}
 
 
-def test_a_meeting_that_is_begun_anew_ends_once() -> None:
+def test_a_second_probe_replaces_the_first() -> None:
     host = Host()
-    host.meet()
-    host.clock.advance(MEETING_TIMEOUT_MS - 1)
-    host.meet()
+    host.probe()
+    host.clock.advance(PROBE_TIMEOUT_MS - 1)
+    host.probe()
     host.clock.advance(1)
-    assert host.told == []
-    host.meetings.came_up(peer())
-    assert host.told == [True]
+    assert host.passed == []
+    host.probes.came_up(peer())
+    assert host.passed == [True]
+
+
+def test_a_node_that_stops_leaves_no_timer_of_a_probe() -> None:
+    host = Host()
+    host.probe()
+    assert host.clock.waiting == 1
+    host.probes.close()
+    assert host.clock.waiting == 0
+    host.clock.advance(PROBE_TIMEOUT_MS)
+    assert host.passed == []
