@@ -18,7 +18,7 @@ from quorate.broker.controller.controller_client import ControllerClient
 from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
-from quorate.broker.kafka.port import Services, client_port
+from quorate.broker.kafka.client_port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port

@@ -6,9 +6,9 @@ the coordinator drops the shard immediately and answers NOT_COORDINATOR. If the 
 changed, the coordinator loads the shard again, because another broker may have led the partition in
 between.
 
-Requests wait while their shard is loading, for up to PARKED_MS. The alternative, the error
-COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin client does not
-retry after it.
+Requests wait while their shard is loading, for up to MAX_LOADING_WAIT_MS. The alternative, the
+error COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin client does
+not retry after it.
 
 A shard whose work raises an unexpected exception is dropped and loaded again (`guarded.py`).
 """
@@ -35,9 +35,9 @@ from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
 
-PARKED_MS = 1000
+MAX_LOADING_WAIT_MS = 1000
 """The maximum time that a request waits for its shard to load, in ms."""
-MAX_PARKED = 1000
+MAX_WAITING = 1000
 """The maximum number of waiting requests per shard."""
 
 logger = logging.getLogger("quorate.broker.groups")
@@ -70,7 +70,7 @@ class Replicas(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Led:
+class ShardContext:
     """One partition that this broker leads, with its shard.
 
     The shard waits for its replica, or is loading, ready, or failed. Requests are parked only while
@@ -83,20 +83,20 @@ class Led:
     loading: Loading | None = None
     ready: bool = False
     failed: bool = False
-    parked: list[Parked] = field(default_factory=list)
+    waiting: list[WaitingRequest] = field(default_factory=list)
 
-    def unpark(self, settle: Callable[[Parked], None]) -> None:
+    def answer_waiting(self, settle: Callable[[WaitingRequest], None]) -> None:
         """Pass each parked request to `settle` and empty the list."""
-        parked, self.parked = self.parked, []
-        for each in parked:
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
             settle(each)
 
 
 @dataclass(frozen=True, slots=True)
-class Parked:
+class WaitingRequest:
     """A request that waits for its shard: the work to do, and the function that refuses it."""
 
-    work: Callable[[Led], None]
+    work: Callable[[ShardContext], None]
     refuse: Callable[[ErrorCode], None]
 
 
@@ -121,7 +121,7 @@ class GroupCoordinator:
         self._replicas = replicas
         self._broker_id = broker_id
         self._image = MetadataImage()
-        self._led: dict[Key, Led] = {}
+        self._shards: dict[Key, ShardContext] = {}
         self.rebuilt_shards = 0
         self._failures = LogLimit(clock)
         self._expiry: Timer | None = None
@@ -129,7 +129,7 @@ class GroupCoordinator:
     @property
     def failed_shards(self) -> int:
         """The number of shards that could not be loaded."""
-        return sum(led.failed for led in self._led.values())
+        return sum(context.failed for context in self._shards.values())
 
     def start(self) -> None:
         """Start the periodic scans for expired offsets."""
@@ -139,47 +139,52 @@ class GroupCoordinator:
         """Stop the scans and drop all shards."""
         if self._expiry is not None:
             self._expiry.cancel()
-        for key in list(self._led):
+        for key in list(self._shards):
             self._drop(key)
 
     # --- routing
 
     def find(
-        self, group_id: str, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
+        self,
+        group_id: str,
+        work: Callable[[ShardContext], None],
+        refuse: Callable[[ErrorCode], None],
     ) -> None:
         """Call `work` with the shard that coordinates the group, when it is loaded, or else call
         `refuse`.
 
         The errors are NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS if the loading takes longer
-        than PARKED_MS or MAX_PARKED requests wait. If `work` raises KafkaError, `refuse` gets its
-        code. If `work` raises another exception, `refuse` gets UNKNOWN_SERVER_ERROR and the shard
-        is loaded again.
+        than MAX_LOADING_WAIT_MS or MAX_WAITING requests wait. If `work` raises KafkaError, `refuse`
+        gets its code. If `work` raises another exception, `refuse` gets UNKNOWN_SERVER_ERROR and
+        the shard is loaded again.
         """
         topic = self._image.topic(OFFSETS_TOPIC)
-        led = None
+        context = None
         if topic is not None:
             partition = partition_of(group_id, len(topic.partitions))
-            led = self._led.get((topic.id, partition))
-        if led is None or led.failed:
+            context = self._shards.get((topic.id, partition))
+        if context is None or context.failed:
             refuse(ErrorCode.NOT_COORDINATOR)
-        elif led.ready:
-            self._run(led, work, refuse)
-        elif len(led.parked) < MAX_PARKED:
-            if not led.parked:
-                self._clock.call_later(PARKED_MS, partial(led.unpark, still_loading))
-            led.parked.append(Parked(work, refuse))
+        elif context.ready:
+            self._run(context, work, refuse)
+        elif len(context.waiting) < MAX_WAITING:
+            if not context.waiting:
+                self._clock.call_later(
+                    MAX_LOADING_WAIT_MS, partial(context.answer_waiting, still_loading)
+                )
+            context.waiting.append(WaitingRequest(work, refuse))
         else:
             refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    def all_led(self) -> Iterator[Led]:
+    def ready_shards(self) -> Iterator[ShardContext]:
         """Return all ready shards. A shard that failed to load is left out.
 
         Raise KafkaError (COORDINATOR_LOAD_IN_PROGRESS) while one of them is loading, because a list
         would be incomplete.
         """
-        if any(not led.ready and not led.failed for led in self._led.values()):
+        if any(not context.ready and not context.failed for context in self._shards.values()):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return (led for led in self._led.values() if led.ready)
+        return (context for context in self._shards.values() if context.ready)
 
     # --- the image
 
@@ -204,49 +209,49 @@ class GroupCoordinator:
                 partition = topic.partitions[partition_id]
                 if partition.leader == self._broker_id:
                     mine[topic.id, partition_id] = partition.leader_epoch
-        for key in list(self._led):
-            if self._led[key].leader_epoch != mine.get(key):
+        for key in list(self._shards):
+            if self._shards[key].leader_epoch != mine.get(key):
                 self._drop(key)
-        new = [key for key in mine if key not in self._led]
+        new = [key for key in mine if key not in self._shards]
         for key in new:
-            self._led[key] = self._opened(key, mine[key])
+            self._shards[key] = self._opened(key, mine[key])
         if new:
             self._replicas.when_settled(self._load)
 
-    def _opened(self, key: Key, leader_epoch: int) -> Led:
+    def _opened(self, key: Key, leader_epoch: int) -> ShardContext:
         """Return a new, empty shard with its journal and guard."""
         guard = Guard(partial(self._rebuild, key, leader_epoch))
         journal = ReplicatedJournal(self._clock, self._replicas.append, *key, guard=guard)
         clock = GuardedClock(self._clock, guard)
         shard = Shard(self.settings, clock, journal, self._new_member_id)
-        return Led(leader_epoch=leader_epoch, shard=shard, journal=journal, guard=guard)
+        return ShardContext(leader_epoch=leader_epoch, shard=shard, journal=journal, guard=guard)
 
     def _load(self) -> None:
         """Start to load every shard whose replica is open."""
-        for key, led in self._led.items():
-            if led.ready or led.failed or led.loading is not None:
+        for key, context in self._shards.items():
+            if context.ready or context.failed or context.loading is not None:
                 continue
             hosted = self._replicas.registry.get(key)
             if hosted is None or hosted.partition.leadership is None:
                 continue  # The log directory of the replica is offline.
-            led.loading = Loading(
-                self._clock, hosted, led.shard, partial(self._loaded, key[1], led)
+            context.loading = Loading(
+                self._clock, hosted, context.shard, partial(self._loaded, key[1], context)
             )
-            led.loading.start()
+            context.loading.start()
 
-    def _loaded(self, partition: int, led: Led, error: Exception | None) -> None:
+    def _loaded(self, partition: int, context: ShardContext, error: Exception | None) -> None:
         """Serve the parked requests, or refuse them if the loading failed."""
-        led.loading = None
+        context.loading = None
         if error is None:
-            led.ready = True
-            led.shard.loaded()
-            count = len(led.shard.groups)
+            context.ready = True
+            context.shard.loaded()
+            count = len(context.shard.groups)
             if count:
                 logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
-            led.unpark(lambda each: self._run(led, each.work, each.refuse))
+            context.answer_waiting(lambda each: self._run(context, each.work, each.refuse))
         else:
-            led.failed = True
-            led.unpark(not_coordinator)
+            context.failed = True
+            context.answer_waiting(not_coordinator)
             logger.error(
                 "%s-%d cannot be loaded: %r. Its groups have no coordinator until the partition "
                 "has another leader. `quorate dump-log` shows the record.",
@@ -257,17 +262,20 @@ class GroupCoordinator:
 
     def _drop(self, key: Key) -> None:
         """Remove a shard. Its parked requests and waiting members get NOT_COORDINATOR."""
-        led = self._led.pop(key)
-        if led.loading is not None:
-            led.loading.cancel()
-        led.unpark(not_coordinator)
-        led.journal.close()
-        led.shard.close()
+        context = self._shards.pop(key)
+        if context.loading is not None:
+            context.loading.cancel()
+        context.answer_waiting(not_coordinator)
+        context.journal.close()
+        context.shard.close()
 
     # --- work in a shard
 
     def _run(
-        self, led: Led, work: Callable[[Led], None], refuse: Callable[[ErrorCode], None]
+        self,
+        context: ShardContext,
+        work: Callable[[ShardContext], None],
+        refuse: Callable[[ErrorCode], None],
     ) -> None:
         """Run `work`, which answers or refuses the request. If it raises, refuse the request."""
         error: ErrorCode | None = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -275,19 +283,19 @@ class GroupCoordinator:
         def run() -> None:
             nonlocal error
             try:
-                work(led)
+                work(context)
             except KafkaError as refused:
                 error = refused.code
             else:
                 error = None
 
-        led.guard.run(run)
+        context.guard.run(run)
         if error is not None:
             refuse(error)
 
     def _run_in_all(self, work: Callable[[Shard], None]) -> None:
-        for led in [each for each in self._led.values() if each.ready]:
-            led.guard.run(partial(work, led.shard))
+        for context in [each for each in self._shards.values() if each.ready]:
+            context.guard.run(partial(work, context.shard))
 
     def _rebuild(self, key: Key, leader_epoch: int, error: Exception) -> None:
         """Drop a shard whose state is in doubt, and load it again from its log."""
@@ -302,10 +310,10 @@ class GroupCoordinator:
                 left_out,
                 exc_info=error,
             )
-        led = self._led.get(key)
-        if led is not None and led.leader_epoch == leader_epoch:
+        context = self._shards.get(key)
+        if context is not None and context.leader_epoch == leader_epoch:
             self._drop(key)
-            self._led[key] = self._opened(key, leader_epoch)
+            self._shards[key] = self._opened(key, leader_epoch)
             self._replicas.when_settled(self._load)
 
     # --- timers and member ids
@@ -319,14 +327,14 @@ class GroupCoordinator:
         return f"{prefix}-{uuid_to_text(random_uuid(self._random))}"
 
 
-def still_loading(parked: Parked) -> None:
+def still_loading(waiting: WaitingRequest) -> None:
     """Refuse a parked request with COORDINATOR_LOAD_IN_PROGRESS."""
-    parked.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    waiting.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-def not_coordinator(parked: Parked) -> None:
+def not_coordinator(waiting: WaitingRequest) -> None:
     """Refuse a parked request with NOT_COORDINATOR."""
-    parked.refuse(ErrorCode.NOT_COORDINATOR)
+    waiting.refuse(ErrorCode.NOT_COORDINATOR)
 
 
 def partition_of(group_id: str, partition_count: int) -> int:

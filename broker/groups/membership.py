@@ -81,7 +81,7 @@ class Membership:
                 error = ErrorCode.NONE
             except KafkaError as refusal:
                 error = refusal.code
-            answers.append(left(each, error))
+            answers.append(leave_result(each, error))
         if any(not each.error_code for each in answers):
             if group.state in (State.STABLE, State.COMPLETING_REBALANCE):
                 self._rebalance.prepare(group, "members left")
@@ -107,7 +107,7 @@ class Membership:
             self._rebalance.remove(group, member.id)
 
 
-def left(leaving: MemberIdentity, error: ErrorCode) -> MemberResponse:
+def leave_result(leaving: MemberIdentity, error: ErrorCode) -> MemberResponse:
     """Return the LeaveGroup result of one member."""
     return MemberResponse(
         member_id=leaving.member_id,

@@ -91,7 +91,8 @@ class Offsets:
         return [
             tombstone(group.id, *place)
             for place, value in self.of(group.id).items()
-            if not group.subscribes_to(place[0]) and is_over(value, since, wall_ms, retention_ms)
+            if not group.subscribes_to(place[0])
+            and has_expired(value, since, wall_ms, retention_ms)
         ]
 
 
@@ -117,7 +118,7 @@ def expiry_base(group: Group) -> Callable[[OffsetValue], int] | None:
     return None
 
 
-def is_over(
+def has_expired(
     value: OffsetValue, since: Callable[[OffsetValue], int], wall_ms: int, retention_ms: int
 ) -> bool:
     """Return True if the retention of the offset has ended."""

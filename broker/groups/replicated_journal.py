@@ -35,7 +35,7 @@ from quorate.quorum.seams import Clock
 logger = logging.getLogger("quorate.broker.groups")
 
 ACKS_ALL = -1
-UNTIL_DECIDED_MS = 2**31 - 1
+APPEND_TIMEOUT_MS = 2**31 - 1
 """The append timeout: the greatest int32, 24.8 days, because the journal has no timeout of its own.
 """
 COMMITTED = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -110,16 +110,16 @@ class ReplicatedJournal:
             if appending:
                 outcome.append(error)
             else:
-                self._decided(error)
+                self._append_completed(error)
 
         wanted = ProducePartition(OFFSETS_TOPIC, self._topic_id, self._partition, memoryview(batch))
-        self._append([wanted], ACKS_ALL, UNTIL_DECIDED_MS, done, internal=True)
+        self._append([wanted], ACKS_ALL, APPEND_TIMEOUT_MS, done, internal=True)
         appending = False
         if outcome and outcome[0] not in COMMITTED:
             return outcome[0]
         self._appended += 1
         if outcome:
-            self._decided(outcome[0])
+            self._append_completed(outcome[0])
         return ErrorCode.NONE
 
     def when_committed(self, done: Done) -> None:
@@ -145,7 +145,7 @@ class ReplicatedJournal:
         for _, done in waiting:
             self._guard.run(partial(done, ErrorCode.NOT_COORDINATOR))
 
-    def _decided(self, error: ErrorCode) -> None:
+    def _append_completed(self, error: ErrorCode) -> None:
         """Record the outcome of the oldest undecided append. The partition decides appends in
         order.
         """

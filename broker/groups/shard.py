@@ -17,7 +17,7 @@ from quorate.broker.groups import descriptions
 from quorate.broker.groups.group import Group, cancel, group_of
 from quorate.broker.groups.joining import Join, Joining
 from quorate.broker.groups.journal import Journal
-from quorate.broker.groups.membership import Membership, left
+from quorate.broker.groups.membership import Membership, leave_result
 from quorate.broker.groups.offsets import Offsets, check_commit, committed, tombstone
 from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, client_error
 from quorate.broker.groups.records import (
@@ -161,7 +161,7 @@ class Shard:
         """
         group = self.groups.get(group_id)
         if group is None:
-            return [left(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving]
+            return [leave_result(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving]
         return self._membership.leave(group, leaving)
 
     def _occupied(self, group_id: str) -> Group:
@@ -328,7 +328,7 @@ class Shard:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not State.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        self._append([*self.offsets.tombstones(group_id), ending(group_id)])
+        self._append([*self.offsets.tombstones(group_id), group_tombstone(group_id)])
 
     # --- expiration
 
@@ -347,7 +347,7 @@ class Shard:
             records += expired
             left_over = len(self.offsets.of(group.id)) - len(expired)
             if not left_over and group.state is State.EMPTY and not group.pending:
-                records.append(ending(group.id))
+                records.append(group_tombstone(group.id))
         self._append_in_batches(records)
 
     # --- the journal
@@ -373,7 +373,7 @@ class Shard:
             self.replay(each)
 
 
-def ending(group_id: str) -> GroupRecord:
+def group_tombstone(group_id: str) -> GroupRecord:
     """Return the tombstone of a group."""
     return GroupRecord(GroupKey(group=group_id), None)
 

@@ -16,7 +16,7 @@ class State(enum.Enum):
     DEAD = "Dead"
 
 
-FROM: dict[State, tuple[State, ...]] = {
+ALLOWED_PREVIOUS: dict[State, tuple[State, ...]] = {
     State.EMPTY: (State.PREPARING_REBALANCE,),
     State.PREPARING_REBALANCE: (State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE),
     State.COMPLETING_REBALANCE: (State.PREPARING_REBALANCE,),

@@ -72,22 +72,24 @@ class FindCoordinatorHandler:
     def _find(self, key: str, key_type: int) -> Coordinator:
         if key_type == TRANSACTION:
             text = "transactions are not offered"
-            return nowhere(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+            return without_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
         if key_type != GROUP:
-            return nowhere(key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is not known")
+            return without_coordinator(
+                key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is not known"
+            )
         image = self.image()
         topic = image.topic(OFFSETS_TOPIC)
         if topic is None:
-            return nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return without_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         partition = topic.partitions[partition_of(key, len(topic.partitions))]
         leader = image.brokers.get(partition.leader)
         endpoint = None if leader is None else leader.endpoint(self.listener)
         if leader is None or leader.fenced or endpoint is None:
-            return nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return without_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port)
 
 
-def nowhere(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+def without_coordinator(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
     return Coordinator(
         key=key,
         node_id=NO_NODE,

@@ -35,7 +35,7 @@ class Forwarder(Protocol):
 
 
 @dataclass(slots=True)
-class _Source:
+class _ConnectionQueue:
     """The forwarded requests of one connection."""
 
     size_bytes: int = 0  # of those at the controller
@@ -47,34 +47,38 @@ class Forwarding:
 
     def __init__(self, forwarder: Forwarder) -> None:
         self._forwarder = forwarder
-        self._sources: dict[Connection, _Source] = {}  # those that have requests open
+        self._queues: dict[Connection, _ConnectionQueue] = {}  # those that have requests open
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
-        source = self._sources.setdefault(context.connection, _Source())
-        source.waiting.append((context, body))
-        self._send(context.connection, source)
+        queue = self._queues.setdefault(context.connection, _ConnectionQueue())
+        queue.waiting.append((context, body))
+        self._send(context.connection, queue)
 
-    def _send(self, connection: Connection, source: _Source) -> None:
+    def _send(self, connection: Connection, queue: _ConnectionQueue) -> None:
         """Forward what the bound admits. Discard the requests of a connection that is closed."""
         if connection.closed:
-            source.waiting.clear()
-        while source.waiting:
-            context, body = source.waiting[0]
-            if source.size_bytes and source.size_bytes + len(body) > MAX_FORWARDED_BYTES:
+            queue.waiting.clear()
+        while queue.waiting:
+            context, body = queue.waiting[0]
+            if queue.size_bytes and queue.size_bytes + len(body) > MAX_FORWARDED_BYTES:
                 return
-            source.waiting.popleft()
-            source.size_bytes += max(1, len(body))
-            self._forward(connection, source, context, body)
-        if not source.size_bytes:
-            self._sources.pop(connection, None)
+            queue.waiting.popleft()
+            queue.size_bytes += max(1, len(body))
+            self._forward(connection, queue, context, body)
+        if not queue.size_bytes:
+            self._queues.pop(connection, None)
 
     def _forward(
-        self, connection: Connection, source: _Source, context: RequestContext, body: memoryview
+        self,
+        connection: Connection,
+        queue: _ConnectionQueue,
+        context: RequestContext,
+        body: memoryview,
     ) -> None:
         def done(response: EnvelopeResponse) -> None:
-            source.size_bytes -= max(1, len(body))
+            queue.size_bytes -= max(1, len(body))
             answer(context, body, response)
-            self._send(connection, source)
+            self._send(connection, queue)
 
         envelope = EnvelopeRequest(
             api_key=context.api_key,

@@ -11,8 +11,8 @@ from quorate.broker.groups import descriptions
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.descriptions import not_described
 from quorate.broker.groups.shard import Shard
-from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask
+from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
 from quorate.quorum.protocol.authorized_operations import GROUP_OPERATIONS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -51,8 +51,8 @@ class GroupAdminHandler:
         error = ErrorCode.NONE
         groups: list[ListedGroup] = []
         try:
-            for led in tuple(self.coordinator.all_led()):
-                for group in tuple(led.shard.groups.values()):
+            for shard_context in tuple(self.coordinator.ready_shards()):
+                for group in tuple(shard_context.shard.groups.values()):
                     if descriptions.passes(group, states, types):
                         groups.append(descriptions.listed(group))
                     if pace.is_time(ENTRIES):
@@ -87,7 +87,7 @@ class GroupAdminHandler:
             response = DescribeGroupsResponse(groups=tuple(groups))
             context.run(context.respond_steps(response))
 
-        gathering, pace = Gathering(len(names), context.callback(respond)), Pace()
+        collector, pace = ResultCollector(len(names), context.callback(respond)), Pace()
         for index, group_id in enumerate(names):
             if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
                 yield
@@ -95,7 +95,7 @@ class GroupAdminHandler:
                 self.coordinator,
                 group_id,
                 partial(Shard.describe, group_id=group_id),
-                partial(take, gathering.slot(index)),
+                partial(take, collector.slot(index)),
                 partial(not_described, group_id),
             )
 
@@ -109,7 +109,7 @@ class GroupAdminHandler:
             response = DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))
             context.run(context.respond_steps(response))
 
-        gathering, pace = Gathering(len(names), context.callback(respond)), Pace()
+        collector, pace = ResultCollector(len(names), context.callback(respond)), Pace()
         for index, group_id in enumerate(names):
             if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
                 yield
@@ -117,7 +117,7 @@ class GroupAdminHandler:
                 self.coordinator,
                 group_id,
                 partial(deleted, group_id=group_id),
-                gathering.slot(index),
+                collector.slot(index),
                 partial(result, group_id),
             )
 

@@ -16,10 +16,10 @@ from typing import TypeVar
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.records import OffsetValue
 from quorate.broker.groups.shard import Shard, fetched
-from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.group_requests import ask, check_group_id
-from quorate.broker.kafka.one_group import as_group, not_fetched, of_one_group
-from quorate.broker.kafka.parts import all_parts, is_short, joined
+from quorate.broker.kafka.offset_fetch_v7 import as_group, not_fetched, of_one_group
+from quorate.broker.kafka.request_parts import all_parts, is_short, joined
+from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.steps import Pace, in_order
@@ -96,10 +96,10 @@ class GroupOffsetsHandler:
             yield from context.respond_steps(schemas.OffsetCommitResponse(topics=whole))
 
         parts = yield from all_parts(request.topics, "partitions")
-        gathering = Gathering(len(parts), partial(run_with, context, respond))
+        collector = ResultCollector(len(parts), partial(run_with, context, respond))
         for index, part in enumerate(parts):
             yield
-            commit(dataclasses.replace(request, topics=part), gathering.slot(index))
+            commit(dataclasses.replace(request, topics=part), collector.slot(index))
 
     # --- fetch
 
@@ -117,12 +117,12 @@ class GroupOffsetsHandler:
                 response = schemas.OffsetFetchResponse(groups=tuple(groups))
                 context.run(context.respond_steps(response))
 
-            gathering = Gathering(len(request.groups), context.callback(respond))
+            collector = ResultCollector(len(request.groups), context.callback(respond))
             by_id = context.version >= TOPIC_IDS_SINCE
             for index, group in enumerate(request.groups):
                 if index:
                     yield
-                yield from self._fetch_one(context, group, gathering.slot(index), by_id)
+                yield from self._fetch_one(context, group, collector.slot(index), by_id)
             return
         group = yield from as_group(request)
 
@@ -157,10 +157,10 @@ class GroupOffsetsHandler:
             done(refused or dataclasses.replace(groups[0], topics=whole))
 
         parts = yield from all_parts(topics, "partition_indexes")
-        gathering = Gathering(len(parts), partial(run_with, context, join))
+        collector = ResultCollector(len(parts), partial(run_with, context, join))
         for index, part in enumerate(parts):
             yield
-            self._fetch(dataclasses.replace(wanted, topics=part), gathering.slot(index), by_id)
+            self._fetch(dataclasses.replace(wanted, topics=part), collector.slot(index), by_id)
 
     def _fetch_all_topics(
         self,
@@ -280,10 +280,10 @@ class GroupOffsetsHandler:
             yield from context.respond_steps(response)
 
         parts = yield from all_parts(request.topics, "partitions")
-        gathering = Gathering(len(parts), partial(run_with, context, respond))
+        collector = ResultCollector(len(parts), partial(run_with, context, respond))
         for index, part in enumerate(parts):
             yield
-            delete(dataclasses.replace(request, topics=part), gathering.slot(index))
+            delete(dataclasses.replace(request, topics=part), collector.slot(index))
 
 
 def not_deleted(error: ErrorCode) -> schemas.OffsetDeleteResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from quorate.broker.groups.coordinator import GroupCoordinator, Led
+from quorate.broker.groups.coordinator import GroupCoordinator, ShardContext
 from quorate.broker.groups.shard import Shard
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
@@ -24,13 +24,13 @@ def ask(
     def refuse(error: ErrorCode) -> None:
         done(refusal(error))
 
-    def found(led: Led) -> None:
+    def found(shard_context: ShardContext) -> None:
         try:
-            answer = work(led.shard)
+            answer = work(shard_context.shard)
         except KafkaError as error:
             refuse(error.code)
             return
-        led.journal.when_committed(lambda error: refuse(error) if error else done(answer))
+        shard_context.journal.when_committed(lambda error: refuse(error) if error else done(answer))
 
     coordinator.find(group_id, found, refuse)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from quorate.broker.kafka.gathering import Gathering
-from quorate.broker.kafka.parts import all_parts, emptied, in_pieces
-from quorate.broker.kafka.quota_filters import check_filter
+from quorate.broker.kafka.client_quotas import check_filter
 from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
+from quorate.broker.kafka.request_parts import all_parts, emptied, in_pieces
+from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
@@ -53,7 +53,7 @@ ENTRIES = 5
 """The weight of a partition in `Pace`."""
 NUMBERS_PER_ENTRY = 4
 """Numbers of partitions that weigh as much as one entry."""
-NOWHERE = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
+INTERNAL_TOPIC_REFUSED = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class LogsHandler:
             context.run(self._respond_deleted(context, request, answers))
 
         parts = yield from all_parts(request.topics, "partitions")
-        gathering = Gathering(len(parts), respond)
+        collector = ResultCollector(len(parts), respond)
         for index, part in enumerate(parts):
             if index:
                 yield
-            self._delete(part, max(0, request.timeout_ms), gathering.slot(index))
+            self._delete(part, max(0, request.timeout_ms), collector.slot(index))
 
     def _respond_deleted(
         self,
@@ -105,7 +105,12 @@ class LogsHandler:
 
         def answer(results: Sequence[Deleted]) -> None:
             found = iter(results)
-            done([NOWHERE if each.topic in INTERNAL_TOPICS else next(found) for each in asked])
+            done(
+                [
+                    INTERNAL_TOPIC_REFUSED if each.topic in INTERNAL_TOPICS else next(found)
+                    for each in asked
+                ]
+            )
 
         self.replicas.delete_records(allowed, timeout_ms, answer)
 
@@ -140,7 +145,7 @@ class LogsHandler:
                     is_future_key=False,
                 )
             )
-        total_bytes, usable_bytes = space(self.log_dir)
+        total_bytes, usable_bytes = volume_bytes(self.log_dir)
         directory = DescribeLogDirsResult(
             log_dir=self.log_dir,
             total_bytes=total_bytes,
@@ -237,7 +242,7 @@ def hosted_places(
     return places
 
 
-def space(log_dir: str) -> tuple[int, int]:
+def volume_bytes(log_dir: str) -> tuple[int, int]:
     """Total and usable bytes of the volume (KIP-827); -1 when nobody can say."""
     try:
         usage = shutil.disk_usage(log_dir)

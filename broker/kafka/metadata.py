@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from quorate.broker.kafka.parts import in_pieces
+from quorate.broker.kafka.request_parts import in_pieces
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition

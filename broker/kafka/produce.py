@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from quorate.broker.kafka.gathering import Gathering
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
+from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
     ProducedPartition,
@@ -28,7 +28,7 @@ from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
 PARTITIONS_PER_STEP = 32
-Answerer = Callable[[RequestContext, Sequence[ProducedPartition]], None]
+Responder = Callable[[RequestContext, Sequence[ProducedPartition]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ProduceHandler:
         if request is None:
             return begun(self._handle_large(context, body))
         if request.transactional_id is None and len(request.partitions) <= PARTITIONS_PER_STEP:
-            done = context.callback(partial(self._answerer(request), context))
+            done = context.callback(partial(self._responder(request), context))
             self.replicas.append(request.partitions, request.acks, request.timeout_ms, done)
             return None
         return begun(self._append_or_refuse(context, request))
@@ -51,11 +51,11 @@ class ProduceHandler:
         request = yield from parse_produce_steps(body, context.version)
         yield from self._append_or_refuse(context, request)
 
-    def _answerer(self, request: ProduceRequest) -> Answerer:
-        return self._answer_nobody if request.acks == NO_ACKS else self._answer
+    def _responder(self, request: ProduceRequest) -> Responder:
+        return self._end_without_answer if request.acks == NO_ACKS else self._answer
 
     def _append_or_refuse(self, context: RequestContext, request: ProduceRequest) -> Steps[None]:
-        answer = self._answerer(request)
+        answer = self._responder(request)
         if request.transactional_id is None:
             done = context.callback(partial(answer, context))
             yield from self._append_in_parts(request, done)
@@ -79,10 +79,10 @@ class ProduceHandler:
 
         partitions = request.partitions
         starts = range(0, len(partitions), PARTITIONS_PER_STEP)
-        gathering = Gathering(len(starts), join)
+        collector = ResultCollector(len(starts), join)
         for index, start in enumerate(starts):
             part = partitions[start : start + PARTITIONS_PER_STEP]
-            self.replicas.append(part, request.acks, request.timeout_ms, gathering.slot(index))
+            self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
             yield
 
     def _answer(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
@@ -101,7 +101,9 @@ class ProduceHandler:
         body = yield from build_produce_steps(context.version, results, endpoints=endpoints)
         context.respond_raw(body)
 
-    def _answer_nobody(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
+    def _end_without_answer(
+        self, context: RequestContext, results: Sequence[ProducedPartition]
+    ) -> None:
         error = next((each.error for each in results if each.error), 0)
         if error:
             name = ErrorCode.of(error).name

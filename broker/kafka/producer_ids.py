@@ -44,7 +44,7 @@ class ProducerIds:
         self._broker_epoch = broker_epoch
         self._blocks: deque[range] = deque()
         self._waiting: deque[RequestContext] = deque()
-        self._asked = False
+        self._requested = False
 
     def handle(self, context: RequestContext, request: InitProducerIdRequest) -> None:
         if request.transactional_id is not None:
@@ -67,18 +67,18 @@ class ProducerIds:
             if len(block) > 1:
                 self._blocks.appendleft(block[1:])
         if sum(map(len, self._blocks)) < PREFETCH_BELOW:
-            self._ask()
+            self._request_block()
 
-    def _ask(self) -> None:
-        if not self._asked:
-            self._asked = True
+    def _request_block(self) -> None:
+        if not self._requested:
+            self._requested = True
             request = AllocateProducerIdsRequest(
                 broker_id=self._broker_id, broker_epoch=self._broker_epoch()
             )
             self._controller.send(request, ALLOCATE_TIMEOUT_MS, self._answered)
 
     def _answered(self, response: AllocateProducerIdsResponse | None) -> None:
-        self._asked = False
+        self._requested = False
         if response is not None and response.error == ErrorCode.NONE:
             first = response.first_producer_id
             self._blocks.append(range(first, first + response.count))

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from quorate.broker.local.errors import NodeFailed, NotInTime, WrongState
 from quorate.broker.local.layout import Layout, Ports, Shape, Value, lay_out
-from quorate.broker.local.node import LocalNode, Running
+from quorate.broker.local.node import LocalNode, RunningNode
 from quorate.broker.local.topics import create_topic
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.seams import Address
@@ -299,7 +299,7 @@ class Cluster:
             raise WrongState(f"there is no node {node_id}: the nodes are {list(self._nodes)}")
         return node
 
-    def _running(self, node_id: int) -> Running:
+    def _running(self, node_id: int) -> RunningNode:
         self._check()
         running = self._node(node_id).running
         if running is None:

@@ -23,7 +23,7 @@ from quorate.quorum.seams import Address, Seams
 
 
 @dataclass(slots=True)
-class Running:
+class RunningNode:
     """The parts of a running node."""
 
     faults: Faults
@@ -52,7 +52,7 @@ class LocalNode:
         on_failed: Callable[[int, BaseException], None],
     ) -> None:
         self.id = config.node_id
-        self.running: Running | None = None
+        self.running: RunningNode | None = None
         self._config = config
         self._node_ports = node_ports
         self._on_failed = on_failed
@@ -87,7 +87,7 @@ class LocalNode:
             raise
         controller = ControllerNode(core) if self._config.is_controller else None
         broker = BrokerNode(core) if self._config.is_broker else None
-        self.running = Running(faults, disk, core, controller, broker)
+        self.running = RunningNode(faults, disk, core, controller, broker)
 
     async def start(self) -> None:
         """Start the node. Its ports are open on return."""

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from quorate.broker.kafka.offsets import CONSUMER, LATEST, OffsetsHandler
+from quorate.broker.kafka.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
@@ -89,7 +89,7 @@ class Asked:
 
 
 def latest_offset(cluster: Cluster, broker_id: int) -> tuple[ErrorCode, int]:
-    handler = OffsetsHandler(cluster.nodes[broker_id].replicas)
+    handler = ListOffsetsHandler(cluster.nodes[broker_id].replicas)
     wanted = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
     topic = ListOffsetsTopic(name="t", partitions=(wanted,))
     asked = Asked()

@@ -58,7 +58,7 @@ def test_small_requests_are_pipelined() -> None:
     for _ in range(20):
         controller.waiting.pop(0)(NONE)
     assert len(client.link.sent) == 20
-    assert not forwarding._sources, "nothing is left behind"
+    assert not forwarding._queues, "nothing is left behind"
 
 
 def test_large_requests_wait_for_each_other_and_delay_nobody_else() -> None:
@@ -73,7 +73,7 @@ def test_large_requests_wait_for_each_other_and_delay_nobody_else() -> None:
         controller.waiting.pop(0)(NONE)
     assert len(client.link.sent) == 6
     assert len(other.sent) == 1
-    assert not forwarding._sources
+    assert not forwarding._queues
 
 
 def test_a_request_beyond_the_bound_goes_alone() -> None:
@@ -96,7 +96,7 @@ def test_what_a_closed_connection_left_waiting_is_discarded() -> None:
     while controller.waiting:
         controller.waiting.pop(0)(NONE)
     assert len(controller.asked) == 2
-    assert not forwarding._sources
+    assert not forwarding._queues
 
 
 def test_a_request_that_the_controller_could_not_carry_out_names_its_items() -> None:

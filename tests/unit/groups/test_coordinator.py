@@ -9,7 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.groups.coordinator import PARKED_MS, GroupCoordinator, Led, partition_of
+from quorate.broker.groups.coordinator import (
+    MAX_LOADING_WAIT_MS,
+    GroupCoordinator,
+    ShardContext,
+    partition_of,
+)
 from quorate.broker.groups.records import (
     GroupRecord,
     OffsetKey,
@@ -143,8 +148,8 @@ class World:
     def ask(self) -> None:
         """What the group committed, or why that is not known."""
 
-        def committed(led: Led) -> None:
-            held = led.shard.offsets.of(GROUP)
+        def committed(context: ShardContext) -> None:
+            held = context.shard.offsets.of(GROUP)
             self.said.append(held["t", 0].offset if held else -1)
 
         self.coordinator.find(GROUP, committed, self.said.append)
@@ -167,7 +172,7 @@ def test_who_waited_long_is_told_to_come_again() -> None:
     world = World()
     world.create()
     world.ask()
-    world.clock.advance(PARKED_MS)
+    world.clock.advance(MAX_LOADING_WAIT_MS)
     assert world.said == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 
 
@@ -280,9 +285,9 @@ def test_the_offsets_of_a_deleted_topic_are_forgotten() -> None:
     assert world.said == [-1]
 
 
-def broken(led: Led) -> None:
+def broken(context: ShardContext) -> None:
     """Change the shard, then raise."""
-    led.shard.offsets.of(GROUP).clear()
+    context.shard.offsets.of(GROUP).clear()
     raise ZeroDivisionError
 
 
@@ -312,7 +317,7 @@ def test_a_timer_of_a_group_that_raises_rebuilds_the_shard() -> None:
     world.write(3)
     world.create()
     world.load()
-    timers: list[Led] = []
+    timers: list[ShardContext] = []
     world.coordinator.find(GROUP, timers.append, world.said.append)
     clock = timers[0].shard._clock
     clock.call_later(50, lambda: broken(timers[0]))
@@ -329,7 +334,7 @@ def test_an_error_of_kafka_is_passed_on_and_rebuilds_nothing() -> None:
     world.create()
     world.load()
 
-    def refuse(led: Led) -> None:
+    def refuse(context: ShardContext) -> None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
 
     world.coordinator.find(GROUP, refuse, world.said.append)

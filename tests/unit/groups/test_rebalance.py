@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from quorate.broker.groups.state import FROM, State
+from quorate.broker.groups.state import ALLOWED_PREVIOUS, State
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
 from tests.unit.groups.harness import REBALANCE_MS, SESSION_MS, World
@@ -317,4 +317,4 @@ def test_who_waits_when_leadership_is_lost_looks_for_the_next_coordinator() -> N
 
 @pytest.mark.parametrize("state", State)
 def test_no_state_but_dead_is_entered_from_itself(state: State) -> None:
-    assert (state in FROM[state]) == (state is State.DEAD)
+    assert (state in ALLOWED_PREVIOUS[state]) == (state is State.DEAD)

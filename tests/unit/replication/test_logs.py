@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.logs import LogsHandler, space
+from quorate.broker.kafka.logs import LogsHandler, volume_bytes
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.deletions import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
@@ -180,9 +180,9 @@ def test_log_directories(cluster: Cluster) -> None:
 
 
 def test_the_space_of_a_volume(tmp_path: Path) -> None:
-    total_bytes, usable_bytes = space(str(tmp_path))
+    total_bytes, usable_bytes = volume_bytes(str(tmp_path))
     assert total_bytes >= usable_bytes > 0
-    assert space(str(tmp_path / "absent")) == (-1, -1)
+    assert volume_bytes(str(tmp_path / "absent")) == (-1, -1)
 
 
 def test_producers(cluster: Cluster) -> None:

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
+from quorate.broker.kafka.list_offsets import CONSUMER, ListOffsetsHandler
+from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.logs import LogsHandler
-from quorate.broker.kafka.lookups import Lookups
-from quorate.broker.kafka.offsets import CONSUMER, OffsetsHandler
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import timestamp_lookup as lookup
@@ -85,9 +85,9 @@ def cluster() -> Iterator[Cluster]:
     cluster.close()
 
 
-def ask(cluster: Cluster, lookups: Lookups, *wanted: tuple[int, int]) -> Asked:
+def ask(cluster: Cluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Asked:
     """Ask for (partition, timestamp) of topic t."""
-    handler = OffsetsHandler(cluster.nodes[1].replicas, lookups)
+    handler = ListOffsetsHandler(cluster.nodes[1].replicas, lookups)
     partitions = tuple(
         ListOffsetsPartition(partition_index=index, timestamp=when) for index, when in wanted
     )
@@ -134,7 +134,7 @@ def test_a_large_payload_is_never_opened_on_the_loop(
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     store(cluster, topic, sealed(compress(Codec.GZIP, b"") * 50_000, attributes=Codec.GZIP))
-    lookups = Lookups()
+    lookups = LogLookups()
     asked = ask(cluster, lookups, (0, WHEN_MS))
     cluster.run(50)
     assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
@@ -145,7 +145,7 @@ def test_a_large_batch_is_opened_off_the_loop(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produce_large(cluster, topic)
-    lookups = Lookups()
+    lookups = LogLookups()
     asked = ask(cluster, lookups, (0, WHEN_MS + 1_234))
     assert not asked.answers, "the disk's thread has the payload"
     cluster.run(50)
@@ -158,7 +158,7 @@ def test_one_lookup_at_a_time_holds_a_large_payload(cluster: Cluster) -> None:
     cluster.run(50)
     for partition in range(2):
         produce_large(cluster, topic, partition)
-    lookups = Lookups()
+    lookups = LogLookups()
     first = ask(cluster, lookups, (0, WHEN_MS + 1))
     second = ask(cluster, lookups, (1, WHEN_MS + 2), (0, WHEN_MS + 3))
     gone = ask(cluster, lookups, (0, WHEN_MS + 4))
@@ -176,9 +176,9 @@ def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: Cluster) ->
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produce_large(cluster, topic)
-    lookups = Lookups()
+    lookups = LogLookups()
     begun: list[Steps[None]] = []
-    handler = OffsetsHandler(cluster.nodes[1].replicas, lookups)
+    handler = ListOffsetsHandler(cluster.nodes[1].replicas, lookups)
     asked = Asked()
     asked.run = begun.append  # type: ignore[method-assign, assignment]
     wanted = ListOffsetsPartition(partition_index=0, timestamp=WHEN_MS + COUNT - 1)
@@ -215,7 +215,7 @@ def test_poison_that_is_stored_fails_its_partition_only(
     produce_large(cluster, topic, 1)
     times = (0, WHEN_MS, WHEN_MS + 2, -3, 2**63 - 1, -(2**63))
     for when in times * 2:
-        asked = ask(cluster, Lookups(), (0, when), (1, WHEN_MS))
+        asked = ask(cluster, LogLookups(), (0, when), (1, WHEN_MS))
         cluster.run(50)
         poisoned, sound = asked.found
         assert poisoned[0] in (ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE)
@@ -229,7 +229,7 @@ def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     store(cluster, topic, POISON["garbage"])
-    asked = ask(cluster, Lookups(), (0, WHEN_MS))
+    asked = ask(cluster, LogLookups(), (0, WHEN_MS))
     assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
 
 

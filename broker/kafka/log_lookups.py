@@ -19,19 +19,19 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.seams import Buffer
 
 
-class Lookups:
+class LogLookups:
     """The lookups of all requests of a broker. `expanded` counts the large payloads."""
 
     def __init__(self) -> None:
         self.expanded = 0
-        self._holder: Running | None = None
-        self._waiting: deque[Running] = deque()
+        self._holder: RunningLookup | None = None
+        self._waiting: deque[RunningLookup] = deque()
 
-    def run(self, context: RequestContext, lookup: Lookup[None]) -> Running:
+    def run(self, context: RequestContext, lookup: Lookup[None]) -> RunningLookup:
         """Return the steps of a lookup that answers the request."""
-        return Running(self, context, lookup)
+        return RunningLookup(self, context, lookup)
 
-    def take(self, running: Running) -> bool:
+    def take(self, running: RunningLookup) -> bool:
         """Return True if no other lookup holds a payload. Otherwise `running` is resumed later. A
         lookup that failed in one partition may still hold its turn when it goes on to the next."""
         if self._holder is None or self._holder is running:
@@ -40,7 +40,7 @@ class Lookups:
         self._waiting.append(running)
         return False
 
-    def release(self, running: Running) -> None:
+    def release(self, running: RunningLookup) -> None:
         """Let the next lookup continue, if `running` was the one that held a payload."""
         if self._holder is not running:
             return
@@ -49,10 +49,10 @@ class Lookups:
             self._holder.resume()
 
 
-class Running(Generator[None, None, None]):
+class RunningLookup(Generator[None, None, None]):
     """The steps of one lookup. They end where the lookup waits, and are begun anew after that."""
 
-    def __init__(self, lookups: Lookups, context: RequestContext, lookup: Lookup[None]) -> None:
+    def __init__(self, lookups: LogLookups, context: RequestContext, lookup: Lookup[None]) -> None:
         self._lookups = lookups
         self._context = context
         self._lookup = lookup

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Gathering(Generic[T]):
+class ResultCollector(Generic[T]):
     def __init__(self, count: int, done: Callable[[Sequence[T]], None]) -> None:
         """`done` gets all parts in order; at once when none is expected."""
         self._parts: dict[int, T] = {}

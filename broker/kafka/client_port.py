@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.cluster import ClusterHandler
-from quorate.broker.kafka.config_resources import ConfigResourcesHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
 from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, Forwarding
 from quorate.broker.kafka.group_admin import GroupAdminHandler
-from quorate.broker.kafka.group_members import GroupMembersHandler
+from quorate.broker.kafka.group_membership import GroupMembershipHandler
 from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
+from quorate.broker.kafka.list_config_resources import ListConfigResourcesHandler
+from quorate.broker.kafka.list_offsets import ListOffsetsHandler
+from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.logs import LogsHandler, no_quotas
-from quorate.broker.kafka.lookups import Lookups
 from quorate.broker.kafka.metadata import MetadataHandler
-from quorate.broker.kafka.offsets import OffsetsHandler
 from quorate.broker.kafka.produce import ProduceHandler
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
@@ -51,7 +51,7 @@ class Services:
     connections: Connections
     shares: Shares
     features: Callable[[], Features]
-    lookups: Lookups = field(default_factory=Lookups)
+    lookups: LogLookups = field(default_factory=LogLookups)
 
 
 Handlers = dict[int, Handler]
@@ -69,7 +69,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         auto_create=creation.create if config["auto.create.topics.enable"] else None,
     )
     cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
-    offsets = OffsetsHandler(services.replicas, services.lookups)
+    offsets = ListOffsetsHandler(services.replicas, services.lookups)
     logs = LogsHandler(services.replicas, config.log_dir)
     coordinators = FindCoordinatorHandler(
         listener=listener, image=image, creation=creation, suspects=services.suspects
@@ -88,7 +88,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.DESCRIBE_PRODUCERS: logs.describe_producers,
         ApiKey.DESCRIBE_CLIENT_QUOTAS: no_quotas,
         ApiKey.SASL_HANDSHAKE: no_sasl,
-        ApiKey.LIST_CONFIG_RESOURCES: ConfigResourcesHandler(image).handle,
+        ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(image).handle,
         **group_handlers(services),
     }
     raw: dict[int, RawHandler] = {
@@ -112,7 +112,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
 
 
 def group_handlers(services: Services) -> Handlers:
-    members = GroupMembersHandler(services.groups)
+    members = GroupMembershipHandler(services.groups)
     offsets = GroupOffsetsHandler(services.groups, services.image)
     admin = GroupAdminHandler(services.groups)
     return {

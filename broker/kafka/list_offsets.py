@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from quorate.broker.kafka.lookups import Lookups
-from quorate.broker.kafka.parts import emptied
+from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.kafka.request_parts import emptied
 from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted import Hosted
 from quorate.quorum.ids import ZERO_UUID
@@ -41,17 +41,17 @@ NO_TIMESTAMP = -1
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 """The version of ListOffsets that has it (KIP-734, KIP-405, KIP-1005)."""
 
-Found = tuple[int, int, int]  # timestamp, offset, leader epoch
+TimestampedOffset = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
-def unlisted(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+def failed_partition(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=partition_id, error_code=error)
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsHandler:
+class ListOffsetsHandler:
     replicas: Replicas
-    lookups: Lookups = field(default_factory=Lookups)
+    lookups: LogLookups = field(default_factory=LogLookups)
 
     def list_offsets(
         self, context: RequestContext, request: ListOffsetsRequest
@@ -64,16 +64,16 @@ class OffsetsHandler:
         topics, pace = [], Pace()
         for topic in request.topics:
             partitions = []
-            told: set[int] = set()
+            answered: set[int] = set()
             for each in topic.partitions:
                 index = each.partition_index
-                if index in told:
+                if index in answered:
                     continue
-                told.add(index)
+                answered.add(index)
                 if pace.is_time(ENTRIES if each.timestamp < 0 else SEARCH_ENTRIES):
                     yield None
                 if (topic.name, index) in twice:
-                    listed = unlisted(index, ErrorCode.INVALID_REQUEST)
+                    listed = failed_partition(index, ErrorCode.INVALID_REQUEST)
                 else:
                     listed = yield from self._list(
                         topic.name, each, request.replica_id, context.version
@@ -88,7 +88,7 @@ class OffsetsHandler:
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
     ) -> Lookup[ListOffsetsPartitionResponse]:
         if version < SINCE.get(wanted.timestamp, 0):
-            return unlisted(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
+            return failed_partition(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
         if hosted is not None and not error:
             leading = hosted.partition.leadership
@@ -98,21 +98,21 @@ class OffsetsHandler:
                 # The high watermark of the last leader may have been greater (KIP-207).
                 error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
-            return unlisted(wanted.partition_index, error)
+            return failed_partition(wanted.partition_index, error)
         epoch = hosted.partition.leader_epoch
         try:
-            if (know := KNOWN.get(wanted.timestamp)) is not None:
+            if (know := DIRECT.get(wanted.timestamp)) is not None:
                 found = know(hosted, replica_id)
             else:
-                search = SEARCHED.get(wanted.timestamp, at_time)
+                search = SEARCHES.get(wanted.timestamp, at_time)
                 found = yield from search(hosted, wanted.timestamp)
         except CorruptLog as damage:
-            return unlisted(wanted.partition_index, unreadable(hosted, damage))
+            return failed_partition(wanted.partition_index, unreadable(hosted, damage))
         except CorruptBatch as poison:
-            return unlisted(wanted.partition_index, undecodable(hosted, poison))
+            return failed_partition(wanted.partition_index, undecodable(hosted, poison))
         if self._leader(topic, wanted.partition_index, epoch) != (hosted, ErrorCode.NONE):
             # Leadership was lost while the search paused.
-            return unlisted(wanted.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return failed_partition(wanted.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,
@@ -189,41 +189,41 @@ def named_twice(request: ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def latest(hosted: Hosted, replica_id: int) -> Found | None:
+def latest(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
     consumer = replica_id == CONSUMER
     offset = hosted.partition.high_watermark if consumer else hosted.log.end_offset
     return NO_TIMESTAMP, offset, hosted.partition.leader_epoch
 
 
-def earliest(hosted: Hosted, replica_id: int) -> Found | None:
+def earliest(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
     offset = hosted.log.start_offset
     return NO_TIMESTAMP, offset, hosted.log.epochs.epoch_at(offset)
 
 
-def nowhere(hosted: Hosted, replica_id: int) -> Found | None:
+def no_tiered_offset(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
     """Return None: there is no tiered storage."""
     return None
 
 
-def at_max_timestamp(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
+def at_max_timestamp(hosted: Hosted, timestamp: int) -> Lookup[TimestampedOffset | None]:
     yield from hosted.log.learn_max_timestamps()
     return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
 
 
-def at_time(hosted: Hosted, timestamp: int) -> Lookup[Found | None]:
+def at_time(hosted: Hosted, timestamp: int) -> Lookup[TimestampedOffset | None]:
     found = yield from look_up_timestamp(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch
 
 
-KNOWN: dict[int, Callable[[Hosted, int], Found | None]] = {
+DIRECT: dict[int, Callable[[Hosted, int], TimestampedOffset | None]] = {
     LATEST: latest,
     EARLIEST: earliest,
     EARLIEST_LOCAL: earliest,
-    LATEST_TIERED: nowhere,
+    LATEST_TIERED: no_tiered_offset,
 }
-SEARCHED: dict[int, Callable[[Hosted, int], Lookup[Found | None]]] = {
+SEARCHES: dict[int, Callable[[Hosted, int], Lookup[TimestampedOffset | None]]] = {
     MAX_TIMESTAMP: at_max_timestamp,
 }
 """Any other value is a timestamp."""

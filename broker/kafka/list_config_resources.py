@@ -44,7 +44,7 @@ KINDS: dict[int, Callable[[MetadataImage], Iterable[str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigResourcesHandler:
+class ListConfigResourcesHandler:
     image: Callable[[], MetadataImage]
 
     def handle(

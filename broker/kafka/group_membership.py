@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from quorate.broker.groups.coordinator import GroupCoordinator, Led
+from quorate.broker.groups.coordinator import GroupCoordinator, ShardContext
 from quorate.broker.groups.joining import Join
 from quorate.broker.groups.rebalance import refused
 from quorate.broker.groups.reply import Reply
@@ -33,7 +33,7 @@ SEVERAL_LEAVE_SINCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMembersHandler:
+class GroupMembershipHandler:
     coordinator: GroupCoordinator
 
     def join(self, context: RequestContext, request: JoinGroupRequest) -> None:
@@ -65,16 +65,18 @@ class GroupMembersHandler:
             member_id_required=context.version >= MEMBER_ID_REQUIRED_SINCE,
             can_skip_assignment=context.version >= SKIP_ASSIGNMENT_SINCE,
         )
-        self.coordinator.find(request.group_id, lambda led: led.shard.join(join), reply.fail)
+        self.coordinator.find(
+            request.group_id, lambda shard_context: shard_context.shard.join(join), reply.fail
+        )
 
     def sync(self, context: RequestContext, request: SyncGroupRequest) -> None:
         reply = Reply(
             context.respond, lambda error: SyncGroupResponse(error_code=error, assignment=b"")
         )
 
-        def found(led: Led) -> None:
+        def found(shard_context: ShardContext) -> None:
             try:
-                led.shard.sync(request, reply)
+                shard_context.shard.sync(request, reply)
             except KafkaError as error:
                 reply.fail(error.code)
 
