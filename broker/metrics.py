@@ -15,7 +15,7 @@ from prometheus_client.core import SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from quorate.broker.controller.lifecycle import State
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.protocol.apis import APIS
@@ -57,7 +57,7 @@ TRAFFIC: tuple[tuple[str, str, Callable[[TopicTraffic], int]], ...] = (
 class Replica:
     """One hosted partition as it counts; what only its leader knows is 0 elsewhere."""
 
-    hosted: Hosted
+    hosted: HostedPartition
     leads: bool
     replicas: int
     in_sync: int
@@ -65,7 +65,7 @@ class Replica:
     reassigning: bool
 
     @classmethod
-    def of(cls, hosted: Hosted, value: Partition | None) -> Replica:
+    def of(cls, hosted: HostedPartition, value: Partition | None) -> Replica:
         leadership = hosted.partition.leadership
         reassigning = value is not None and value.reassigning
         if leadership is None:
@@ -223,7 +223,7 @@ def of_shares(node: BrokerNode) -> Iterator[Metric]:
 
 def of_fetchers(node: BrokerNode) -> Iterator[Metric]:
     client = ("clientid",)
-    lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.lags()]
+    lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.fetchers.lags()]
     most = max((lag for _, lag in lags), default=0)
     help_ = "Records behind the leader's high watermark, the most of all partitions."
     name = "kafka_server_replicafetchermanager_maxlag"

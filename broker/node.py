@@ -133,7 +133,7 @@ class BrokerNode:
         accepts = {
             **ports,
             replication: node_port(
-                node, self.replicas.fetch_as_replica, self.core.watch.accept, self.core.shares
+                node, self.replicas.replica_sessions.fetch, self.core.watch.accept, self.core.shares
             ),
         }
         for listener, accept in accepts.items():

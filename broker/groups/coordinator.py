@@ -26,7 +26,7 @@ from quorate.broker.groups.loading import Loading
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
 from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSettings
 from quorate.broker.groups.shard import Shard
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
@@ -46,7 +46,7 @@ logger = logging.getLogger("quorate.broker.groups")
 class Registry(Protocol):
     """The replicas on this broker."""
 
-    def get(self, key: Key) -> Hosted | None:
+    def get(self, key: Key) -> HostedPartition | None:
         """Return the open replica of the partition, or None."""
         ...
 

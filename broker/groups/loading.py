@@ -19,7 +19,7 @@ from collections.abc import Callable
 from quorate.broker.groups.records import decode_record
 from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
@@ -35,7 +35,7 @@ Done = Callable[[Exception | None], None]
 class Loading:
     """One attempt to load a shard. It runs on the broker's event loop."""
 
-    def __init__(self, clock: Clock, hosted: Hosted, shard: Shard, done: Done) -> None:
+    def __init__(self, clock: Clock, hosted: HostedPartition, shard: Shard, done: Done) -> None:
         """`done` receives None or the error that ended the loading. It is called at most once.
 
         It is not called after `cancel`, and not if leadership is lost while the loading waits for

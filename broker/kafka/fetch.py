@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
-from quorate.broker.replication.fetches import SLICED_ABOVE
+from quorate.broker.replication.consumer_fetches import SLICED_ABOVE
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (

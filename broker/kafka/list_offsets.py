@@ -10,7 +10,7 @@ from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import emptied
 from quorate.broker.replication.damage import undecodable, unreadable
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.timestamp_lookup import Lookup, look_up_timestamp
@@ -158,7 +158,7 @@ class ListOffsetsHandler:
 
     def _leader(
         self, topic: str, partition: int, current_leader_epoch: int
-    ) -> tuple[Hosted | None, ErrorCode]:
+    ) -> tuple[HostedPartition | None, ErrorCode]:
         registry = self.replicas.registry
         hosted = registry.find(topic, ZERO_UUID, partition)
         if hosted is None:
@@ -189,41 +189,41 @@ def named_twice(request: ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def latest(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
+def latest(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
     consumer = replica_id == CONSUMER
     offset = hosted.partition.high_watermark if consumer else hosted.log.end_offset
     return NO_TIMESTAMP, offset, hosted.partition.leader_epoch
 
 
-def earliest(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
+def earliest(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
     offset = hosted.log.start_offset
     return NO_TIMESTAMP, offset, hosted.log.epochs.epoch_at(offset)
 
 
-def no_tiered_offset(hosted: Hosted, replica_id: int) -> TimestampedOffset | None:
+def no_tiered_offset(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
     """Return None: there is no tiered storage."""
     return None
 
 
-def at_max_timestamp(hosted: Hosted, timestamp: int) -> Lookup[TimestampedOffset | None]:
+def at_max_timestamp(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
     yield from hosted.log.learn_max_timestamps()
     return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
 
 
-def at_time(hosted: Hosted, timestamp: int) -> Lookup[TimestampedOffset | None]:
+def at_time(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
     found = yield from look_up_timestamp(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch
 
 
-DIRECT: dict[int, Callable[[Hosted, int], TimestampedOffset | None]] = {
+DIRECT: dict[int, Callable[[HostedPartition, int], TimestampedOffset | None]] = {
     LATEST: latest,
     EARLIEST: earliest,
     EARLIEST_LOCAL: earliest,
     LATEST_TIERED: no_tiered_offset,
 }
-SEARCHES: dict[int, Callable[[Hosted, int], Lookup[TimestampedOffset | None]]] = {
+SEARCHES: dict[int, Callable[[HostedPartition, int], Lookup[TimestampedOffset | None]]] = {
     MAX_TIMESTAMP: at_max_timestamp,
 }
 """Any other value is a timestamp."""

@@ -13,7 +13,7 @@ from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
 from quorate.broker.kafka.request_parts import all_parts, emptied, in_pieces
 from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.broker.replication.delete_records import Deleted, ToDelete
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.errors import CorruptLog

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from quorate.broker.replication.deletions import Deleted, ToDelete
-from quorate.broker.replication.fetches import Client
-from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.sessions import Respond
+from quorate.broker.replication.consumer_fetches import Client
+from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.replica_sessions import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
@@ -26,9 +26,9 @@ from quorate.quorum.protocol.hot import (
 class PartitionRegistry(Protocol):
     traffic: Traffic
 
-    def __iter__(self) -> Iterator[Hosted]: ...
+    def __iter__(self) -> Iterator[HostedPartition]: ...
 
-    def find(self, topic: str, topic_id: Uuid, partition_id: int) -> Hosted | None: ...
+    def find(self, topic: str, topic_id: Uuid, partition_id: int) -> HostedPartition | None: ...
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode: ...
 

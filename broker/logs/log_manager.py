@@ -27,8 +27,8 @@ from functools import partial
 
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.checkpoint_files import CheckpointFiles
-from quorate.broker.logs.found import Found, require_none_lost
-from quorate.broker.logs.log_opening import Judged
+from quorate.broker.logs.log_opening import LogOpenParameters
+from quorate.broker.logs.unopened_directories import UnopenedDirectories, require_none_lost
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
@@ -36,11 +36,7 @@ from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.file_removal import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import (
-    PartitionName,
-    is_deleted_directory,
-    partition_of,
-)
+from quorate.quorum.log.names import PartitionName, is_deleted_directory, partition_of
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk, Seams
 
@@ -48,7 +44,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenLog:
+class ManagedLog:
     """`producers` gives the state if it was ever loaded: it is saved beside the log."""
 
     log: Log
@@ -73,10 +69,10 @@ class LogManager:
         self._delete_delay_ms = file_delete_delay_ms
         self._on_failure = on_failure
         self._clean = False
-        self._found = Found(seams.disk, log_dir, self._unique, self._forget)
+        self._unopened = UnopenedDirectories(seams.disk, log_dir, self._unique, self._forget)
         self._settled = False
         """All of the first image is open."""
-        self._open: dict[PartitionName, OpenLog] = {}
+        self._open: dict[PartitionName, ManagedLog] = {}
         self._high_watermarks: dict[PartitionName, int] = {}
         self._recovery_points: dict[PartitionName, int] = {}
         self._start_offsets: dict[PartitionName, int] = {}
@@ -101,7 +97,7 @@ class LogManager:
             if is_deleted_directory(directory):
                 self._remove_later(f"{self.log_dir}/{directory}", 0)
             elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
-                self._found.add(name)
+                self._unopened.add(name)
 
     def _read(self, checkpoint: str) -> dict[PartitionName, int]:
         try:
@@ -114,14 +110,14 @@ class LogManager:
     # --- one log
 
     @property
-    def found(self) -> int:
+    def unopened_count(self) -> int:
         """Logs that the start found and that are not open yet."""
-        return len(self._found)
+        return len(self._unopened)
 
-    def is_found(self, name: PartitionName) -> bool:
-        return name in self._found
+    def is_unopened(self, name: PartitionName) -> bool:
+        return name in self._unopened
 
-    def judge(
+    def open_parameters(
         self,
         name: PartitionName,
         topic_id: Uuid,
@@ -129,12 +125,11 @@ class LogManager:
         *,
         leader_epoch: int,
         peers_have_it: bool,
-    ) -> Judged:
-        """How `open_log` is to open it; `take` follows. `leader_epoch`: the partition's latest.
-        Reads a small file, no log. Raises CorruptLog for one that is gone, or CorruptCheckpoint,
-        unless all that was acknowledged can be fetched again."""
+    ) -> LogOpenParameters:
+        """Return the parameters for `open_log`, from small files. Raise CorruptLog if the log is
+        gone, or CorruptCheckpoint, unless everything acknowledged can be fetched again."""
         directory = self._directory(name)
-        existed = self._found.adopt(name, topic_id, peers_have_it=peers_have_it)
+        existed = self._unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
         if not (existed or peers_have_it or self._settled) and self._clean:
             require_none_lost(directory, self._recovery_points.get(name, 0))
         if not existed and name in self._forgotten:
@@ -142,7 +137,7 @@ class LogManager:
         recovery_point = self._recovery_points.get(name, 0) if existed else 0
         # Epochs that nothing vouches for are not believed where the records can be had again.
         only_saved = peers_have_it and recovery_point > 0
-        return Judged(
+        return LogOpenParameters(
             name=name,
             topic_id=topic_id,
             directory=directory,
@@ -158,18 +153,21 @@ class LogManager:
         )
 
     def take(
-        self, judged: Judged, log: Log, producers: Callable[[], ProducerStates | None]
+        self,
+        parameters: LogOpenParameters,
+        log: Log,
+        producers: Callable[[], ProducerStates | None],
     ) -> None:
         """It is open: flushed, checkpointed and closed from now on."""
-        name = judged.name
-        self._found.opened(name)
+        name = parameters.name
+        self._unopened.opened(name)
         self._lower_recovery_point(name, log.end_offset)  # damage that was set aside
         log.before_truncation = partial(self._before_truncation, name)
-        self._open[name] = OpenLog(log, producers)
+        self._open[name] = ManagedLog(log, producers)
 
     def set_aside_strays(self) -> None:
         """After all partitions of the first image are open: what is left is nobody's."""
-        self._found.set_aside_all()
+        self._unopened.set_aside_all()
         self._settled = True
         for name in [each for each in self._recovery_points if each not in self._open]:
             self._forget(name)
@@ -194,8 +192,7 @@ class LogManager:
         self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
 
     def apply_retention(self, log: Log, high_watermark: int) -> bool:
-        """Did its start move? Names go at once, since a log that is begun anew may want them; large
-        files take their time."""
+        """Remove expired segments. Return True if the log start moved."""
         expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
         paths = [segment.retire() for segment in expired]
         if paths:
@@ -288,7 +285,7 @@ class LogManager:
             self._flushing = True
             self._flush_next(iter(list(self._open.items())))
 
-    def _flush_next(self, remaining: Iterator[tuple[PartitionName, OpenLog]]) -> None:
+    def _flush_next(self, remaining: Iterator[tuple[PartitionName, ManagedLog]]) -> None:
         for name, opened in remaining:
             log = opened.log
             if log.flushed_offset < log.end_offset and self._open.get(name) is opened:
@@ -305,8 +302,8 @@ class LogManager:
     def _flush(
         self,
         name: PartitionName,
-        opened: OpenLog,
-        remaining: Iterator[tuple[PartitionName, OpenLog]],
+        opened: ManagedLog,
+        remaining: Iterator[tuple[PartitionName, ManagedLog]],
     ) -> None:
         flush = opened.log.prepare_flush()
         snapshot = self._snapshot(opened)
@@ -332,7 +329,7 @@ class LogManager:
         self._disk.submit(work, flushed)
 
     @staticmethod
-    def _snapshot(opened: OpenLog) -> tuple[int, bytes] | None:
+    def _snapshot(opened: ManagedLog) -> tuple[int, bytes] | None:
         """Also one that nobody is in: the next start need not read what lies before it."""
         states, log = opened.producers(), opened.log
         if states is None or (not states and log.start_offset == log.end_offset):
@@ -394,7 +391,7 @@ class LogManager:
         self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self._high_watermarks)
         self._files.write(checkpoints.RECOVERY_POINTS_NAME, self._recovery_points)
         self._files.write(checkpoints.START_OFFSETS_NAME, self._start_offsets)
-        if self._clean or not self._found:
+        if self._clean or not self._unopened:
             # One that stopped before it registered leaves what it found, as of that epoch.
             epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
             checkpoints.write_clean_shutdown(self._disk, self.log_dir, epoch)

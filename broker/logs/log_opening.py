@@ -23,7 +23,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class LogOpenParameters:
     """What is known of a log before it is read."""
 
     name: PartitionName
@@ -42,35 +42,37 @@ class Judged:
     """All that was acknowledged can be fetched again."""
 
 
-def open_log(disk: Disk, judged: Judged) -> Steps[Log]:
+def open_log(disk: Disk, parameters: LogOpenParameters) -> Steps[Log]:
     """Raises CorruptLog, unless peers have it."""
-    trusted = judged.clean
+    trusted = parameters.clean
     try:
-        log = yield from _opening(disk, judged, clean=trusted)
+        log = yield from _opening(disk, parameters, clean=trusted)
     except CorruptLog as damage:
-        if not judged.peers_have_it:
+        if not parameters.peers_have_it:
             raise
         logger.warning("%s; what follows is set aside and fetched from the leader", damage)
         trusted = False
-        log = yield from _opening(disk, judged, clean=False, set_aside=True)
+        log = yield from _opening(disk, parameters, clean=False, set_aside=True)
         if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
             log.reset_to(damage.offset)  # it is the beginning that is gone
-    if not judged.existed:
-        checkpoints.write_partition_metadata(disk, judged.directory, judged.topic_id)
+    if not parameters.existed:
+        checkpoints.write_partition_metadata(disk, parameters.directory, parameters.topic_id)
     elif not trusted:
-        remove_snapshots_above(disk, judged.directory, log.end_offset)
+        remove_snapshots_above(disk, parameters.directory, log.end_offset)
     return log
 
 
-def _opening(disk: Disk, judged: Judged, *, clean: bool, set_aside: bool = False) -> Steps[Log]:
+def _opening(
+    disk: Disk, parameters: LogOpenParameters, *, clean: bool, set_aside: bool = False
+) -> Steps[Log]:
     return Log.opening(
         disk,
-        judged.directory,
-        judged.settings,
-        wall_ms=judged.wall_ms,
+        parameters.directory,
+        parameters.settings,
+        wall_ms=parameters.wall_ms,
         clean=clean,
-        recovery_point=judged.recovery_point,
-        start_offset=judged.start_offset,
+        recovery_point=parameters.recovery_point,
+        start_offset=parameters.start_offset,
         set_aside=set_aside,
-        latest_unsaved_epoch=judged.latest_unsaved_epoch,
+        latest_unsaved_epoch=parameters.latest_unsaved_epoch,
     )

@@ -15,8 +15,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeGuard
 
-from quorate.broker.replication.fetches import SLICED_ABOVE, Client, Done, Fetch, Fetches
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.consumer_fetches import (
+    SLICED_ABOVE,
+    Client,
+    ConsumerFetches,
+    Done,
+    Fetch,
+)
+from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.replica_sessions import Respond
 from quorate.broker.replication.session_cache import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -24,7 +31,6 @@ from quorate.broker.replication.session_cache import (
     SessionCache,
     after,
 )
-from quorate.broker.replication.sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
@@ -101,7 +107,9 @@ def named(partition: FetchPartition | FetchedPartition) -> Named:
 
 
 class ConsumerSessions:
-    def __init__(self, fetches: Fetches, registry: Registry, cache: SessionCache) -> None:
+    def __init__(
+        self, fetches: ConsumerFetches, registry: PartitionRegistry, cache: SessionCache
+    ) -> None:
         self._fetches = fetches
         self._registry = registry
         self._cache = cache

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import logging
 
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
 
 logger = logging.getLogger("quorate.broker.replication")
 
 
-def unreadable(hosted: Hosted, damage: CorruptLog) -> ErrorCode:
+def unreadable(hosted: HostedPartition, damage: CorruptLog) -> ErrorCode:
     """What a reader is told; or raises `damage`, and then the node stops."""
     leadership = hosted.partition.leadership
     if leadership is None or len(leadership.isr.committed) > 1:
@@ -32,7 +32,7 @@ def unreadable(hosted: Hosted, damage: CorruptLog) -> ErrorCode:
     return ErrorCode.CORRUPT_MESSAGE
 
 
-def undecodable(hosted: Hosted, poison: CorruptBatch) -> ErrorCode:
+def undecodable(hosted: HostedPartition, poison: CorruptBatch) -> ErrorCode:
     """Return the error of a reader that met a batch whose CRC is right and whose payload cannot be
     read. Its producer sent it like this before the leader checked payloads, or it passed the
     checks, which are bounded. The stored bytes are not damaged, so the node goes on."""

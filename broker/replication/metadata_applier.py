@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication.fetchers import Fetchers
-from quorate.broker.replication.hosted import Hosted, Key
-from quorate.broker.replication.opening import Opening, Wanted
-from quorate.broker.replication.registry import Registry
-from quorate.broker.replication.sessions import ReplicaSessions
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partition_opener import OpenRequest, PartitionOpener
+from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.settings import TopicSettings
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.names import PartitionName
@@ -41,11 +41,11 @@ class MetadataApplier:
     def __init__(
         self,
         seams: Seams,
-        registry: Registry,
-        fetchers: Fetchers,
+        registry: PartitionRegistry,
+        fetchers: ReplicaFetcherManager,
         sessions: ReplicaSessions,
         logs: LogManager,
-        opening: Opening,
+        opening: PartitionOpener,
         topic_settings: TopicSettingsOf,
         broker_id: int,
         on_failure: Callable[[BaseException], None],
@@ -122,7 +122,7 @@ class MetadataApplier:
         (self._to_lead if leads else self._to_follow)[key] = None
         (self._to_follow if leads else self._to_lead).pop(key, None)
 
-    def _take_role(self, hosted: Hosted, value: images.Partition) -> None:
+    def _take_role(self, hosted: HostedPartition, value: images.Partition) -> None:
         partition = hosted.partition
         hosted.adding = self._broker_id in value.adding
         if value.leader == self._broker_id:
@@ -157,11 +157,11 @@ class MetadataApplier:
             self._configure_one(hosted, settings_of(hosted.topic))
             hosted.settle()
 
-    def _configure_one(self, hosted: Hosted, settings: TopicSettings) -> None:
+    def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> None:
         hosted.log.settings = settings.log
         hosted.partition.configure(settings.partition, self._clock.now_ms())
 
-    def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[Hosted]:
+    def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[HostedPartition]:
         if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
             yield from self._registry
             return
@@ -196,7 +196,7 @@ class MetadataApplier:
             self._schedule()
             return
         if self._deleting or self._being_opened:
-            return  # `_deleted` or `_found_opened` goes on
+            return  # `_deleted` or `_batch_opened` goes on
         if self._first:
             self._first = False
             self._logs.set_aside_strays()
@@ -223,23 +223,23 @@ class MetadataApplier:
             self._to_follow.pop(key, None)
             topic = image.topics[key[0]]
             value = topic.partitions[key[1]]
-            wanted = Wanted(key, topic.name, settings_of(topic.name), value)
-            if self._opening.is_found(wanted):
+            wanted = OpenRequest(key, topic.name, settings_of(topic.name), value)
+            if self._opening.is_unopened(wanted):
                 found.append(wanted)
             else:
                 self._host(self._opening.open(wanted), value)
         if found:
             self._being_opened = {each.key: None for each in found}
-            self._opening.open_found(found, self._found_opened)
+            self._opening.open_existing(found, self._batch_opened)
         if keys:
             self._sessions.metadata_applied()
         return bool(keys)
 
-    def _host(self, hosted: Hosted, value: images.Partition) -> None:
+    def _host(self, hosted: HostedPartition, value: images.Partition) -> None:
         self._registry.add(hosted)
         self._take_role(hosted, value)
 
-    def _found_opened(self, opened: list[Hosted], error: BaseException | None) -> None:
+    def _batch_opened(self, opened: list[HostedPartition], error: BaseException | None) -> None:
         """Each is what the image says by now, which may be that it is gone."""
         image = self._registry.image
         settings_of = self._settings_of(image)

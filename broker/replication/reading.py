@@ -8,8 +8,8 @@ raised.
 from __future__ import annotations
 
 from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -23,7 +23,7 @@ _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADE
 
 
 def failed(
-    wanted: FetchPartition, error: ErrorCode, hosted: Hosted | None = None
+    wanted: FetchPartition, error: ErrorCode, hosted: HostedPartition | None = None
 ) -> FetchedPartition:
     """With the newer leader where that explains the error (KIP-951)."""
     leader = None
@@ -34,7 +34,7 @@ def failed(
 
 def fetched(
     wanted: FetchPartition,
-    hosted: Hosted,
+    hosted: HostedPartition,
     records: Buffer = b"",
     diverging: EpochOffset | None = None,
 ) -> FetchedPartition:
@@ -53,7 +53,7 @@ def fetched(
 
 
 def read(
-    registry: Registry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
+    registry: PartitionRegistry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
 ) -> FetchedPartition:
     """At least one batch when `max_bytes` is positive and there is one; none at all otherwise."""
     hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication.appends import Appends
+from quorate.broker.replication.consumer_fetches import ConsumerFetches
 from quorate.broker.replication.consumer_sessions import ConsumerSessions
-from quorate.broker.replication.delayed import Deadlines, Wakeups
-from quorate.broker.replication.deletions import Deletions
-from quorate.broker.replication.fetcher import Follower
-from quorate.broker.replication.fetchers import Fetchers
-from quorate.broker.replication.fetches import Fetches
-from quorate.broker.replication.hosted import Hosted, Propose
+from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
+from quorate.broker.replication.delete_records import DeleteRecords
+from quorate.broker.replication.hosted_partition import HostedPartition, Propose
 from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
-from quorate.broker.replication.opening import Opening
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.partition_opener import PartitionOpener
+from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.produce import RecordAppender
+from quorate.broker.replication.replica_fetcher import FetcherContext
+from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.session_cache import SessionCache
-from quorate.broker.replication.sessions import ReplicaSessions
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
@@ -58,7 +58,7 @@ class ReplicaManager:
         `topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
         node port in the latest image; `on_failure` is told when the disk failed: the node stops."""
         clock = seams.clock
-        self.registry = Registry()
+        self.registry = PartitionRegistry()
         self.logs = LogManager(
             seams,
             settings.log_dir,
@@ -68,46 +68,42 @@ class ReplicaManager:
         self._clock = clock
         self._settings = settings
         self._broker_epoch = broker_epoch
-        self._deadlines = deadlines = Deadlines(clock)
-        wakeups = Wakeups(clock)
-        self._appends = Appends(clock, self._deadlines, self.registry, on_failure)
-        self._deletions = Deletions(self._deadlines, self.registry)
+        self._delayed_operations = delayed_operations = DelayedOperations(clock)
+        callbacks = CoalescedCallbacks(clock)
         memory = Memory(clock) if memory is None else memory
         room = memory.responses.room
-        self._fetches = Fetches(
-            deadlines, wakeups, self.registry, settings.max_parked_fetches, room
+        self.consumer_fetches = ConsumerFetches(
+            delayed_operations, callbacks, self.registry, settings.max_delayed_fetches, room
         )
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
         )
-        self._sessions = ReplicaSessions(clock, deadlines, wakeups, self.registry, cache, room)
-        self._consumers = ConsumerSessions(self._fetches, self.registry, cache)
-        follower = Follower(
+        self.replica_sessions = ReplicaSessions(
+            clock, delayed_operations, callbacks, self.registry, cache, room
+        )
+        self.append = RecordAppender(clock, delayed_operations, self.registry, on_failure).append
+        self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
+        self.fetch_as_consumer = ConsumerSessions(self.consumer_fetches, self.registry, cache).fetch
+        context = FetcherContext(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
             truncated=lambda hosted, offset: self.logs.truncated(name_of(hosted), offset),
             on_disk_failure=on_failure,
             link_lost=on_link_lost,
         )
-        self._fetchers = Fetchers(seams, settings, follower, address_of)
-        opening = Opening(seams, self.registry, self.logs, broker_id, propose)
+        self.fetchers = ReplicaFetcherManager(seams, settings, context, address_of)
+        opening = PartitionOpener(seams, self.registry, self.logs, broker_id, propose)
         self._applier = MetadataApplier(
             seams,
             self.registry,
-            self._fetchers,
-            self._sessions,
+            self.fetchers,
+            self.replica_sessions,
             self.logs,
             opening,
             topic_settings,
             broker_id,
             on_failure,
         )
-        self.lags = self._fetchers.lags
-        self.append = self._appends.append
-        self.delete_records = self._deletions.delete_records
-        self.fetch = self._fetches.fetch
-        self.fetch_as_consumer = self._consumers.fetch
-        self.fetch_as_replica = self._sessions.fetch
         self._timers: dict[str, Timer] = {}
 
     # --- life
@@ -157,10 +153,10 @@ class ReplicaManager:
             timer.cancel()
         self._timers.clear()
         self._applier.close()
-        self._fetchers.close()
-        self._sessions.close()
+        self.fetchers.close()
+        self.replica_sessions.close()
         self.session_cache.clear()
-        self._deadlines.close()
+        self._delayed_operations.close()
 
     def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
         def run() -> None:
@@ -172,7 +168,7 @@ class ReplicaManager:
     # --- periodic
 
     def _check_lag(self) -> None:
-        self._sessions.end_idle()
+        self.replica_sessions.end_idle()
         now_ms = self._clock.now_ms()
         for hosted in self.registry:
             hosted.partition.check_followers(now_ms)
@@ -186,7 +182,7 @@ class ReplicaManager:
     def _apply_retention(self) -> None:
         self._retain(iter(list(self.registry)))
 
-    def _retain(self, remaining: Iterator[Hosted]) -> None:
+    def _retain(self, remaining: Iterator[HostedPartition]) -> None:
         """A few at a time: files of segments are opened to learn how old they are."""
         if not self._timers:
             return  # stopped meanwhile: the disk's thread may be closing these logs
@@ -211,5 +207,5 @@ class ReplicaManager:
         return ((name_of(each), each.partition.high_watermark) for each in self.registry)
 
 
-def name_of(hosted: Hosted) -> PartitionName:
+def name_of(hosted: HostedPartition) -> PartitionName:
     return PartitionName(hosted.topic, hosted.key[1])

@@ -29,7 +29,7 @@ class ReplicationSettings:
     file_delete_delay_ms: int = 60_000
     fetch_max_bytes: int = 55 * MIB
     max_fetch_sessions: int = 1000
-    max_parked_fetches: int = 10_000
+    max_delayed_fetches: int = 10_000
     log_dir: str
     max_frame_bytes: int = 100 * MIB
 

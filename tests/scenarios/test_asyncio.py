@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.broker.replication.fetcher import Fetcher
+from quorate.broker.replication.replica_fetcher import ReplicaFetcher
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.rpc.kafka_frames import SIZE_BYTES, KafkaLink
 from tests.unit.replication.cluster import Cluster, led_by
@@ -57,11 +57,11 @@ def test_a3_a_bug_in_a_background_task_stops_the_node(monkeypatch: pytest.Monkey
     """PySyncObj's _autoTickThread catches everything and goes on after a broken invariant. Found
     here by this scenario: what failed behind a fetcher's connect was told to nobody."""
 
-    def broken(fetcher: Fetcher) -> object:
+    def broken(fetcher: ReplicaFetcher) -> object:
         raise RuntimeError("a bug nobody expected")
 
     cluster = Cluster(brokers=2)
-    monkeypatch.setattr(Fetcher, "_next_request", broken)
+    monkeypatch.setattr(ReplicaFetcher, "_next_request", broken)
     cluster.create("t", [led_by(1, 2)])
     with pytest.raises(RuntimeError, match="nobody expected"):
         cluster.run(50)

@@ -28,7 +28,7 @@ from typing import Any
 
 from quorate.broker.partition.isr import Committed
 from quorate.broker.partition.partition import Partition as Replica
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
@@ -67,10 +67,12 @@ class Seen:
     raft_epoch: int = 0
     raft_high_watermark: int = 0
     metadata_offset: int = 0
-    hosted: dict[Key, Hosted] = field(default_factory=dict)
+    hosted: dict[Key, HostedPartition] = field(default_factory=dict)
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     checked: dict[Key, int] = field(default_factory=dict)
-    looks: dict[Hosted, tuple[Any, ...]] = field(default_factory=dict)  # when it was checked
+    looks: dict[HostedPartition, tuple[Any, ...]] = field(
+        default_factory=dict
+    )  # when it was checked
     snapshot: EpochOffset | None = None  # the latest one that was compared
 
 
@@ -157,7 +159,7 @@ class Invariants:
     # -- the metadata log ------------------------------------------------------------------------
 
     def _watch(self, machine: Machine, process: Process) -> None:
-        def look(hosted: Hosted) -> None:
+        def look(hosted: HostedPartition) -> None:
             if machine.process is process and not hosted.gone and not self._is_past(process):
                 self._look_at(machine, seen, hosted)
 
@@ -275,13 +277,13 @@ class Invariants:
         if known is not None and image != replace(known, last_timestamp_ms=image.last_timestamp_ms):
             raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
-    def _look_at(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
+    def _look_at(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
         try:
             self._sweep_partition(machine, seen, hosted)
         except Violation as violation:
             self._cluster.fail(violation)
 
-    def _sweep_partition(self, machine: Machine, seen: Seen, hosted: Hosted) -> None:
+    def _sweep_partition(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
         partition, key = hosted.partition, hosted.key
         if machine.power_losses and not self._has_rejoined(machine, key):
             return
@@ -309,7 +311,7 @@ class Invariants:
                 if not machine.scarred:
                     raise Violation(f"{machine.name}: {damage}") from damage
 
-    def _read_on(self, machine: Machine, seen: Seen, hosted: Hosted, end: int) -> None:
+    def _read_on(self, machine: Machine, seen: Seen, hosted: HostedPartition, end: int) -> None:
         """What the log of a replica holds, from where this ended the last time."""
         key, log = hosted.key, hosted.log
         committed = self.committed(key)

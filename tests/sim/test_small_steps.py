@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication.opening import Opening
+from quorate.broker.replication.partition_opener import PartitionOpener
 from quorate.quorum.log import recovery
 from quorate.quorum.metadata import steps
 from quorate.quorum.node import committed_image
@@ -28,18 +28,18 @@ def test_seeds_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "STEP_BYTES", 500)
     count: Counter[str] = Counter()
     schedule = committed_image.CommittedImage._schedule
-    go_on = Opening._go_on
+    go_on = PartitionOpener._go_on
 
     def preparing(self: committed_image.CommittedImage) -> None:
         count["preparation"] += self._preparing is not None
         schedule(self)
 
-    def opening(self: Opening, *steps: Any) -> None:
+    def opening(self: PartitionOpener, *steps: Any) -> None:
         count["recovery"] += 1
         go_on(self, *steps)
 
     monkeypatch.setattr(committed_image.CommittedImage, "_schedule", preparing)
-    monkeypatch.setattr(Opening, "_go_on", opening)
+    monkeypatch.setattr(PartitionOpener, "_go_on", opening)
     for seed in SEEDS:
         run_seed(seed)
     assert count["preparation"] > 100

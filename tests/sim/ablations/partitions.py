@@ -7,7 +7,8 @@ from typing import Any
 
 from quorate.broker.partition import isr, leadership, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
-from quorate.broker.replication import fetches, reading
+from quorate.broker.replication import consumer_fetches as fetches
+from quorate.broker.replication import reading
 from quorate.quorum.controller import alter_partition, broker_changes, registration
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints

@@ -23,7 +23,7 @@ from quorate.broker.groups.records import (
 )
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
@@ -78,8 +78,8 @@ class FakeReplicas:
     def registry(self) -> FakeReplicas:
         return self
 
-    def get(self, key: Key) -> Hosted | None:
-        return cast(Hosted, self.hosted) if key == (TOPIC_ID, MINE) else None
+    def get(self, key: Key) -> HostedPartition | None:
+        return cast(HostedPartition, self.hosted) if key == (TOPIC_ID, MINE) else None
 
     def append(
         self,

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.fetches import Fetch
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.consumer_fetches import Fetch
+from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
@@ -145,7 +145,7 @@ class Cluster:
 
         def serve(context: RequestContext, body: memoryview) -> None:
             request = parse_fetch_request(body, context.version)
-            replicas.fetch_as_replica(
+            replicas.replica_sessions.fetch(
                 request,
                 lambda error, session_id, partitions: context.respond_raw(
                     *build_fetch_response(
@@ -308,7 +308,7 @@ class Cluster:
 
     # --- clients
 
-    def hosted(self, broker_id: int, topic_id: Uuid, partition_id: int = 0) -> Hosted:
+    def hosted(self, broker_id: int, topic_id: Uuid, partition_id: int = 0) -> HostedPartition:
         hosted = self.nodes[broker_id].replicas.registry.get((topic_id, partition_id))
         assert hosted is not None
         return hosted
@@ -346,7 +346,7 @@ class Cluster:
     ) -> list[FetchedPartition]:
         answers: list[FetchedPartition] = []
         wanted = FetchPartition("", topic_id, partition_id, offset, 1 << 20, leader_epoch)
-        self.nodes[broker_id].replicas.fetch(
+        self.nodes[broker_id].replicas.consumer_fetches.fetch(
             Fetch(
                 partitions=[wanted],
                 replica_id=replica_id,

@@ -133,7 +133,7 @@ def test_epochs_are_counted_and_ids_are_known(broker: Broker) -> None:
 
 def test_after_the_last_epoch_comes_1(broker: Broker) -> None:
     session = broker.begin(0)
-    cache = broker.cluster.nodes[1].replicas._consumers._cache
+    cache = broker.cluster.nodes[1].replicas.session_cache
     held = cache.get(session)
     assert held is not None
     held.next_epoch = 2**31 - 1
@@ -293,12 +293,12 @@ def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> No
     replicas.fetch_as_consumer(
         request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
-    assert len(replicas._fetches.parked) == 1
+    assert len(replicas.consumer_fetches.delayed) == 1
     assert client.on_abandoned is not None
     client.on_abandoned()
     client.on_abandoned()
-    assert len(replicas._fetches.parked) == 0
-    assert len(replicas._deadlines) == 0
+    assert len(replicas.consumer_fetches.delayed) == 0
+    assert len(replicas._delayed_operations) == 0
     broker.produce()
     assert answers == []
 
@@ -318,7 +318,7 @@ def test_a_large_fetch_is_answered_in_steps_like_a_small_one(broker: Broker, wai
     )
     assert client.finish() > len(request.partitions) // 100
     if waits:
-        assert len(replicas._fetches.parked) == 1
+        assert len(replicas.consumer_fetches.delayed) == 1
         broker.produce(1)
         broker.produce(1)
         assert len(client.work) == 1, "woken twice, it reads once"
@@ -327,7 +327,7 @@ def test_a_large_fetch_is_answered_in_steps_like_a_small_one(broker: Broker, wai
     assert error == 0
     assert [each.partition for each in results] == [each.partition for each in request.partitions]
     assert sum(bool(len(each.records)) for each in results) > 0
-    assert len(replicas._fetches.parked) == 0
+    assert len(replicas.consumer_fetches.delayed) == 0
 
 
 def test_a_large_fetch_learns_of_records_that_come_before_it_watches(broker: Broker) -> None:
@@ -339,7 +339,7 @@ def test_a_large_fetch_learns_of_records_that_come_before_it_watches(broker: Bro
     replicas.fetch_as_consumer(
         request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
-    while not replicas._fetches.parked:
+    while not replicas.consumer_fetches.delayed:
         for _ in client.work.pop(0):
             pass
     broker.produce(1)  # the partitions are read, and not watched yet
@@ -354,7 +354,7 @@ def test_a_large_fetch_learns_of_records_that_come_before_it_watches(broker: Bro
 
 def test_beyond_the_bound_the_fetch_that_waited_longest_is_answered(broker: Broker) -> None:
     replicas = broker.cluster.nodes[1].replicas
-    replicas._fetches._max_parked = 2
+    replicas.consumer_fetches._max_delayed = 2
     answers: list[int] = []
     request = FetchRequest(-1, -1, 10_000, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
 
@@ -366,7 +366,7 @@ def test_beyond_the_bound_the_fetch_that_waited_longest_is_answered(broker: Brok
     for number in range(4):
         ask(number)
     assert answers == [0, 1]
-    assert len(replicas._fetches.parked) == 2
+    assert len(replicas.consumer_fetches.delayed) == 2
 
 
 def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:
@@ -376,11 +376,11 @@ def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:
     broker.send(0, -1, broker.at(0))
     broker.cluster.run(20)
     full = len(broker.answers.pop()[2][0].records)
-    replicas._fetches._room = lambda: full // 4
+    replicas.consumer_fetches._room = lambda: full // 4
     broker.send(0, -1, broker.at(0))
     broker.cluster.run(20)
     assert 0 < len(broker.answers.pop()[2][0].records) <= full // 4
-    replicas._fetches._room = lambda: 1
+    replicas.consumer_fetches._room = lambda: 1
     broker.send(0, -1, broker.at(0))
     broker.cluster.run(20)
     assert len(broker.answers.pop()[2][0].records) == full // 20, "one batch remains possible"

@@ -49,7 +49,9 @@ async def test_a_deleted_partition_leaves_no_file_open(tmp_path: Path) -> None:
     )
     logs.start()
     settings = LogSettings(segment_bytes=SEGMENT_BYTES)
-    judged = logs.judge(NAME, random_uuid(rng), settings, leader_epoch=0, peers_have_it=True)
+    judged = logs.open_parameters(
+        NAME, random_uuid(rng), settings, leader_epoch=0, peers_have_it=True
+    )
     log = finished(open_log(disk, judged))
     logs.take(judged, log, lambda: None)
     while log.end_offset < 50:  # several segments, with indexes

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.broker.kafka.logs import LogsHandler, volume_bytes
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.broker.replication.delete_records import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.describe_producers import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.fetches import Fetch
+from quorate.broker.replication.consumer_fetches import Fetch
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
@@ -215,7 +215,7 @@ def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -
         answers: list[FetchedPartition] = []
         wanted = FetchPartition("", topic, 0, 0, 1 << 30)
         fetch = Fetch(partitions=[wanted], max_wait_ms=0, min_bytes=1, max_bytes=max_bytes)
-        cluster.nodes[1].replicas.fetch(fetch, answers.extend)
+        cluster.nodes[1].replicas.consumer_fetches.fetch(fetch, answers.extend)
         assert len(answers[0].records) == batches * size, max_bytes
 
 

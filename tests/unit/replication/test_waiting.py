@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from quorate.broker.replication import hosted as hosted_module
+from quorate.broker.replication import hosted_partition as hosted_module
 from quorate.broker.replication import traffic
-from quorate.broker.replication.deletions import Deleted, ToDelete
+from quorate.broker.replication.delete_records import Deleted, ToDelete
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record

@@ -95,7 +95,7 @@ def test_what_replication_carries(cluster: Cluster) -> None:
     assert follower.traffic.reassignment_bytes_in == 0
     assert added.traffic.reassignment_bytes_in == size
     assert leader.traffic.replication_bytes_in == follower.traffic.bytes_in == 0
-    lags = {lag for broker in (2, 3) for _, lag in cluster.nodes[broker].replicas.lags()}
+    lags = {lag for broker in (2, 3) for _, lag in cluster.nodes[broker].replicas.fetchers.lags()}
     assert lags == {0}
 
 

@@ -50,15 +50,15 @@ class Deletion(Protocol):
 class Watcher(Protocol):
     """Somebody whose fetch waits. Nothing is done inside these calls but taking note."""
 
-    def appended(self, hosted: Hosted, size_bytes: int) -> None: ...
-    def moved(self, hosted: Hosted, size_bytes: int) -> None:
+    def appended(self, hosted: HostedPartition, size_bytes: int) -> None: ...
+    def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         """The high watermark, over that many bytes, or the log start."""
 
-    def changed(self, hosted: Hosted) -> None:
+    def changed(self, hosted: HostedPartition) -> None:
         """Another leader epoch or role, or the partition is gone from this broker."""
 
 
-class Hosted:
+class HostedPartition:
     __slots__ = (
         "_acks",
         "_acks_pruned_at",
@@ -91,7 +91,7 @@ class Hosted:
         self.partition = partition
         self.log = log
         self.watchers: dict[Watcher, None] = {}
-        self.incomplete: dict[Hosted, None] = {}
+        self.incomplete: dict[HostedPartition, None] = {}
         """Those led here with an ISR that lacks a replica or a proposal that is not out: the
         registry's, shared by all."""
         self.traffic = TopicTraffic()

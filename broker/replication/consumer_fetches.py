@@ -1,8 +1,8 @@
 """Fetch of consumers and verification tools, without a session. Followers: see `sessions.py`.
 
-Answered at once when there is enough, an error, a diverging epoch or no time to wait; else parked
+Answered at once when there is enough, an error, a diverging epoch or no time to wait; else delayed
 until the high watermark (for those who read to the end: the log end) moves, the partition changes,
-or `max_wait_ms` is over. Beyond the bound of parked fetches, the one that waited longest is
+or `max_wait_ms` is over. Beyond the bound of delayed fetches, the one that waited longest is
 answered with what there is, so that a client that parks many of them cannot make the others poll.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from quorate.broker.replication.delayed import Deadlines, Wakeups
-from quorate.broker.replication.hosted import Hosted
+from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
+from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.reading import read
-from quorate.broker.replication.registry import Registry
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
 from quorate.quorum.protocol.hot.primitives import chunks
@@ -48,21 +48,21 @@ class Fetch:
     client: Client | None = None
 
 
-class Fetches:
+class ConsumerFetches:
     def __init__(
         self,
-        deadlines: Deadlines,
-        wakeups: Wakeups,
-        registry: Registry,
+        delayed_operations: DelayedOperations,
+        callbacks: CoalescedCallbacks,
+        registry: PartitionRegistry,
         max_parked: int,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
         """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
-        self.parked: dict[ParkedFetch, None] = {}  # the one that waits longest is first
-        self.deadlines = deadlines
-        self.wakeups = wakeups
+        self.delayed: dict[DelayedFetch, None] = {}  # the one that waits longest is first
+        self.delayed_operations = delayed_operations
+        self.callbacks = callbacks
         self.registry = registry
-        self._max_parked = max_parked
+        self._max_delayed = max_parked
         self._room = room
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
@@ -70,29 +70,29 @@ class Fetches:
         if fetch.client is not None and len(fetch.partitions) > SLICED_ABOVE:
             fetch.client.run(self._fetch_steps(fetch, done))
         else:
-            self._park_or(done, fetch, *self.read(fetch))
+            self._answer_or_delay(done, fetch, *self.read(fetch))
 
     def _fetch_steps(self, fetch: Fetch, done: Done) -> Steps[None]:
         results, missing_bytes = yield from self.read_steps(fetch)
-        self._park_or(done, fetch, results, missing_bytes)
+        self._answer_or_delay(done, fetch, results, missing_bytes)
 
-    def _park_or(
+    def _answer_or_delay(
         self, done: Done, fetch: Fetch, results: list[FetchedPartition], missing_bytes: int
     ) -> None:
         if not missing_bytes or fetch.max_wait_ms <= 0:
             done(results)
             return
-        parked = ParkedFetch(self, fetch, missing_bytes, done)
+        delayed = DelayedFetch(self, fetch, missing_bytes, done)
         if fetch.client is not None:
-            fetch.client.on_abandoned = parked.abandon
-        if len(self.parked) > self._max_parked:
-            oldest = next(iter(self.parked))
-            del self.parked[oldest]
+            fetch.client.on_abandoned = delayed.abandon
+        if len(self.delayed) > self._max_delayed:
+            oldest = next(iter(self.delayed))
+            del self.delayed[oldest]
             oldest.expire()
         if fetch.client is None or len(fetch.partitions) <= SLICED_ABOVE:
-            parked.watch(fetch.partitions)
+            delayed.watch(fetch.partitions)
         else:
-            fetch.client.run(parked.watch_steps())
+            fetch.client.run(delayed.watch_steps())
 
     def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
         """Return the results, and how many bytes are missing before they should be answered."""
@@ -142,7 +142,7 @@ def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) 
     return 0 if enough else max(0, fetch.min_bytes - read_bytes)
 
 
-class ParkedFetch:
+class DelayedFetch:
     """One fetch that waits; a Watcher of all its partitions."""
 
     __slots__ = (
@@ -155,15 +155,17 @@ class ParkedFetch:
         "_watched",
     )
 
-    def __init__(self, fetches: Fetches, fetch: Fetch, missing_bytes: int, done: Done) -> None:
+    def __init__(
+        self, fetches: ConsumerFetches, fetch: Fetch, missing_bytes: int, done: Done
+    ) -> None:
         self._fetches = fetches
         self._fetch = fetch
         self._missing_bytes = missing_bytes
         self._reading = False  # in steps
         self._done: Done | None = done
-        self._watched: set[Hosted] = set()
-        self._tick = fetches.deadlines.add(self, fetch.max_wait_ms)
-        fetches.parked[self] = None
+        self._watched: set[HostedPartition] = set()
+        self._tick = fetches.delayed_operations.add(self, fetch.max_wait_ms)
+        fetches.delayed[self] = None
 
     def watch(self, partitions: Sequence[FetchPartition]) -> None:
         """Learn of what happens to these partitions."""
@@ -187,7 +189,7 @@ class ParkedFetch:
             late = late or any(map(self._has_news, some))
             yield
         if late:
-            self._fetches.wakeups.wake(self._try)
+            self._fetches.callbacks.wake(self._try)
 
     def _has_news(self, wanted: FetchPartition) -> bool:
         hosted = self._fetches.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
@@ -200,21 +202,21 @@ class ParkedFetch:
             return True
         return bool(partition.leader_error(wanted.current_leader_epoch))
 
-    def appended(self, hosted: Hosted, size_bytes: int) -> None:
+    def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         if self._fetch.replica_id != CONSUMER:
             self._arrived(size_bytes)
 
-    def moved(self, hosted: Hosted, size_bytes: int) -> None:
+    def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         if self._fetch.replica_id == CONSUMER:
             self._arrived(size_bytes)
 
     def _arrived(self, size_bytes: int) -> None:
         self._missing_bytes -= size_bytes
         if self._missing_bytes <= 0:
-            self._fetches.wakeups.wake(self._try)
+            self._fetches.callbacks.wake(self._try)
 
-    def changed(self, hosted: Hosted) -> None:
-        self._fetches.wakeups.wake(self._try)
+    def changed(self, hosted: HostedPartition) -> None:
+        self._fetches.callbacks.wake(self._try)
 
     def expire(self) -> None:
         self._read(last=True)
@@ -222,7 +224,7 @@ class ParkedFetch:
     def abandon(self) -> None:
         if self._done is not None:
             self._done = None
-            self._fetches.deadlines.remove(self, self._tick)
+            self._fetches.delayed_operations.remove(self, self._tick)
             self._leave()
 
     def _try(self) -> None:
@@ -248,7 +250,7 @@ class ParkedFetch:
     ) -> None:
         self._missing_bytes = missing_bytes
         if last or not missing_bytes:
-            self._fetches.deadlines.remove(self, self._tick)
+            self._fetches.delayed_operations.remove(self, self._tick)
             self._answer(results)
 
     def _answer(self, results: Sequence[FetchedPartition]) -> None:
@@ -261,4 +263,4 @@ class ParkedFetch:
     def _leave(self) -> None:
         for hosted in self._watched:
             hosted.watchers.pop(self, None)
-        self._fetches.parked.pop(self, None)
+        self._fetches.delayed.pop(self, None)

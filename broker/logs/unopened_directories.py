@@ -20,7 +20,7 @@ from quorate.quorum.seams import Disk
 logger = logging.getLogger("quorate.broker.replication")
 
 
-class Found:
+class UnopenedDirectories:
     """Those that nobody has opened yet."""
 
     def __init__(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from quorate.broker.partition.partition import ACKS_ALL
 from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.delayed import Deadlines
-from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.delayed_operations import DelayedOperations
+from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -25,16 +25,16 @@ from quorate.quorum.seams import Clock
 Done = Callable[[Sequence[ProducedPartition]], None]
 
 
-class Appends:
+class RecordAppender:
     def __init__(
         self,
         clock: Clock,
-        deadlines: Deadlines,
-        registry: Registry,
+        delayed_operations: DelayedOperations,
+        registry: PartitionRegistry,
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         self._clock = clock
-        self._deadlines = deadlines
+        self._delayed_operations = delayed_operations
         self._registry = registry
         self._on_disk_failure = on_disk_failure
 
@@ -54,17 +54,17 @@ class Appends:
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
         results: list[ProducedPartition] = []
-        waits: list[tuple[int, Hosted, int]] = []
+        waits: list[tuple[int, HostedPartition, int]] = []
         for index, each in enumerate(appends):
             result = self._append(each, acks, internal, waits, index)
             if result.error:
                 self._count_failure(each)
             results.append(result)
-        delayed: DelayedAppend | None = None
+        delayed: DelayedProduce | None = None
         for index, hosted, required_offset in waits:
             error = hosted.partition.acks_all_error(required_offset)
             if error is None:
-                delayed = delayed or DelayedAppend(self._deadlines, results, done)
+                delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
                 delayed.open[index] = None
                 hosted.await_acks(required_offset, delayed, index)
             elif error:
@@ -72,14 +72,14 @@ class Appends:
         if delayed is None:
             done(results)
         else:
-            delayed.tick = self._deadlines.add(delayed, timeout_ms)
+            delayed.tick = self._delayed_operations.add(delayed, timeout_ms)
 
     def _append(
         self,
         each: ProducePartition,
         acks: int,
         internal: bool,
-        waits: list[tuple[int, Hosted, int]],
+        waits: list[tuple[int, HostedPartition, int]],
         index: int,
     ) -> ProducedPartition:
         topic, topic_id, partition_id, records = each
@@ -141,7 +141,7 @@ def failed(
     each: ProducePartition,
     error: ErrorCode,
     message: str | None = None,
-    hosted: Hosted | None = None,
+    hosted: HostedPartition | None = None,
 ) -> ProducedPartition:
     """With the newer leader where that explains the error (KIP-951)."""
     leader = None
@@ -152,15 +152,17 @@ def failed(
     )
 
 
-class DelayedAppend:
+class DelayedProduce:
     """One acks=all request whose partitions are not all replicated yet."""
 
-    __slots__ = ("_deadlines", "_done", "_results", "open", "tick")
+    __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
 
-    def __init__(self, deadlines: Deadlines, results: list[ProducedPartition], done: Done) -> None:
+    def __init__(
+        self, delayed_operations: DelayedOperations, results: list[ProducedPartition], done: Done
+    ) -> None:
         self.open: dict[int, None] = {}
         self.tick = 0
-        self._deadlines = deadlines
+        self._delayed_operations = delayed_operations
         self._results = results
         self._done = done
 
@@ -171,7 +173,7 @@ class DelayedAppend:
         if error:
             self._results[index] = self._results[index]._replace(error=error)
         if not self.open:
-            self._deadlines.remove(self, self.tick)
+            self._delayed_operations.remove(self, self.tick)
             self._answer()
 
     def waits(self, index: int) -> bool:

@@ -16,7 +16,7 @@ import enum
 import logging
 from collections.abc import Callable
 
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
@@ -25,7 +25,7 @@ from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
 logger = logging.getLogger("quorate.broker.replication")
 
 
-class Next(enum.Enum):
+class FetchAction(enum.Enum):
     NAME = "ask again at once"
     WAIT = "the leader tells when there is more"
     BACK_OFF = "ask again after the backoff"
@@ -41,12 +41,12 @@ _EXPECTED = (
 )
 
 
-class Followed:
+class PartitionFetchState:
     """One partition followed in one leader epoch."""
 
     __slots__ = ("hosted", "leader_epoch", "leader_high_watermark")
 
-    def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
+    def __init__(self, hosted: HostedPartition, leader_epoch: int) -> None:
         self.hosted = hosted
         self.leader_epoch = leader_epoch
         self.leader_high_watermark = 0
@@ -70,11 +70,14 @@ class Followed:
         )
 
     def take(
-        self, result: FetchedPartition, truncated: Callable[[Hosted, int], None], wall_ms: int
-    ) -> Next:
+        self,
+        result: FetchedPartition,
+        truncated: Callable[[HostedPartition, int], None],
+        wall_ms: int,
+    ) -> FetchAction:
         hosted, partition = self.hosted, self.hosted.partition
         if partition.leader_epoch != self.leader_epoch or partition.leadership is not None:
-            return Next.STOP
+            return FetchAction.STOP
         if result.error:
             return self._failed(result, truncated)
         if result.diverging is not None:
@@ -84,7 +87,7 @@ class Followed:
             logger.info("%r truncated from %d to %d", hosted, before, after)
             if after < before:
                 truncated(hosted, after)
-            return Next.NAME
+            return FetchAction.NAME
         before = hosted.log.end_offset
         try:
             if len(result.records):
@@ -94,10 +97,10 @@ class Followed:
                     hosted.traffic.reassignment_bytes_in += len(result.records)
         except CorruptBatch as error:
             logger.warning("%r: fetched records are damaged: %s", hosted, error)
-            return Next.BACK_OFF
+            return FetchAction.BACK_OFF
         except BrokenChain as error:
             logger.error("%r is not fetched any more: %s", hosted, error)
-            return Next.STOP
+            return FetchAction.STOP
         self.leader_high_watermark = result.high_watermark
         partition.leader_high_watermark(result.high_watermark)
         start = hosted.log.start_offset
@@ -105,13 +108,15 @@ class Followed:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
         if not len(result.records):
             # Its new start is what a deletion of records at the leader waits for.
-            return Next.NAME if hosted.log.start_offset > start else Next.WAIT
-        return Next.NAME if hosted.log.end_offset > before else Next.BACK_OFF
+            return FetchAction.NAME if hosted.log.start_offset > start else FetchAction.WAIT
+        return FetchAction.NAME if hosted.log.end_offset > before else FetchAction.BACK_OFF
 
-    def _failed(self, result: FetchedPartition, truncated: Callable[[Hosted, int], None]) -> Next:
+    def _failed(
+        self, result: FetchedPartition, truncated: Callable[[HostedPartition, int], None]
+    ) -> FetchAction:
         hosted = self.hosted
         if result.error == ErrorCode.FENCED_LEADER_EPOCH:
-            return Next.STOP
+            return FetchAction.STOP
         if result.error == ErrorCode.OFFSET_OUT_OF_RANGE and result.log_start_offset >= 0:
             logger.warning(
                 "%r: offset %d is not in the leader's log: beginning anew at its start %d",
@@ -121,7 +126,7 @@ class Followed:
             )
             hosted.partition.restart_at(result.log_start_offset)
             truncated(hosted, result.log_start_offset)
-            return Next.NAME
+            return FetchAction.NAME
         if result.error not in _EXPECTED:
             logger.warning("%r: fetch failed: %s", hosted, ErrorCode.of(result.error).name)
-        return Next.BACK_OFF
+        return FetchAction.BACK_OFF

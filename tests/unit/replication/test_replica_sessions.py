@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication import sessions
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication import replica_sessions as sessions
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
@@ -52,7 +52,7 @@ class Leader:
             forgotten or [],
             "",
         )
-        self.cluster.nodes[1].replicas.fetch_as_replica(
+        self.cluster.nodes[1].replicas.replica_sessions.fetch(
             request, lambda *answer: self.answers.append((answer[0], answer[1], list(answer[2])))
         )
 
@@ -72,7 +72,7 @@ class Leader:
 
     @property
     def sessions(self) -> sessions.ReplicaSessions:
-        return self.cluster.nodes[1].replicas._sessions
+        return self.cluster.nodes[1].replicas.replica_sessions
 
     def run(self, ms: float = 20) -> None:
         self.cluster.run(ms)
@@ -262,7 +262,7 @@ def test_only_registered_brokers_have_sessions(leader: Leader) -> None:
 
 def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_UNKNOWN", 10)
-    monkeypatch.setattr(Registry, "__len__", lambda registry: 1000)
+    monkeypatch.setattr(PartitionRegistry, "__len__", lambda registry: 1000)
     invented = [leader.at(0, partition) for partition in range(1000, 1100)]
     leader.ask(0, leader.at(0), *invented, session=0)
     leader.run(1000)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from quorate.broker.replication.fetcher import Fetcher, Follower
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.replica_fetcher import FetcherContext, ReplicaFetcher
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.seams import Address, Seams
 
 
-class Fetchers:
+class ReplicaFetcherManager:
     def __init__(
         self,
         seams: Seams,
         settings: ReplicationSettings,
-        follower: Follower,
+        context: FetcherContext,
         address_of: Callable[[int], Address | None],
     ) -> None:
         self._seams = seams
         self._settings = settings
-        self._follower = follower
+        self._context = context
         self._address_of = address_of
-        self._fetchers: dict[int, Fetcher] = {}  # by leader
+        self._fetchers: dict[int, ReplicaFetcher] = {}  # by leader
         self._leaders: dict[Key, int] = {}
-        self._unreachable: dict[Key, Hosted] = {}  # leaders without a known address
+        self._unreachable: dict[Key, HostedPartition] = {}  # leaders without a known address
 
-    def follow(self, hosted: Hosted) -> None:
+    def follow(self, hosted: HostedPartition) -> None:
         """A new leader epoch began: fetch from its leader, if it has one, from the log end on."""
         leader_id = hosted.partition.leader_id
         if self._leaders.get(hosted.key, leader_id) != leader_id:
@@ -43,8 +43,8 @@ class Fetchers:
                 del self._leaders[hosted.key]
                 self._unreachable[hosted.key] = hosted
                 return
-            fetcher = self._fetchers[leader_id] = Fetcher(
-                self._seams, self._settings, self._follower, leader_id, address
+            fetcher = self._fetchers[leader_id] = ReplicaFetcher(
+                self._seams, self._settings, self._context, leader_id, address
             )
         fetcher.follow(hosted)
 
@@ -56,7 +56,7 @@ class Fetchers:
         fetcher = self._fetchers[leader_id]
         fetcher.unfollow(key)
 
-    def lags(self) -> Iterator[tuple[Hosted, int]]:
+    def lags(self) -> Iterator[tuple[HostedPartition, int]]:
         """Every partition that is followed, and how many records it is behind."""
         for fetcher in self._fetchers.values():
             yield from fetcher.lags()
@@ -72,7 +72,7 @@ class Fetchers:
         for hosted in list(self._unreachable.values()):
             self.follow(hosted)
 
-    def _replace(self, leader_id: int, fetcher: Fetcher) -> None:
+    def _replace(self, leader_id: int, fetcher: ReplicaFetcher) -> None:
         fetcher.close()
         del self._fetchers[leader_id]
         for hosted in fetcher.followed():

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quorate.broker.partition.partition import FollowerFetch
+from quorate.broker.replication.consumer_fetches import NO_BOUND
 from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.delayed import Deadlines, Wakeups
-from quorate.broker.replication.fetches import NO_BOUND
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.reading import failed, fetched
-from quorate.broker.replication.registry import Registry
 from quorate.broker.replication.session_cache import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -51,16 +51,16 @@ class ReplicaSessions:
     def __init__(
         self,
         clock: Clock,
-        deadlines: Deadlines,
-        wakeups: Wakeups,
-        registry: Registry,
+        delayed_operations: DelayedOperations,
+        callbacks: CoalescedCallbacks,
+        registry: PartitionRegistry,
         cache: SessionCache,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
         """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
         self.clock = clock
-        self.deadlines = deadlines
-        self.wakeups = wakeups
+        self.delayed_operations = delayed_operations
+        self.callbacks = callbacks
         self.registry = registry
         self.room = room
         self._cache = cache
@@ -132,11 +132,11 @@ class ReplicaSession:
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
         self._wanted: dict[Key, FetchPartition] = {}
-        self._watched: dict[Key, Hosted] = {}
+        self._watched: dict[Key, HostedPartition] = {}
         self._refused: dict[Key, FetchedPartition] = {}  # errors and diverging epochs to tell
         self._silent: set[Key] = set()  # until the follower names them again
-        self._readable: dict[Key, Hosted] = {}
-        self._moved: dict[Key, Hosted] = {}  # high watermark or log start
+        self._readable: dict[Key, HostedPartition] = {}
+        self._moved: dict[Key, HostedPartition] = {}  # high watermark or log start
         self._awaiting: dict[Key, int] = {}  # since when
         self._last_fetch_ms = 0
         self._hurried = False
@@ -174,8 +174,8 @@ class ReplicaSession:
         if self._refused or self._readable:
             # At the end of this iteration: more may become readable meanwhile, and what these
             # offsets acknowledged is told to producers first.
-            self._sessions.wakeups.wake(self._try)
-        self._tick = self._sessions.deadlines.add(self, max(0, request.max_wait_ms))
+            self._sessions.callbacks.wake(self._try)
+        self._tick = self._sessions.delayed_operations.add(self, max(0, request.max_wait_ms))
 
     def _is_unknown(self, key: Key) -> bool:
         registry = self._sessions.registry
@@ -219,7 +219,7 @@ class ReplicaSession:
             self._readable[key] = hosted
         hosted.settle()
 
-    def _watch(self, key: Key, hosted: Hosted) -> None:
+    def _watch(self, key: Key, hosted: HostedPartition) -> None:
         if self._watched.get(key) is not hosted:
             self._watched[key] = hosted
             hosted.watchers[self] = None
@@ -243,7 +243,7 @@ class ReplicaSession:
             if key in self._awaiting:
                 self._awaiting[key] = since_ms
         if self._refused or self._readable:
-            self._sessions.wakeups.wake(self._try)
+            self._sessions.callbacks.wake(self._try)
 
     def end(self) -> None:
         self._sessions.ended(self._replica_id)
@@ -254,7 +254,7 @@ class ReplicaSession:
 
     # --- news of the partitions
 
-    def appended(self, hosted: Hosted, size_bytes: int) -> None:
+    def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         key = hosted.key
         if key in self._readable or key in self._refused:
             return
@@ -264,15 +264,15 @@ class ReplicaSession:
         # Until this append the follower had everything, at the latest when it last asked.
         hosted.partition.follower_seen(self._replica_id, self._last_fetch_ms)
         if self._respond is not None:
-            self._sessions.wakeups.wake(self._try)
+            self._sessions.callbacks.wake(self._try)
 
-    def moved(self, hosted: Hosted, size_bytes: int) -> None:
+    def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         self._moved[hosted.key] = hosted
         if not size_bytes:  # the log start: whoever deletes records waits for the followers
             self._hurried = True
-            self._sessions.wakeups.wake(self._try)
+            self._sessions.callbacks.wake(self._try)
 
-    def changed(self, hosted: Hosted) -> None:
+    def changed(self, hosted: HostedPartition) -> None:
         key, wanted = hosted.key, self._wanted[hosted.key]
         error = hosted.partition.leader_error(wanted.current_leader_epoch)
         if hosted.gone:
@@ -284,7 +284,7 @@ class ReplicaSession:
         self._readable.pop(key, None)
         self._awaiting.pop(key, None)
         self._refused[key] = failed(wanted, error, hosted)
-        self._sessions.wakeups.wake(self._try)
+        self._sessions.callbacks.wake(self._try)
 
     # --- answers
 
@@ -300,7 +300,7 @@ class ReplicaSession:
         if respond is None:
             return
         self._hurried = False
-        self._sessions.deadlines.remove(self, self._tick)
+        self._sessions.delayed_operations.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._refused.values())
         self._silent.update(key for key in self._refused if key in self._wanted)

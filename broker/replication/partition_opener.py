@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.logs.log_opening import Judged, open_log
+from quorate.broker.logs.log_opening import LogOpenParameters, open_log
 from quorate.broker.logs.producer_snapshots import load_producers, snapshotted_producers
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.broker.replication.hosted import Hosted, Key, Propose
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.hosted_partition import HostedPartition, Key, Propose
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.settings import TopicSettings
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
@@ -35,7 +35,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OpenRequest:
     """A partition that is to be hosted, as the image has it."""
 
     key: Key
@@ -49,21 +49,21 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    wanted: Wanted
-    judged: Judged
+class OpenedLog:
+    wanted: OpenRequest
+    parameters: LogOpenParameters
     log: Log
     producers: ProducerStates | None
 
 
-Done = Callable[[list[Hosted], BaseException | None], None]
+Done = Callable[[list[HostedPartition], BaseException | None], None]
 
 
-class Opening:
+class PartitionOpener:
     def __init__(
         self,
         seams: Seams,
-        registry: Registry,
+        registry: PartitionRegistry,
         logs: LogManager,
         broker_id: int,
         propose: Propose,
@@ -78,39 +78,39 @@ class Opening:
         self._opened_count = 0
         self._told_ms = seams.clock.now_ms()
 
-    def is_found(self, wanted: Wanted) -> bool:
+    def is_unopened(self, wanted: OpenRequest) -> bool:
         """By the start, and not opened yet."""
-        return self._logs.is_found(wanted.name)
+        return self._logs.is_unopened(wanted.name)
 
-    def open(self, wanted: Wanted) -> Hosted:
+    def open(self, wanted: OpenRequest) -> HostedPartition:
         """At once. Raises LogError or OSError."""
-        judged = self._judge(wanted)
-        log = finished(open_log(self._disk, judged))
-        return self._host(Opened(wanted, judged, log, ProducerStates()))
+        parameters = self._open_parameters(wanted)
+        log = finished(open_log(self._disk, parameters))
+        return self._host(OpenedLog(wanted, parameters, log, ProducerStates()))
 
-    def open_found(self, wanted: Sequence[Wanted], done: Done) -> None:
+    def open_existing(self, wanted: Sequence[OpenRequest], done: Done) -> None:
         """In the disk's thread; `done` is told what could be opened before there was an error.
         Raises CorruptCheckpoint or OSError. One call at a time."""
-        judged = [(each, self._judge(each)) for each in wanted]
-        opened: list[Opened] = []
-        self._go_on(self._open_all(judged, opened), opened, done)
+        parameters = [(each, self._open_parameters(each)) for each in wanted]
+        opened: list[OpenedLog] = []
+        self._go_on(self._open_all(parameters, opened), opened, done)
 
     def close(self) -> None:
         """The step that is under way is the last one."""
         self._closed = True
 
     def _open_all(
-        self, wanted: Sequence[tuple[Wanted, Judged]], opened: list[Opened]
+        self, wanted: Sequence[tuple[OpenRequest, LogOpenParameters]], opened: list[OpenedLog]
     ) -> Steps[None]:
         """In the disk's thread: what it touches is nobody else's yet."""
-        for each, judged in wanted:
-            log = yield from open_log(self._disk, judged)
+        for each, parameters in wanted:
+            log = yield from open_log(self._disk, parameters)
             producers = yield from snapshotted_producers(self._disk, log)
-            opened.append(Opened(each, judged, log, producers))
+            opened.append(OpenedLog(each, parameters, log, producers))
             if log.recovery.scanned_bytes:
                 yield
 
-    def _go_on(self, steps: Steps[None], opened: list[Opened], done: Done) -> None:
+    def _go_on(self, steps: Steps[None], opened: list[OpenedLog], done: Done) -> None:
         def stepped(paused: bool | None, error: BaseException | None) -> None:
             if self._closed:
                 return
@@ -134,11 +134,11 @@ class Opening:
             logger.info(
                 "recovering, logs opened: %d, left: %d",
                 self._opened_count,
-                self._logs.found,
+                self._logs.unopened_count,
             )
 
-    def _judge(self, wanted: Wanted) -> Judged:
-        return self._logs.judge(
+    def _open_parameters(self, wanted: OpenRequest) -> LogOpenParameters:
+        return self._logs.open_parameters(
             wanted.name,
             wanted.key[0],
             wanted.settings.log,
@@ -146,7 +146,7 @@ class Opening:
             peers_have_it=self._broker_id not in wanted.value.isr,
         )
 
-    def _host(self, opened: Opened) -> Hosted:
+    def _host(self, opened: OpenedLog) -> HostedPartition:
         wanted, log = opened.wanted, opened.log
         partition = Partition(
             *wanted.key,
@@ -156,10 +156,10 @@ class Opening:
             brokers=self._broker,
             producers=opened.producers,
             load_producers=lambda: load_producers(self._disk, log),
-            high_watermark=opened.judged.high_watermark,
+            high_watermark=opened.parameters.high_watermark,
         )
-        self._logs.take(opened.judged, log, partition.loaded_producers)
-        return Hosted(wanted.key, wanted.topic, partition, log, self._clock, self._propose)
+        self._logs.take(opened.parameters, log, partition.loaded_producers)
+        return HostedPartition(wanted.key, wanted.topic, partition, log, self._clock, self._propose)
 
     def _broker(self, broker_id: int) -> images.Broker | None:
         return self._registry.image.brokers.get(broker_id)

@@ -22,10 +22,10 @@ MAX_EMPTY_TICKS = 256  # beyond as many as there are ticks with operations
 
 class Waiting(Protocol):
     def expire(self) -> None:
-        """The deadline is over. Only called while the operation is in `Deadlines`."""
+        """The deadline is over. Only called while the operation is in `DelayedOperations`."""
 
 
-class Deadlines:
+class DelayedOperations:
     """Waiting operations by deadline.
 
     Invariant: what is kept is proportional to the operations that wait. Clients choose the
@@ -98,7 +98,7 @@ class Deadlines:
             self._watch(self._order[0])
 
 
-class Wakeups:
+class CoalescedCallbacks:
     """Callbacks to run once each, in order of their first wake, after the current callback."""
 
     def __init__(self, clock: Clock) -> None:

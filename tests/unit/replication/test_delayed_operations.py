@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delayed import (
+from quorate.broker.replication.delayed_operations import (
     MAX_EMPTY_TICKS,
     MAX_TIMEOUT_MS,
     TICK_MS,
-    Deadlines,
-    Wakeups,
+    CoalescedCallbacks,
+    DelayedOperations,
 )
 
 
@@ -68,60 +68,60 @@ class Operation:
 
 def test_expires_in_time_and_once() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     early, late = Operation(), Operation()
-    deadlines.add(late, 500)
-    deadlines.add(early, 95)
+    delayed_operations.add(late, 500)
+    delayed_operations.add(early, 95)
     clock.turn(94)
     assert not early.expired
     clock.turn(95 + TICK_MS)
     assert (early.expired, late.expired) == (1, 0)
     clock.turn(600)
     assert (early.expired, late.expired) == (1, 1)
-    assert len(deadlines) == 0
+    assert len(delayed_operations) == 0
 
 
 def test_no_operation_waits_longer_than_the_bound() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     operation = Operation()
-    deadlines.add(operation, 2**31 - 1)
+    delayed_operations.add(operation, 2**31 - 1)
     clock.turn(MAX_TIMEOUT_MS + TICK_MS)
     assert operation.expired == 1
 
 
 def test_what_is_removed_does_not_expire() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     operation = Operation()
-    deadlines.remove(operation, deadlines.add(operation, 50))
+    delayed_operations.remove(operation, delayed_operations.add(operation, 50))
     clock.turn(100)
     assert operation.expired == 0
 
 
 def test_one_timer_however_many_wait() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     for timeout_ms in range(1000, 0, -1):
-        deadlines.add(Operation(), timeout_ms)
+        delayed_operations.add(Operation(), timeout_ms)
     assert len(clock.live()) == 1
-    assert len(deadlines) == 1000
+    assert len(delayed_operations) == 1000
     clock.turn(2000)
-    assert len(deadlines) == 0
+    assert len(delayed_operations) == 0
 
 
 def test_expiring_may_remove_and_add_others() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     second = Operation()
     third = Operation()
 
     def expired() -> None:
-        deadlines.remove(second, tick)
-        deadlines.add(third, 30)
+        delayed_operations.remove(second, tick)
+        delayed_operations.add(third, 30)
 
-    deadlines.add(Operation(expired), 50)
-    tick = deadlines.add(second, 50)
+    delayed_operations.add(Operation(expired), 50)
+    tick = delayed_operations.add(second, 50)
     clock.turn(60)
     assert (second.expired, third.expired) == (0, 0)
     clock.turn(120)
@@ -130,23 +130,23 @@ def test_expiring_may_remove_and_add_others() -> None:
 
 def test_closed_deadlines_leave_no_timer() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
-    deadlines.add(Operation(), 50)
-    deadlines.close()
+    delayed_operations = DelayedOperations(clock)
+    delayed_operations.add(Operation(), 50)
+    delayed_operations.close()
     assert not clock.live()
 
 
 def test_woken_once_in_order_of_the_first_wake() -> None:
     clock = TurnedClock()
-    wakeups = Wakeups(clock)
+    callbacks = CoalescedCallbacks(clock)
     ran: list[str] = []
     first, second = lambda: ran.append("first"), lambda: ran.append("second")
     for callback in (first, second, first):
-        wakeups.wake(callback)
+        callbacks.wake(callback)
     assert len(clock.soon) == 1
     clock.soon.pop()()
     assert ran == ["first", "second"]
-    wakeups.wake(first)
+    callbacks.wake(first)
     clock.soon.pop()()
     assert ran == ["first", "second", "first"]
 
@@ -154,27 +154,27 @@ def test_woken_once_in_order_of_the_first_wake() -> None:
 def test_removed_operations_leave_nothing_whatever_their_timeouts() -> None:
     """A client that chooses a new timeout for each request must not make the broker grow."""
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     long = Operation()
-    deadlines.add(long, 2**31 - 1)
+    delayed_operations.add(long, 2**31 - 1)
     for timeout_ms in range(0, MAX_TIMEOUT_MS, 60):
         operation = Operation()
-        deadlines.remove(operation, deadlines.add(operation, timeout_ms))
-    assert len(deadlines) == 1
-    assert deadlines.kept <= 3 + 2 + MAX_EMPTY_TICKS
+        delayed_operations.remove(operation, delayed_operations.add(operation, timeout_ms))
+    assert len(delayed_operations) == 1
+    assert delayed_operations.kept <= 3 + 2 + MAX_EMPTY_TICKS
     assert len(clock.live()) == 1
     clock.turn(2**31 + TICK_MS)
     assert long.expired == 1
-    assert deadlines.kept == 0
+    assert delayed_operations.kept == 0
 
 
 def test_a_tick_that_is_used_again_expires_once() -> None:
     clock = TurnedClock()
-    deadlines = Deadlines(clock)
+    delayed_operations = DelayedOperations(clock)
     operations = [Operation() for _ in range(5)]
     for operation in operations[:-1]:
-        deadlines.remove(operation, deadlines.add(operation, 50))
-    deadlines.add(operations[-1], 50)
+        delayed_operations.remove(operation, delayed_operations.add(operation, 50))
+    delayed_operations.add(operations[-1], 50)
     clock.turn(200)
     assert [each.expired for each in operations] == [0, 0, 0, 0, 1]
-    assert deadlines.kept == 0
+    assert delayed_operations.kept == 0

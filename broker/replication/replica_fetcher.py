@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quorate.broker.replication.follower import Followed, Next
-from quorate.broker.replication.hosted import Hosted, Key
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partition_fetch_state import FetchAction, PartitionFetchState
 from quorate.broker.replication.session_cache import FIRST_EPOCH, after
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.protocol.apis import APIS, ApiKey
@@ -41,23 +41,23 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
+class FetcherContext:
     """Who fetches: this broker."""
 
     broker_id: int
     broker_epoch: Callable[[], int]
-    truncated: Callable[[Hosted, int], None]
+    truncated: Callable[[HostedPartition, int], None]
     on_disk_failure: Callable[[OSError], None]
     link_lost: Callable[[int], None]
     """To this leader; the first time after it worked."""
 
 
-class Fetcher:
+class ReplicaFetcher:
     def __init__(
         self,
         seams: Seams,
         settings: ReplicationSettings,
-        follower: Follower,
+        context: FetcherContext,
         leader_id: int,
         address: Address,
     ) -> None:
@@ -65,16 +65,16 @@ class Fetcher:
         self._seams = seams
         self._clock = seams.clock
         self._settings = settings
-        self._follower = follower
+        self._context = context
         self._leader_id = leader_id
-        self._followed: dict[Key, Followed] = {}
-        self._named: dict[Key, Followed] = {}  # to be named in the next request
+        self._partitions: dict[Key, PartitionFetchState] = {}
+        self._to_request: dict[Key, PartitionFetchState] = {}  # to be named in the next request
         self._forgotten: dict[Key, None] = {}
-        self._delayed: dict[Key, Followed] = {}
+        self._backing_off: dict[Key, PartitionFetchState] = {}
         self._client: KafkaClient | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._in_flight = False
-        self._going = False
+        self._scheduled = False
         self._session_id = 0
         self._session_epoch = FIRST_EPOCH
         self._failures = 0
@@ -83,40 +83,40 @@ class Fetcher:
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._followed)
+        return len(self._partitions)
 
-    def followed(self) -> list[Hosted]:
-        return [each.hosted for each in self._followed.values()]
+    def followed(self) -> list[HostedPartition]:
+        return [each.hosted for each in self._partitions.values()]
 
-    def lags(self) -> Iterator[tuple[Hosted, int]]:
-        return ((each.hosted, each.lag) for each in self._followed.values())
+    def lags(self) -> Iterator[tuple[HostedPartition, int]]:
+        return ((each.hosted, each.lag) for each in self._partitions.values())
 
     # --- what to fetch
 
-    def follow(self, hosted: Hosted) -> None:
+    def follow(self, hosted: HostedPartition) -> None:
         """From its log end on, in its present leader epoch."""
-        followed = Followed(hosted, hosted.partition.leader_epoch)
-        self._followed[hosted.key] = followed
-        self._delayed.pop(hosted.key, None)
+        followed = PartitionFetchState(hosted, hosted.partition.leader_epoch)
+        self._partitions[hosted.key] = followed
+        self._backing_off.pop(hosted.key, None)
         self._forgotten.pop(hosted.key, None)
-        self._named[hosted.key] = followed
-        self._go_soon()
+        self._to_request[hosted.key] = followed
+        self._send_soon()
 
     def unfollow(self, key: Key) -> None:
-        if self._followed.pop(key, None) is not None:
-            self._named.pop(key, None)
-            self._delayed.pop(key, None)
+        if self._partitions.pop(key, None) is not None:
+            self._to_request.pop(key, None)
+            self._backing_off.pop(key, None)
             self._forgotten[key] = None
 
     def end_backoffs(self) -> None:
         """New metadata: what failed may work now."""
-        self._named.update(self._delayed)
-        self._delayed.clear()
+        self._to_request.update(self._backing_off)
+        self._backing_off.clear()
         self._failures = 0
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
-        self._go_soon()
+        self._send_soon()
 
     def close(self) -> None:
         self._closed = True
@@ -130,14 +130,14 @@ class Fetcher:
 
     # --- one request at a time
 
-    def _go_soon(self) -> None:
-        if not self._going and not self._in_flight and not self._closed:
-            self._going = True
-            self._clock.call_soon(self._go)
+    def _send_soon(self) -> None:
+        if not self._scheduled and not self._in_flight and not self._closed:
+            self._scheduled = True
+            self._clock.call_soon(self._send)
 
-    def _go(self) -> None:
-        self._going = False
-        if self._closed or self._in_flight or self._retry is not None or not self._followed:
+    def _send(self) -> None:
+        self._scheduled = False
+        if self._closed or self._in_flight or self._retry is not None or not self._partitions:
             return
         if self._client is None:
             if self._connecting is None:
@@ -156,25 +156,25 @@ class Fetcher:
     def _next_request(self) -> FetchRequest:
         settings = self._settings
         if self._session_epoch == FIRST_EPOCH:
-            self._named = {
-                key: each for key, each in self._followed.items() if key not in self._delayed
+            self._to_request = {
+                key: each for key, each in self._partitions.items() if key not in self._backing_off
             }
             self._forgotten.clear()
         max_bytes = settings.replica_fetch_max_bytes
         request = FetchRequest(
-            self._follower.broker_id,
-            self._follower.broker_epoch(),
+            self._context.broker_id,
+            self._context.broker_epoch(),
             settings.replica_fetch_wait_max_ms,
             settings.replica_fetch_min_bytes,
             settings.replica_fetch_response_max_bytes,
             0,
             self._session_id,
             self._session_epoch,
-            [each.request(key, max_bytes) for key, each in self._named.items()],
+            [each.request(key, max_bytes) for key, each in self._to_request.items()],
             [("", topic_id, partition_id) for topic_id, partition_id in self._forgotten],
             "",
         )
-        self._named.clear()
+        self._to_request.clear()
         self._forgotten.clear()
         return request
 
@@ -198,22 +198,22 @@ class Fetcher:
         self._session_epoch = after(self._session_epoch)
         for result in response.partitions:
             self._take(result)
-        self._go()
+        self._send()
 
     def _take(self, result: FetchedPartition) -> None:
         key = (result.topic_id, result.partition)
-        followed = self._followed.get(key)
-        if followed is None or key in self._named:  # asked anew meanwhile, in another epoch
+        followed = self._partitions.get(key)
+        if followed is None or key in self._to_request:  # asked anew meanwhile, in another epoch
             return
         try:
-            following = followed.take(result, self._follower.truncated, self._clock.wall_ms())
+            following = followed.take(result, self._context.truncated, self._clock.wall_ms())
         except OSError as error:
-            self._follower.on_disk_failure(error)
+            self._context.on_disk_failure(error)
             return
-        if following is Next.NAME:
-            self._named[key] = followed
-        elif following is Next.BACK_OFF:
-            self._delayed[key] = followed
+        if following is FetchAction.NAME:
+            self._to_request[key] = followed
+        elif following is FetchAction.BACK_OFF:
+            self._backing_off[key] = followed
             self._watch_backoff()
 
     def _restart_session(self, error: int) -> None:
@@ -234,13 +234,13 @@ class Fetcher:
 
     def _backoff_over(self) -> None:
         self._backoff = None
-        self._named.update(self._delayed)
-        self._delayed.clear()
-        self._go_soon()
+        self._to_request.update(self._backing_off)
+        self._backing_off.clear()
+        self._send_soon()
 
     async def _connect(self) -> None:
         client_settings = ClientSettings(
-            client_id=f"broker-{self._follower.broker_id}-fetcher",
+            client_id=f"broker-{self._context.broker_id}-fetcher",
             request_timeout_ms=self._settings.replica_socket_timeout_ms,
             connect_timeout_ms=CONNECT_TIMEOUT_MS,
             max_frame_bytes=self._settings.max_frame_bytes,
@@ -259,11 +259,11 @@ class Fetcher:
             return
         self._client = client
         self._session_id, self._session_epoch = 0, FIRST_EPOCH
-        self._go()
+        self._send()
 
     def _lost(self, reason: str) -> None:
         if self._failures == 0:
-            self._follower.link_lost(self._leader_id)
+            self._context.link_lost(self._leader_id)
             logger.info("no fetch from broker %d at %s: %s", self._leader_id, self.address, reason)
         if self._client is not None:
             self._client.close()
@@ -280,4 +280,4 @@ class Fetcher:
 
     def _retry_now(self) -> None:
         self._retry = None
-        self._go()
+        self._send()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from quorate.broker.replication.delayed import Deadlines
-from quorate.broker.replication.hosted import Hosted
-from quorate.broker.replication.registry import Registry
+from quorate.broker.replication.delayed_operations import DelayedOperations
+from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
@@ -33,15 +33,15 @@ class Deleted(NamedTuple):
 Done = Callable[[Sequence[Deleted]], None]
 
 
-class Deletions:
-    def __init__(self, deadlines: Deadlines, registry: Registry) -> None:
-        self._deadlines = deadlines
+class DeleteRecords:
+    def __init__(self, delayed_operations: DelayedOperations, registry: PartitionRegistry) -> None:
+        self._delayed_operations = delayed_operations
         self._registry = registry
 
     def delete_records(self, wanted: Sequence[ToDelete], timeout_ms: int, done: Done) -> None:
         """The results are in the order of `wanted`."""
-        request = DelayedDeletion(self._deadlines, len(wanted), done)
-        moved: list[Hosted] = []
+        request = DelayedDeleteRecords(self._delayed_operations, len(wanted), done)
+        moved: list[HostedPartition] = []
         for index, each in enumerate(wanted):
             hosted = self._registry.find(each.topic, ZERO_UUID, each.partition_id)
             if hosted is None:
@@ -55,19 +55,19 @@ class Deletions:
                 continue
             hosted.await_low_watermark(offset, request, index)
             moved.append(hosted)
-        request.tick = self._deadlines.add(request, timeout_ms)
+        request.tick = self._delayed_operations.add(request, timeout_ms)
         for hosted in moved:
             hosted.start_moved()
             hosted.settle()
         request.finish()
 
 
-class DelayedDeletion:
+class DelayedDeleteRecords:
     """One request; its answer leaves when all partitions have one, after `finish`."""
 
-    def __init__(self, deadlines: Deadlines, count: int, done: Done) -> None:
+    def __init__(self, delayed_operations: DelayedOperations, count: int, done: Done) -> None:
         self.tick = 0
-        self._deadlines = deadlines
+        self._delayed_operations = delayed_operations
         self._results: list[Deleted | None] = [None] * count
         self._open = count
         self._done: Done | None = done
@@ -86,7 +86,7 @@ class DelayedDeletion:
     def finish(self) -> None:
         self._complete = True
         if self._open == 0 and self._done is not None:
-            self._deadlines.remove(self, self.tick)
+            self._delayed_operations.remove(self, self.tick)
             self._answer()
 
     def expire(self) -> None:
