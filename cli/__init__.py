@@ -20,9 +20,9 @@ Files in reading order:
 - metadata_quorum.py, quorum_voters.py, force_voters.py: the metadata quorum.
 - console_producer.py, console_consumer.py: records in and out.
 - consumer_groups.py, group_view.py, group_resets.py, log_ends.py: consumer groups.
-- status.py, status_watch.py, explanations.py: the state of a cluster at a glance.
+- status.py, cluster_status.py, status_watch.py, explanations.py: the state of a cluster.
 - replica_verification.py, replica_fetches.py, replica_comparison.py: equality of replicas.
 - dump_log.py, dump_lines.py: the content of log files.
-- history.py, history_source.py, history_text.py, archives.py, expanding.py: questions to a metadata
-  log (quorum/analytics), which may be in an archive.
+- history.py, history_source.py, history_text.py, archives.py, decompression.py: questions to a
+  metadata log (quorum/analytics), which may be in an archive.
 - shell/, chaos/, demo/: the metadata shell, failure scenarios, a demonstration."""

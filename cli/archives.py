@@ -21,7 +21,7 @@ from typing import IO, cast
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from quorate.cli.cluster_dir import private
-from quorate.cli.expanding import Expanding, TooLongRead
+from quorate.cli.decompression import DecompressedStream, StreamTooLarge
 from quorate.quorum.log.disk import DIRECTORY_MODE
 
 MAX_MEMBERS = 65_000
@@ -62,7 +62,7 @@ class ArchiveTooLarge(shutil.ReadError):
 
 
 @dataclass(slots=True)
-class Allowance:
+class ExtractionLimits:
     """The members and bytes that one archive has used, and the limits on them."""
 
     archive: Path
@@ -70,7 +70,7 @@ class Allowance:
     members: int = 0
     unpacked_bytes: int = 0
 
-    def take(self, name: str, size_bytes: int) -> None:
+    def count(self, name: str, size_bytes: int) -> None:
         """Count one member before it is written. Raise ArchiveTooLarge if it exceeds a limit."""
         self.members += 1
         self.unpacked_bytes += max(0, size_bytes)
@@ -99,26 +99,26 @@ def unpack(archive: Path, directory: Path) -> None:
 
     Raise ArchiveTooLarge if it exceeds a limit, shutil.ReadError if it is damaged, and OSError if a
     file cannot be read or written. The files extracted before an error remain."""
-    allowance = Allowance(archive, archive.stat().st_size)
+    limits = ExtractionLimits(archive, archive.stat().st_size)
     root = directory.resolve()
     try:
         with open(archive, "rb") as file:
             if archive.suffix == ".zip":
-                _unpack_zip(file, root, allowance)
+                _unpack_zip(file, root, limits)
             else:
-                _unpack_tar(file, root, allowance)
-    except TooLongRead as error:
+                _unpack_tar(file, root, limits)
+    except StreamTooLarge as error:
         raise ArchiveTooLarge(f"{archive} is refused: {error}") from error
     except _DAMAGED as error:
         raise shutil.ReadError(f"{archive} is damaged: {error}") from error
 
 
-def _unpack_tar(file: IO[bytes], root: Path, allowance: Allowance) -> None:
-    stream = Expanding(file, MAX_UNPACKED_BYTES + COPY_BYTES)
+def _unpack_tar(file: IO[bytes], root: Path, limits: ExtractionLimits) -> None:
+    stream = DecompressedStream(file, MAX_UNPACKED_BYTES + COPY_BYTES)
     with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as tar:
         for member in tar:
             tar.members.clear()  # type: ignore[attr-defined]  # tarfile would keep them all
-            allowance.take(member.name, member.size if member.isfile() else 0)
+            limits.count(member.name, member.size if member.isfile() else 0)
             target = _target(root, member.name)
             if target is None:
                 continue
@@ -129,11 +129,11 @@ def _unpack_tar(file: IO[bytes], root: Path, allowance: Allowance) -> None:
                     _write(content, target, member.size)
 
 
-def _unpack_zip(file: IO[bytes], root: Path, allowance: Allowance) -> None:
-    _require_small_directory(file, allowance)
+def _unpack_zip(file: IO[bytes], root: Path, limits: ExtractionLimits) -> None:
+    _require_small_directory(file, limits)
     with ZipFile(file) as archive:
         for member in archive.infolist():
-            allowance.take(member.filename, member.file_size)
+            limits.count(member.filename, member.file_size)
             target = _target(root, member.filename)
             if target is None or not _is_plain(member):
                 continue
@@ -146,7 +146,7 @@ def _unpack_zip(file: IO[bytes], root: Path, allowance: Allowance) -> None:
                 _write(content, target, member.file_size)
 
 
-def _require_small_directory(file: IO[bytes], allowance: Allowance) -> None:
+def _require_small_directory(file: IO[bytes], limits: ExtractionLimits) -> None:
     """Raise ArchiveTooLarge if the archive's directory is large.
 
     The check is needed because the zip module reads the whole directory into memory."""
@@ -161,7 +161,7 @@ def _require_small_directory(file: IO[bytes], allowance: Allowance) -> None:
     is_zip64 = tail[max(0, place - _ZIP64_LOCATOR_BYTES) :].startswith(_ZIP64_LOCATOR)
     if is_zip64 or members > MAX_MEMBERS or directory_bytes > MAX_ZIP_DIRECTORY_BYTES:
         raise ArchiveTooLarge(
-            f"{allowance.archive} is refused: its directory announces more than {MAX_MEMBERS} "
+            f"{limits.archive} is refused: its directory announces more than {MAX_MEMBERS} "
             "members or 4 GiB. Unpack it yourself if you trust it, and give the directory"
         )
     file.seek(0)

@@ -48,10 +48,10 @@ def broker_api_versions(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
         for broker in sorted(admin.metadata(()).brokers, key=lambda each: each.node_id):
-            tell(admin, broker, output)
+            print_result(admin, broker, output)
 
 
-def tell(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
+def print_result(admin: Admin, broker: MetadataResponseBroker, output: str) -> None:
     """Print the APIs of one broker, or the error if it cannot be reached."""
     name = (
         f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} "

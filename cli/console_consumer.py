@@ -70,7 +70,7 @@ def console_consumer(
             progress = Progress(Membership(admin, group, topic), consumer, start)
         between = progress.between_polls if progress else lambda: None
         try:
-            for each in taken(consumer, max_messages, timeout_ms, between):
+            for each in consumed_records(consumer, max_messages, timeout_ms, between):
                 sys.stdout.buffer.write(line(each))
                 count += 1
                 if progress is not None:
@@ -148,7 +148,7 @@ def start_of(from_beginning: bool, offset: str | None) -> int:
     return int(offset)
 
 
-def taken(
+def consumed_records(
     consumer: Consumer, max_messages: int, timeout_ms: int, between_polls: Callable[[], None]
 ) -> Iterator[Consumed]:
     """Yield records until `max_messages` are yielded or none has arrived for `timeout_ms`.

@@ -30,7 +30,7 @@ VERBOSE_HEAD = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-A
 RESET_HEAD = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
 
 
-class Who(NamedTuple):
+class MemberIdentity(NamedTuple):
     """The identity of a member. All fields are None for a partition without an owner."""
 
     consumer_id: str | None = None
@@ -47,7 +47,7 @@ class Row:
     partition: int | None = None
     current: int | None = None
     end: int | None = None
-    who: Who = Who()
+    member: MemberIdentity = MemberIdentity()
 
     @property
     def lag(self) -> int | None:
@@ -57,7 +57,7 @@ class Row:
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the row as texts."""
         values = (self.group, self.topic, self.partition, self.current, self.end, self.lag)
-        return tuple(MISSING if each is None else str(each) for each in (*values, *self.who))
+        return tuple(MISSING if each is None else str(each) for each in (*values, *self.member))
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -68,7 +68,7 @@ class Row:
             "current_offset": self.current,
             "log_end_offset": self.end,
             "lag": self.lag,
-            **self.who._asdict(),
+            **self.member._asdict(),
         }
 
 
@@ -82,14 +82,16 @@ def offset_rows(
     members = [(each, assigned(bytes(each.member_assignment))) for each in described.members]
     rows = []
     taken: set[Place] = set()
-    for member, places in sorted(members, key=lambda pair: -len(pair[1])):
-        who = Who(member.member_id, member.client_host, member.client_id)
+    for owner, places in sorted(members, key=lambda pair: -len(pair[1])):
+        member = MemberIdentity(owner.member_id, owner.client_host, owner.client_id)
         taken.update(places)
         if not places:
-            rows.append(Row(group=described.group_id, who=who))
-        rows += [row(described.group_id, each, committed, end_of, who) for each in places]
+            rows.append(Row(group=described.group_id, member=member))
+        rows += [row(described.group_id, each, committed, end_of, member) for each in places]
     rest = sorted(each for each in committed if each not in taken)
-    return rows + [row(described.group_id, each, committed, end_of, Who()) for each in rest]
+    return rows + [
+        row(described.group_id, each, committed, end_of, MemberIdentity()) for each in rest
+    ]
 
 
 def row(
@@ -97,12 +99,14 @@ def row(
     place: Place,
     committed: dict[Place, int],
     end_of: Callable[[Place], int],
-    who: Who,
+    member: MemberIdentity,
 ) -> Row:
     """Return the row of one partition."""
     topic, partition = place
     current, end = committed.get(place), end_of(place)
-    return Row(group=group, topic=topic, partition=partition, current=current, end=end, who=who)
+    return Row(
+        group=group, topic=topic, partition=partition, current=current, end=end, member=member
+    )
 
 
 def offset_lines(rows: Sequence[Row]) -> list[str]:

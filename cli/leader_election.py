@@ -68,7 +68,7 @@ def leader_election(
         timeout_s=timeout_s,
     ) as admin:
         results = elect(admin, KINDS[election_type], wanted)
-    tell(results, election_type.upper(), output)
+    print_result(results, election_type.upper(), output)
 
 
 def elect(admin: Admin, kind: int, wanted: list[TopicPartition] | None) -> Results:
@@ -105,7 +105,7 @@ def elect(admin: Admin, kind: int, wanted: list[TopicPartition] | None) -> Resul
     return dict(sorted(found.items()))
 
 
-def tell(results: Results, kind: str, output: str) -> None:
+def print_result(results: Results, kind: str, output: str) -> None:
     """Print the results. Raise Refused if any election failed."""
     unneeded = [key for key, (code, _) in results.items() if code == ErrorCode.ELECTION_NOT_NEEDED]
     elected = [key for key, (code, _) in results.items() if not code]

@@ -12,7 +12,7 @@ import click
 
 
 @dataclass(frozen=True, slots=True)
-class Lazy:
+class LazyCommand:
     """The module of a command in `quorate.cli`, and its help.
 
     The module defines a click command with the name of the command, with `_` for `-`."""
@@ -23,33 +23,45 @@ class Lazy:
 
 
 COMMANDS = {
-    "broker-api-versions": Lazy("broker_api_versions", "What each broker's port serves."),
-    "chaos": Lazy("chaos.command", "Rehearse a failure; the exit status is the verdict."),
-    "cluster": Lazy("cluster", "The cluster's id; taking a broker's registration away."),
-    "configs": Lazy("configs", "Describe and alter the configs of topics and brokers."),
-    "console-consumer": Lazy("console_consumer", "Print the records of a topic."),
-    "console-producer": Lazy("console_producer", "Send the lines of standard input to a topic."),
-    "delete-records": Lazy("delete_records", "Delete the oldest records of partitions."),
-    "consumer-groups": Lazy("consumer_groups", "List, describe, delete, reset consumer groups."),
-    "demo": Lazy("demo.command", "Kill a leader and the controller under load; verify.", True),
-    "down": Lazy("up", "Stop a cluster that `up` started."),
-    "dump-log": Lazy("dump_log", "Print what is in log segments, snapshots and indexes."),
-    "features": Lazy("feature_updates", "Feature levels: which there are; raise or lower them."),
-    "get-offsets": Lazy("get_offsets", "Where partitions begin, end, or were at a time."),
-    "history": Lazy("history", "What happened: Spark over the metadata log."),
-    "leader-election": Lazy("leader_election", "Elect preferred leaders, or unclean ones."),
-    "log-dirs": Lazy("log_dirs", "Size of every replica, by broker and directory."),
-    "metadata-quorum": Lazy("metadata_quorum", "The quorum: leader, epoch, lag of every replica."),
-    "metadata-shell": Lazy("shell.command", "Look at the metadata in a snapshot as at files."),
-    "reassign-partitions": Lazy("reassign_partitions", "Move replicas between brokers."),
-    "replica-verification": Lazy(
+    "broker-api-versions": LazyCommand("broker_api_versions", "What each broker's port serves."),
+    "chaos": LazyCommand("chaos.command", "Rehearse a failure; the exit status is the verdict."),
+    "cluster": LazyCommand("cluster", "The cluster's id; taking a broker's registration away."),
+    "configs": LazyCommand("configs", "Describe and alter the configs of topics and brokers."),
+    "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
+    "console-producer": LazyCommand(
+        "console_producer", "Send the lines of standard input to a topic."
+    ),
+    "delete-records": LazyCommand("delete_records", "Delete the oldest records of partitions."),
+    "consumer-groups": LazyCommand(
+        "consumer_groups", "List, describe, delete, reset consumer groups."
+    ),
+    "demo": LazyCommand(
+        "demo.command", "Kill a leader and the controller under load; verify.", True
+    ),
+    "down": LazyCommand("up", "Stop a cluster that `up` started."),
+    "dump-log": LazyCommand("dump_log", "Print what is in log segments, snapshots and indexes."),
+    "features": LazyCommand(
+        "feature_updates", "Feature levels: which there are; raise or lower them."
+    ),
+    "get-offsets": LazyCommand("get_offsets", "Where partitions begin, end, or were at a time."),
+    "history": LazyCommand("history", "What happened: Spark over the metadata log."),
+    "leader-election": LazyCommand("leader_election", "Elect preferred leaders, or unclean ones."),
+    "log-dirs": LazyCommand("log_dirs", "Size of every replica, by broker and directory."),
+    "metadata-quorum": LazyCommand(
+        "metadata_quorum", "The quorum: leader, epoch, lag of every replica."
+    ),
+    "metadata-shell": LazyCommand(
+        "shell.command", "Look at the metadata in a snapshot as at files."
+    ),
+    "reassign-partitions": LazyCommand("reassign_partitions", "Move replicas between brokers."),
+    "replica-verification": LazyCommand(
         "replica_verification", "Compare what the replicas of partitions hold."
     ),
-    "server": Lazy("server", "Run one node from its .properties file."),
-    "status": Lazy("status", "The cluster at a glance."),
-    "storage": Lazy("storage", "Format data directories and look at them."),
-    "topics": Lazy("topics", "Create, list, describe, alter and delete topics."),
-    "up": Lazy("up", "Run a whole cluster as processes on this machine."),
+    "server": LazyCommand("server", "Run one node from its .properties file."),
+    "status": LazyCommand("status", "The cluster at a glance."),
+    "storage": LazyCommand("storage", "Format data directories and look at them."),
+    "topics": LazyCommand("topics", "Create, list, describe, alter and delete topics."),
+    "up": LazyCommand("up", "Run a whole cluster as processes on this machine."),
 }
 
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import BatchHeader, checksum_of
 
-MAX_FAULTS = 1000
+MAX_DIFFERENCES = 1000
 """The most faults kept for one partition. Every fault is reported when it is found."""
 
 
-class Given(NamedTuple):
+class ReplicaResponse(NamedTuple):
     """A replica's response. If it has no records because of an error, `problem` is the reason."""
 
     high_watermark: int = -1
@@ -27,7 +27,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Difference:
     """A difference between two replicas in the batch that ends at `offset`.
 
     If a batch does not match its own checksum, both replicas are the same one."""
@@ -75,7 +75,7 @@ class Comparison:
     end: int
     """The latest offset of the partition when the comparison began."""
     high_watermark: int = -1
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Difference] = field(default_factory=list)
     """The first MAX_FAULTS faults."""
     diverged: bool = False
     """True if nothing after `offset` can be compared."""
@@ -108,7 +108,7 @@ class Comparison:
         yet."""
         return max(0, self.high_watermark - self.offset)
 
-    def compare(self, given: Mapping[int, Given]) -> list[Fault]:
+    def compare(self, given: Mapping[int, ReplicaResponse]) -> list[Difference]:
         """Compare the responses of all replicas from `offset` on, and return the new faults."""
         self.problems = {
             replica: each.problem or f"its high watermark is {each.high_watermark}"
@@ -116,14 +116,14 @@ class Comparison:
             if each.problem or each.high_watermark < self.end
         }
         self.high_watermark = max(each.high_watermark for each in given.values())
-        found: list[Fault] = []
+        found: list[Difference] = []
         for batches in zip(*(_batches(each, given[each]) for each in sorted(given)), strict=False):
             found += differences(batches)
             if found and found[-1].final:
                 self.diverged = True
                 break
             self.offset = batches[0].header.next_offset
-        self.faults += found[: MAX_FAULTS - len(self.faults)]
+        self.faults += found[: MAX_DIFFERENCES - len(self.faults)]
         return found
 
 
@@ -136,14 +136,14 @@ class Batch(NamedTuple):
     """Computed from the content. The header's checksum was computed by the writer."""
 
 
-def _batches(replica: int, given: Given) -> Iterator[Batch]:
+def _batches(replica: int, given: ReplicaResponse) -> Iterator[Batch]:
     for position, header in whole_batches(given.records):
         if header.last_offset >= given.high_watermark:
             return
         yield Batch(replica, header, checksum_of(given.records, position, header))
 
 
-def differences(batches: Sequence[Batch]) -> Iterator[Fault]:
+def differences(batches: Sequence[Batch]) -> Iterator[Difference]:
     """Yield the faults of batches at the same position, compared with the first replica's batch."""
     offset = batches[0].header.last_offset
     for each in batches:
@@ -168,8 +168,8 @@ COMPARED: dict[str, Callable[[BatchHeader], int]] = {
 
 def _fault(
     kind: str, offset: int, first: Batch, value: int, other: Batch, others_value: int
-) -> Fault:
-    return Fault(
+) -> Difference:
+    return Difference(
         kind=kind,
         offset=offset,
         replica=first.replica,

@@ -11,7 +11,7 @@ from quorate.cli.client.connection import ConnectionLost, Unsupported
 from quorate.cli.client.consumer import EARLIEST, LATEST
 from quorate.cli.client.errors import Refused
 from quorate.cli.get_offsets import UNKNOWN_OFFSET, offsets_at
-from quorate.cli.replica_comparison import Comparison, Fault, Given
+from quorate.cli.replica_comparison import Comparison, Difference, ReplicaResponse
 from quorate.cli.topic_view import matching
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch
@@ -19,7 +19,7 @@ from quorate.quorum.protocol.schemas import fetch
 VERIFIER = -2
 """Kafka's id of a debugging consumer. Every replica answers its fetches, up to its log end."""
 RESPONSE_MAX_BYTES = 50 << 20
-Told = dict[TopicPartition, Given]
+Responses = dict[TopicPartition, ReplicaResponse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,18 @@ class ReplicaFetches:
         ]
         self._queue = list(self.comparisons)
 
-    def compare(self) -> tuple[bool, list[tuple[Comparison, Fault]]]:
+    def compare(self) -> tuple[bool, list[tuple[Comparison, Difference]]]:
         """Fetch once from every broker, and compare.
 
         Return True if at least one partition progressed, and the new faults."""
         before = {each.key: each.offset for each in self._queue}
-        told = self._fetched()
+        responses = self._fetched()
         faults = [
             (each, fault)
             for each in self._queue
-            for fault in each.compare({broker: told[broker][each.key] for broker in each.replicas})
+            for fault in each.compare(
+                {broker: responses[broker][each.key] for broker in each.replicas}
+            )
         ]
         self._pass_over_deleted()
         still = [each for each in self._queue if each.offset == before[each.key]]
@@ -93,7 +95,7 @@ class ReplicaFetches:
         keys = {each.key for each in wanted}
         self._queue = [each for each in self._queue if each.key in keys]
 
-    def _fetched(self) -> dict[int, Told]:
+    def _fetched(self) -> dict[int, Responses]:
         wanted: dict[int, list[Comparison]] = {}
         for each in self._queue:
             for broker in each.replicas:
@@ -103,7 +105,7 @@ class ReplicaFetches:
             answers = self._admin.ask_nodes(requests, fetch.FetchResponse)
         except Unsupported as error:
             raise Refused(str(error)) from None
-        return {broker: self._told(wanted[broker], answers[broker]) for broker in wanted}
+        return {broker: self._responses_of(wanted[broker], answers[broker]) for broker in wanted}
 
     def _request(self, comparisons: Sequence[Comparison]) -> fetch.FetchRequest:
         topics: dict[str, list[fetch.FetchPartition]] = {}
@@ -127,21 +129,21 @@ class ReplicaFetches:
             ),
         )
 
-    def _told(
+    def _responses_of(
         self, wanted: Sequence[Comparison], answer: fetch.FetchResponse | ConnectionLost
-    ) -> Told:
+    ) -> Responses:
         if isinstance(answer, ConnectionLost):
-            return {each.key: Given(problem=str(answer)) for each in wanted}
-        nothing = Given(
+            return {each.key: ReplicaResponse(problem=str(answer)) for each in wanted}
+        nothing = ReplicaResponse(
             problem=ErrorCode.of(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR).name
         )
         names = {self._ids[each.topic]: each.topic for each in wanted}
-        told = {each.key: nothing for each in wanted}
+        responses = {each.key: nothing for each in wanted}
         for topic in answer.responses:
             name = topic.topic or names[topic.topic_id]
             for each in topic.partitions:
-                told[name, each.partition_index] = given_by(each)
-        return told
+                responses[name, each.partition_index] = response_of(each)
+        return responses
 
     def _pass_over_deleted(self) -> None:
         """Continue at the new log start offset of partitions whose records were deleted."""
@@ -155,11 +157,11 @@ class ReplicaFetches:
 OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE.name
 
 
-def given_by(partition: fetch.PartitionData) -> Given:
+def response_of(partition: fetch.PartitionData) -> ReplicaResponse:
     """Return a replica's response for one partition."""
     if partition.error_code:
-        return Given(problem=ErrorCode.of(partition.error_code).name)
-    return Given(partition.high_watermark, memoryview(partition.records or b""))
+        return ReplicaResponse(problem=ErrorCode.of(partition.error_code).name)
+    return ReplicaResponse(partition.high_watermark, memoryview(partition.records or b""))
 
 
 def known_offsets(

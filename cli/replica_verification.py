@@ -14,7 +14,7 @@ import click
 
 from quorate.cli.client.consumer import EARLIEST, LATEST
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.replica_comparison import Comparison, Fault
+from quorate.cli.replica_comparison import Comparison, Difference
 from quorate.cli.replica_fetches import FetchSettings, ReplicaFetches
 
 IDLE_S = 0.1
@@ -76,27 +76,27 @@ def replica_verification(
         # A broker that waits as long as the client's timeout would appear to be unreachable.
         settings = FetchSettings(fetch_size, min(max_wait_ms, admin.timeout_ms // 2))
         fetches = ReplicaFetches(admin, topics_include, timestamp, settings)
-        teller = Teller(output, report_interval_ms, once=once)
+        reporter = Reporter(output, report_interval_ms, once=once)
         if once:
-            verify_once(fetches, teller, admin.timeout_ms / 1000)
+            verify_once(fetches, reporter, admin.timeout_ms / 1000)
         else:
-            verify_for_ever(fetches, teller)
+            verify_continuously(fetches, reporter)
 
 
-def verify_for_ever(fetches: ReplicaFetches, teller: Teller) -> None:
+def verify_continuously(fetches: ReplicaFetches, reporter: Reporter) -> None:
     """Compare until the offsets of two replicas differ, as Kafka's tool does, then exit with 1."""
-    teller.say("verification process is started")
+    reporter.say("verification process is started")
     while True:
         moved, faults = fetches.compare()
-        teller.faults(faults)
+        reporter.faults(faults)
         if any(fault.final for _, fault in faults):
             raise SystemExit(1)
-        teller.lag(fetches.comparisons)
+        reporter.lag(fetches.comparisons)
         if not moved:
             time.sleep(IDLE_S)
 
 
-def verify_once(fetches: ReplicaFetches, teller: Teller, patience_s: float) -> None:
+def verify_once(fetches: ReplicaFetches, reporter: Reporter, patience_s: float) -> None:
     """Compare up to the present ends, print the verdict, and exit with 1 unless all are equal.
 
     Stop early if no partition progresses for `patience_s`."""
@@ -104,20 +104,20 @@ def verify_once(fetches: ReplicaFetches, teller: Teller, patience_s: float) -> N
     while left := [each for each in fetches.comparisons if not each.done]:
         fetches.only(left)
         moved, faults = fetches.compare()
-        teller.faults(faults)
-        teller.lag(fetches.comparisons)
+        reporter.faults(faults)
+        reporter.lag(fetches.comparisons)
         if moved:
             deadline = time.monotonic() + patience_s
         elif time.monotonic() > deadline:
             break
         else:
             time.sleep(IDLE_S)
-    teller.verdict(fetches.comparisons)
+    reporter.verdict(fetches.comparisons)
     if not all(each.equal for each in fetches.comparisons):
         raise SystemExit(1)
 
 
-class Teller:
+class Reporter:
     """The output: lines of text, or one JSON object per event.
 
     With `once`, one JSON object at the end."""
@@ -140,7 +140,7 @@ class Teller:
         if self._json and not self._once:
             click.echo(json.dumps({"time_ms": time.time_ns() // 1_000_000, **values}))
 
-    def faults(self, found: Sequence[tuple[Comparison, Fault]]) -> None:
+    def faults(self, found: Sequence[tuple[Comparison, Difference]]) -> None:
         """Print faults."""
         for each, fault in found:
             self.say(f"partition {each.name}{fault}")

@@ -20,7 +20,7 @@ HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
 
 
-class Picture(Protocol):
+class Content(Protocol):
     """The content of one output: a status, or the reason why there is none."""
 
     @property
@@ -36,7 +36,7 @@ class Picture(Protocol):
         ...
 
 
-class Absent:
+class Unreachable:
     """The reason why the cluster did not answer."""
 
     def __init__(self, reason: str) -> None:
@@ -51,7 +51,7 @@ class Absent:
         return {"error": self.reason}
 
 
-class Present:
+class Reachable:
     """A status of the cluster."""
 
     def __init__(self, status: Status) -> None:
@@ -70,32 +70,32 @@ def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool
     before: Any = None
     try:
         while True:
-            picture = look(read)
-            if isinstance(show, Redrawn) or picture.lasting != before:
-                show(picture)
-                before = picture.lasting
+            content = read_content(read)
+            if isinstance(show, Redrawn) or content.lasting != before:
+                show(content)
+                before = content.lasting
             time.sleep(interval_s)
     except KeyboardInterrupt:
         return
 
 
-def look(read: Callable[[], Status]) -> Picture:
+def read_content(read: Callable[[], Status]) -> Content:
     """Return the status, or the error if it cannot be read."""
     try:
-        return Present(read())
+        return Reachable(read())
     except click.ClickException as error:
-        return Absent(error.format_message())
+        return Unreachable(error.format_message())
 
 
-def show_json(picture: Picture) -> None:
+def show_json(content: Content) -> None:
     """Print the content as one line of JSON."""
-    line = {"time": now_text(), **picture.as_json()}
+    line = {"time": now_text(), **content.as_json()}
     click.echo(json.dumps(line))
 
 
-def show_block(picture: Picture) -> None:
+def show_block(content: Content) -> None:
     """Print the content as a block of lines."""
-    for line in (f"--- {now_text()}", *picture.lines()):
+    for line in (f"--- {now_text()}", *content.lines()):
         click.echo(line)
 
 
@@ -105,11 +105,11 @@ class Redrawn:
     def __init__(self) -> None:
         self._begun = False
 
-    def __call__(self, picture: Picture) -> None:
+    def __call__(self, content: Content) -> None:
         """Draw the content over the previous one, without clearing the screen in between."""
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
-        lines = (now_text(), *picture.lines())
+        lines = (now_text(), *content.lines())
         click.echo(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )

@@ -55,7 +55,7 @@ class Supervisor:
     pids: dict[int, int] = field(default_factory=dict)  # the running children, by node id
     stopping: bool = False
     ended: int = 0  # the number of nodes that ended without a request
-    last_words: dict[int, str] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
     """A line about each node that ended without a request and does not run, by node id."""
 
     def start(self) -> None:
@@ -92,12 +92,12 @@ class Supervisor:
             os._exit(status)
 
     @property
-    def works(self) -> bool:
+    def serves_clients(self) -> bool:
         """Return True if all brokers and a majority of the controllers run."""
         controllers = [each.node_id for each in self.configs if each.is_controller]
-        dead = [each for each in controllers if each in self.last_words]
+        dead = [each for each in controllers if each in self.failures]
         brokers_run = not any(
-            each.is_broker and each.node_id in self.last_words for each in self.configs
+            each.is_broker and each.node_id in self.failures for each in self.configs
         )
         return brokers_run and len(controllers) - len(dead) > len(controllers) // 2
 
@@ -151,14 +151,14 @@ class Supervisor:
             if self.stopping:
                 continue
             self.ended += 1
-            self.forget(node_id, pid)
+            self.clear_pid(node_id, pid)
             why = last_error(self.log_of(node_id)) or f"see {self.log_of(node_id)}"
-            self.last_words[node_id] = f"node {node_id} ended ({ending(status)}): {why}"
-            self.say(self.last_words[node_id])
+            self.failures[node_id] = f"node {node_id} ended ({exit_text(status)}): {why}"
+            self.say(self.failures[node_id])
             if self.restart:
                 asyncio.get_running_loop().call_later(RESTART_DELAY_S, self.spawn, node_id)
 
-    def forget(self, node_id: int, pid: int) -> None:
+    def clear_pid(self, node_id: int, pid: int) -> None:
         """Remove the pid from cluster.json unless the node has a new one meanwhile."""
         entry = self.directory.read()
         nodes = (*entry["controllers"], *entry["brokers"])
@@ -184,7 +184,7 @@ class Supervisor:
         )
         pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=[log], setpgroup=0)
         self.pids[node_id] = pid
-        self.last_words.pop(node_id, None)
+        self.failures.pop(node_id, None)
         set_pids(self.directory.file, {node_id: pid})
         self.say(f"node {node_id} started again, pid {pid}")
 
@@ -199,7 +199,7 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def ending(status: int) -> str:
+def exit_text(status: int) -> str:
     """Return the signal or the exit code of a wait status as text."""
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name

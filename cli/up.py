@@ -259,12 +259,12 @@ def detached(supervisor: Supervisor) -> int:
     os.close(writing)
     with os.fdopen(reading) as lines:
         text = lines.read()
-    ready, *last_words = text.splitlines() or [""]
+    ready, *failures = text.splitlines() or [""]
     if ready.startswith("ready "):
         click.echo(ready)
-        for line in last_words:
+        for line in failures:
             say(f"{line}; the other nodes run")
-        return PARTLY if last_words else 0
+        return PARTLY if failures else 0
     said = (directory.root / "up.log").read_text().strip().splitlines()
     raise NotReachable("the cluster did not get ready: " + (said[-1] if said else "it ended"))
 
@@ -283,10 +283,10 @@ async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
             return True
         if stop.is_set():
             return False
-        if not supervisor.works and not supervisor.restart:
+        if not supervisor.serves_clients and not supervisor.restart:
             break
         await asyncio.sleep(READY_POLL_S)
-    if supervisor.works:
+    if supervisor.serves_clients:
         waiting = ", ".join(map(str, readiness.waits_for()))
         say(f"not ready in {READY_TIMEOUT_S:.0f} s: brokers {waiting} do not see all unfenced")
     return False
@@ -316,9 +316,9 @@ def supervise(supervisor: Supervisor, output: int) -> int:
         if await wait_ready(supervisor, stop):
             told = addresses(directory.read()["brokers"])
             lines = [f"ready {told}"]
-            if supervisor.last_words:
+            if supervisor.failures:
                 status = PARTLY
-                lines += supervisor.last_words.values() if output > 2 else ()
+                lines += supervisor.failures.values() if output > 2 else ()
             os.write(output, "".join(f"{line}\n" for line in lines).encode())
         elif not stop.is_set():
             status = 3

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.chaos.loader import ScenarioError, load, ready_made
+from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load
 from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.run import run_scenario
 from quorate.cli.chaos.run_setup import Plan
@@ -35,7 +35,7 @@ def chaos() -> None:
 @format_option
 def list_(output: str) -> None:
     """List the scenarios that come with Quorate."""
-    scenarios = [load(name) for name in ready_made()]
+    scenarios = [load(name) for name in bundled_scenarios()]
     if output == "json":
         rows = [
             {"name": each.name, "title": each.title, "variants": [v.name for v in each.variants]}
@@ -100,14 +100,14 @@ def run(
         raise Refused(str(error)) from None
     if directory is not None and overrides:
         raise click.UsageError("--override is for a cluster of its own, not with --dir")
-    clean_up_when_told_to_end()
+    treat_sigterm_as_interrupt()
     view = View(sys.stdout if output == "text" else None)
     view.line(loaded.title if loaded.about == "-" else f"{loaded.title}. {loaded.about}")
-    played = chosen(loaded, variant)
+    variants = variants_named(loaded, variant)
     if directory is not None:
-        result = on_existing(loaded, played, directory, view)
+        result = run_on_existing_cluster(loaded, variants, directory, view)
     else:
-        result = on_its_own(loaded, played, overrides, keep, view)
+        result = run_on_temporary_cluster(loaded, variants, overrides, keep, view)
     if html is not None:
         from quorate.cli.chaos.page import render
 
@@ -120,13 +120,13 @@ def run(
     raise SystemExit(0 if result.good else 1)
 
 
-def clean_up_when_told_to_end() -> None:
+def treat_sigterm_as_interrupt() -> None:
     """Treat SIGTERM like Ctrl-C, so that faults end and a temporary cluster is removed."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
-def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
+def variants_named(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
     """Return the variant with the name, or all variants for None.
 
     Raise UsageError if there is none."""
@@ -139,7 +139,7 @@ def chosen(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
     return found
 
 
-def on_existing(
+def run_on_existing_cluster(
     scenario: Scenario, variants: tuple[Variant, ...], directory: Path, view: View
 ) -> Result:
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
@@ -166,7 +166,7 @@ def on_existing(
         cluster.delete_topic(topic)
 
 
-def on_its_own(
+def run_on_temporary_cluster(
     scenario: Scenario,
     variants: tuple[Variant, ...],
     overrides: tuple[str, ...],

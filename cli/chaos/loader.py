@@ -36,7 +36,7 @@ class ScenarioError(ValueError):
     """An error in a scenario file: the place, the rule, and the allowed values."""
 
 
-def ready_made() -> dict[str, str]:
+def bundled_scenarios() -> dict[str, str]:
     """Return the text of every scenario that comes with Quorate, by name."""
     found = files("quorate.config") / "chaos"
     return {
@@ -50,7 +50,7 @@ def load(name_or_path: str) -> Scenario:
     """Return a built-in scenario by its name, or the scenario in a file.
 
     Raise ScenarioError if there is none or it is invalid."""
-    known = ready_made()
+    known = bundled_scenarios()
     if name_or_path in known:
         return parse(known[name_or_path], f"config/chaos/{name_or_path}{SUFFIX}", name_or_path)
     path = Path(name_or_path)

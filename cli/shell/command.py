@@ -12,11 +12,11 @@ import click
 
 import quorate
 from quorate.cli.client.options import format_option
-from quorate.cli.shell.commands import Mistake, Shell, below
-from quorate.cli.shell.interactive import converse
+from quorate.cli.shell.commands import Shell, ShellError, below
+from quorate.cli.shell.interactive import run_interactively
 from quorate.cli.shell.nodes import plain, root
 from quorate.cli.shell.paths import Found, absolute
-from quorate.cli.shell.reading import said
+from quorate.cli.shell.reading import run_line
 from quorate.cli.shell.source import Contents, contents_of
 
 
@@ -45,11 +45,11 @@ def metadata_shell(
     shell = Shell(root(contents.image, contents.foreign, quorate.__version__))
     if not command:
         click.echo("Loading...\nStarting...")
-        converse(shell)
+        run_interactively(shell)
         return
     try:
-        lines = as_json(shell, command) if output == "json" else said_once(shell, command)
-    except Mistake as mistake:
+        lines = as_json(shell, command) if output == "json" else run_once(shell, command)
+    except ShellError as mistake:
         click.echo(str(mistake))
         raise SystemExit(2) from None
     for line in lines:
@@ -58,11 +58,11 @@ def metadata_shell(
         raise SystemExit(1)
 
 
-def said_once(shell: Shell, command: Sequence[str]) -> list[str]:
+def run_once(shell: Shell, command: Sequence[str]) -> list[str]:
     """Return the lines of one command.
 
     Raise Mistake if it cannot be parsed or is a command of the interactive shell only."""
-    return said(shell, command, interactive=False)
+    return run_line(shell, command, interactive=False)
 
 
 def warn_of_unknown(contents: Contents) -> None:
@@ -83,7 +83,7 @@ def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
     """Return the results of a command as JSON by path. Raise Mistake for the command's errors.
 
     If a path is missing, or if the command has no values, return its lines."""
-    lines = said_once(shell, command)
+    lines = run_once(shell, command)
     if shell.missed or command[0] not in VALUES:
         return lines
     value = VALUES[command[0]]

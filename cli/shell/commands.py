@@ -39,11 +39,11 @@ class Shell:
         return line
 
 
-class Mistake(Exception):
+class ShellError(Exception):
     """A command that cannot be parsed. The message is Kafka's."""
 
 
-class Leave(Exception):
+class ExitShell(Exception):
     """The `exit` command."""
 
 
@@ -132,7 +132,7 @@ def _history(shell: Shell, wanted: Sequence[str]) -> Iterator[str]:
 
 def _integer(name: str, text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise Mistake(
+        raise ShellError(
             f"argument {name}: could not convert '{text}' to Integer (For input string: \"{text}\")"
         )
     return int(text)
@@ -207,7 +207,7 @@ def _or_here(targets: Sequence[str]) -> list[str]:
 
 
 def _exit(shell: Shell, _: Sequence[str]) -> Iterable[str]:
-    raise Leave
+    raise ExitShell
 
 
 COMMANDS = {

@@ -8,13 +8,13 @@ import sys
 
 import click
 
-from quorate.cli.shell.commands import Leave, Mistake, Shell
-from quorate.cli.shell.reading import completions, said
+from quorate.cli.shell.commands import ExitShell, Shell, ShellError
+from quorate.cli.shell.reading import completions, run_line
 
 PROMPT = ">> "
 
 
-def converse(shell: Shell) -> None:
+def run_interactively(shell: Shell) -> None:
     """Read and run commands until `exit` or the end of the input."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if at_terminal:
@@ -29,7 +29,7 @@ def converse(shell: Shell) -> None:
                 return
             remember(shell, line)
             answer(shell, line)
-        except Leave:
+        except ExitShell:
             return
         except KeyboardInterrupt:
             click.echo("^C")
@@ -57,9 +57,9 @@ def remember(shell: Shell, line: str) -> None:
 def answer(shell: Shell, line: str) -> None:
     """Run one line and print its result or error."""
     try:
-        lines = said(shell, shlex.split(line))
+        lines = run_line(shell, shlex.split(line))
     # shlex raises a ValueError for a quote that is not closed
-    except (Mistake, ValueError) as error:
+    except (ShellError, ValueError) as error:
         lines = [str(error)]
     for each in lines:
         click.echo(each)

@@ -7,39 +7,43 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from quorate.cli.shell.commands import COMMANDS, Argument, Mistake, Shell, usage_lines
+from quorate.cli.shell.commands import COMMANDS, Argument, Shell, ShellError, usage_lines
 
 
-def said(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> list[str]:
-    """Run the command in `words` and return its lines. Raise Mistake, or Leave for `exit`."""
+def run_line(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> list[str]:
+    """Run the command in `words` and return its lines.
+
+    Raise ShellError for a wrong command line, ExitShell for `exit`."""
     while words and not words[-1]:
         words = words[:-1]
     while words and not words[0]:
         words = words[1:]
     if not words:
         return []
-    name = chosen(words[0], [n for n, c in COMMANDS.items() if interactive or not c.shell_only])
+    name = command_named(
+        words[0], [n for n, c in COMMANDS.items() if interactive or not c.shell_only]
+    )
     command = COMMANDS[name]
-    arguments = read(command.argument or Argument("", "", most=0), words[1:])
+    arguments = parse_arguments(command.argument or Argument("", "", most=0), words[1:])
     if arguments is None:
         return list(usage_lines(name, command, as_option=True))
     return list(command.run(shell, arguments))
 
 
-def chosen(word: str, names: Sequence[str]) -> str:
+def command_named(word: str, names: Sequence[str]) -> str:
     """Return the command that a word names. Raise Mistake if there is none."""
     if word in names:
         return word
     meant = [name for name in names if name.startswith(word)]
     if len(meant) == 1:
-        raise Mistake(f"invalid choice: '{word}': did you mean '{meant[0]}'?")
+        raise ShellError(f"invalid choice: '{word}': did you mean '{meant[0]}'?")
     if meant:
-        raise Mistake(f"ambiguous command: {word} could match {', '.join(meant)}")
+        raise ShellError(f"ambiguous command: {word} could match {', '.join(meant)}")
     choices = ", ".join(f"'{name}'" for name in names)
-    raise Mistake(f"invalid choice: '{word}' (choose from {choices})")
+    raise ShellError(f"invalid choice: '{word}' (choose from {choices})")
 
 
-def read(argument: Argument, words: Sequence[str]) -> list[str] | None:
+def parse_arguments(argument: Argument, words: Sequence[str]) -> list[str] | None:
     """Return the arguments, or None if they ask for help. After `--` no word is an option.
 
     Raise Mistake for an unknown option or a wrong number of arguments."""
@@ -51,13 +55,13 @@ def read(argument: Argument, words: Sequence[str]) -> list[str] | None:
         elif word in ("-h", "--help"):
             return None
         elif re.match(r"-[^0-9]", word):
-            raise Mistake(f"unrecognized arguments: '{word}'")
+            raise ShellError(f"unrecognized arguments: '{word}'")
         else:
             arguments.append(word)
     if len(arguments) < argument.least:
-        raise Mistake("too few arguments")
+        raise ShellError("too few arguments")
     if len(arguments) > argument.most:
-        raise Mistake(f"unrecognized arguments: '{' '.join(arguments[argument.most :])}'")
+        raise ShellError(f"unrecognized arguments: '{' '.join(arguments[argument.most :])}'")
     return arguments
 
 

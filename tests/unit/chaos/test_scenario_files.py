@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.chaos.actions import ACTIONS
-from quorate.cli.chaos.loader import ScenarioError, load, parse, ready_made
+from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load, parse
 from quorate.cli.chaos.scenario import STEPS
 from quorate.cli.chaos.toml_lines import line_of, lines_of
 
@@ -31,13 +31,13 @@ ms = 5
 
 
 def test_what_is_ready_made() -> None:
-    assert list(ready_made()) == [
+    assert list(bundled_scenarios()) == [
         "controller-kill",
         "heartbeat-timeout",
         "leader-kill",
         "rolling-restart",
     ]
-    for name in ready_made():
+    for name in bundled_scenarios():
         assert load(name).name == name
     flagship = load("heartbeat-timeout")
     assert [variant.name for variant in flagship.variants] == ["heartbeats", "partition"]

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli import archives, expanding
+from quorate.cli import archives, decompression
 from quorate.cli.archives import ArchiveTooLarge, unpack
-from quorate.cli.expanding import Expanding, TooLongRead
+from quorate.cli.decompression import DecompressedStream, StreamTooLarge
 
 KINDS = ("tar", "gztar", "bztar", "xztar", "zip")
 
@@ -129,7 +129,7 @@ def test_memory_of_an_xz_archive_is_bounded(
     archive = tmp_path / "a.tar.xz"
     archive.write_bytes(lzma.compress(plain.read_bytes(), preset=9))
     unpack(archive, inside)
-    monkeypatch.setattr(expanding, "MAX_LZMA_BYTES", 1 << 20)
+    monkeypatch.setattr(decompression, "MAX_LZMA_BYTES", 1 << 20)
     with pytest.raises(shutil.ReadError, match="is damaged"):
         unpack(archive, inside)
 
@@ -227,12 +227,12 @@ def unpack_bytes(content: bytes, name: str) -> None:
 @given(st.lists(st.integers(0, 200_000), max_size=6), st.sampled_from([0, 1, 9]))
 def test_a_stream_goes_back_only_a_little(sizes: list[int], back: int) -> None:
     content = random.Random(len(sizes)).randbytes(300_000)
-    stream = Expanding(io.BytesIO(content), 1 << 20)
+    stream = DecompressedStream(io.BytesIO(content), 1 << 20)
     position = 0
     for size in sizes:
         assert stream.read(size) == content[position : position + size]
         position = min(len(content), position + size)
         assert stream.tell() == position
         position = stream.seek(max(0, position - back))
-    with pytest.raises(TooLongRead):
-        stream.read(expanding.MAX_READ_BYTES + 1)
+    with pytest.raises(StreamTooLarge):
+        stream.read(decompression.MAX_READ_BYTES + 1)

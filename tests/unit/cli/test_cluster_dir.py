@@ -84,17 +84,17 @@ def test_a_damaged_identity_does_not_keep_the_other_nodes_from_starting(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("dead", "works"),
+    ("dead", "serves_clients"),
     [((), True), ((1,), True), ((1, 2), False), ((4,), False), ((1, 4), False)],
 )
 def test_a_cluster_works_with_all_brokers_and_a_majority_of_the_controllers(
-    tmp_path: Path, dead: tuple[int, ...], works: bool
+    tmp_path: Path, dead: tuple[int, ...], serves_clients: bool
 ) -> None:
     directory = ClusterDir(tmp_path / "cluster")
     configs = prepare(directory, Shape(controllers=3, brokers=1, port=0), set())
     supervisor = Supervisor(directory, configs, lambda line: None)
-    supervisor.last_words = dict.fromkeys(dead, "it ended")
-    assert supervisor.works == works
+    supervisor.failures = dict.fromkeys(dead, "it ended")
+    assert supervisor.serves_clients == serves_clients
 
 
 @given(st.binary(max_size=200) | st.sampled_from([b"[" * 100_000, b"{}", b"null", b"1e999"]))

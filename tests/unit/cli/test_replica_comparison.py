@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.replica_comparison import MAX_FAULTS, Comparison, Given
+from quorate.cli.replica_comparison import MAX_DIFFERENCES, Comparison, ReplicaResponse
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 
@@ -19,14 +19,14 @@ def batch(base_offset: int, *values: bytes, epoch: int = 3) -> bytes:
     return bytes(build_batch(records, leader_epoch=epoch))
 
 
-def held(*batches: bytes, high_watermark: int = 100) -> Given:
-    return Given(high_watermark, memoryview(b"".join(batches)))
+def held(*batches: bytes, high_watermark: int = 100) -> ReplicaResponse:
+    return ReplicaResponse(high_watermark, memoryview(b"".join(batches)))
 
 
 A, B, C = batch(0, b"a", b"b"), batch(2, b"c"), batch(3, b"d")
 
 
-def told(found: Comparison, *replicas: Given) -> list[str]:
+def told(found: Comparison, *replicas: ReplicaResponse) -> list[str]:
     return [str(each) for each in found.compare(dict(enumerate(replicas, 1)))]
 
 
@@ -96,18 +96,18 @@ def test_a_batch_that_does_not_match_its_own_checksum() -> None:
 
 def test_a_replica_that_gives_nothing_holds_the_others_up() -> None:
     found = comparison(2)
-    assert told(found, held(A), Given(problem="KAFKA_STORAGE_ERROR")) == []
+    assert told(found, held(A), ReplicaResponse(problem="KAFKA_STORAGE_ERROR")) == []
     assert (found.offset, found.problems) == (0, {2: "KAFKA_STORAGE_ERROR"})
     assert told(found, held(A), held(A)) == []
     assert found.problems == {}
 
 
 def test_so_many_faults_are_kept() -> None:
-    count = MAX_FAULTS + 2
+    count = MAX_DIFFERENCES + 2
     found = comparison(count)
     ours, other = ([batch(at, value) for at in range(count)] for value in (b"a", b"b"))
     lines = told(found, *(held(*each, high_watermark=count) for each in (ours, other)))
-    assert (len(lines), len(found.faults)) == (count, MAX_FAULTS)
+    assert (len(lines), len(found.faults)) == (count, MAX_DIFFERENCES)
     assert (found.offset, found.equal) == (count, False)
 
 

@@ -21,7 +21,7 @@ MAX_LZMA_BYTES = 256 << 20
 _GZIP = 31  # zlib's window bits for a gzip stream
 
 
-class TooLongRead(Exception):
+class StreamTooLarge(Exception):
     """The archive demands more memory or more expanded bytes than allowed."""
 
 
@@ -110,7 +110,7 @@ def _decompressor(head: bytes) -> Decompressor:
     return _Plain()
 
 
-class Expanding:
+class DecompressedStream:
     """The expanded bytes of a file with the methods that `tarfile` needs: read, seek, tell."""
 
     def __init__(self, file: IO[bytes], max_bytes: int) -> None:
@@ -147,7 +147,7 @@ class Expanding:
 
         Raise TooLongRead, or EOFError if cut off."""
         if not 0 <= size <= MAX_READ_BYTES:
-            raise TooLongRead(
+            raise StreamTooLarge(
                 f"one of its headers has {size} bytes, {MAX_READ_BYTES} are allowed. Unpack it "
                 "yourself if you trust it, and give the directory"
             )
@@ -181,7 +181,7 @@ class Expanding:
             more = self._step()
         self._left_bytes -= len(more)
         if self._left_bytes < 0:
-            raise TooLongRead(
+            raise StreamTooLarge(
                 "it expands to more bytes than allowed. Unpack it yourself if you trust it, and "
                 "give the directory"
             )
