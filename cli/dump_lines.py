@@ -23,7 +23,7 @@ from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.varint import DecodeError
-from quorate.quorum.raft import control
+from quorate.quorum.raft import control_records
 
 DELETE_HORIZON = 0x40
 MAX_INT = 2**31
@@ -35,11 +35,20 @@ MARKERS = {0: "ABORT", 1: "COMMIT"}
 
 # The name of each control record in the output of Kafka's tool, and its message type.
 CONTROL_MESSAGES: dict[int, tuple[str, type]] = {
-    control.ControlType.LEADER_CHANGE: ("LeaderChange:", control.LeaderChangeMessage),
-    control.ControlType.SNAPSHOT_HEADER: ("SnapshotHeader", control.SnapshotHeaderRecord),
-    control.ControlType.SNAPSHOT_FOOTER: ("SnapshotFooter", control.SnapshotFooterRecord),
-    control.ControlType.KRAFT_VERSION: ("KRaftVersion", control.KRaftVersionRecord),
-    control.ControlType.KRAFT_VOTERS: ("KRaftVoters", control.VotersRecord),
+    control_records.ControlType.LEADER_CHANGE: (
+        "LeaderChange:",
+        control_records.LeaderChangeMessage,
+    ),
+    control_records.ControlType.SNAPSHOT_HEADER: (
+        "SnapshotHeader",
+        control_records.SnapshotHeaderRecord,
+    ),
+    control_records.ControlType.SNAPSHOT_FOOTER: (
+        "SnapshotFooter",
+        control_records.SnapshotFooterRecord,
+    ),
+    control_records.ControlType.KRAFT_VERSION: ("KRaftVersion", control_records.KRaftVersionRecord),
+    control_records.ControlType.KRAFT_VOTERS: ("KRaftVoters", control_records.VotersRecord),
 }
 
 

@@ -15,7 +15,7 @@ from quorate.quorum.log.batch import BatchHeader, records_of
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.raft.control import LeaderChangeMessage, decode_control
+from quorate.quorum.raft.control_records import LeaderChangeMessage, decode_control
 
 PARTITION = "__cluster_metadata-0"
 

@@ -19,7 +19,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.raft.control import LeaderChangeMessage
+from quorate.quorum.raft.control_records import LeaderChangeMessage
 
 SERVING, FENCED, STANDBY, ACTIVE = "serving", "fenced", "standby", "active"
 DEAD, MUTED, CUT = "dead", "muted", "cut"

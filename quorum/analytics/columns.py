@@ -22,7 +22,7 @@ from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
-from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
+from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {
     "offset": "bigint",

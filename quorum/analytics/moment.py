@@ -17,7 +17,7 @@ from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
 from quorate.quorum.metadata.readable import type_name
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
-from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
+from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

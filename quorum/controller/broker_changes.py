@@ -29,7 +29,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class BrokerChange:
     """A broker's change of state, as the partitions see it.
 
     The broker `remove` leaves all ISRs and leads nothing. The broker `add` may lead although the
@@ -42,22 +42,22 @@ class Move:
 
 
 def leader_and_isr_changes(
-    context: Context, move: Move, keys: Iterable[PartitionKey]
+    context: Context, change: BrokerChange, keys: Iterable[PartitionKey]
 ) -> list[MetadataRecord]:
-    """Return the change records of those of the partitions `keys` that the move affects."""
+    """Return the records for those of the partitions `keys` that the change affects."""
 
     def acceptable(replica: int) -> bool:
-        return replica != move.remove and (replica == move.add or context.is_active(replica))
+        return replica != change.remove and (replica == change.add or context.is_active(replica))
 
     records: list[MetadataRecord] = []
     unclean = UncleanElections(context)
     for key in keys:
         topic, partition = context.located(*key)
         target = Target.of(partition)
-        target.isr = tuple(replica for replica in partition.isr if replica != move.remove)
+        target.isr = tuple(replica for replica in partition.isr if replica != change.remove)
         if unclean.allowed(topic.name, partition):
             target.election = Election.UNCLEAN
-        record = partition_change(context.image, key, partition, target, acceptable, move.cause)
+        record = partition_change(context.image, key, partition, target, acceptable, change.cause)
         if record is not None:
             records.append(record)
     return records
@@ -83,9 +83,9 @@ class UncleanElections:
 
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
     """Return one list of records: first the broker leaves every ISR, then it is fenced."""
-    move = Move(cause, remove=broker.id)
+    change = BrokerChange(cause, remove=broker.id)
     return [
-        *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
+        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE, cause=cause
         ),
@@ -101,7 +101,7 @@ def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE, cause=cause
         ),
         *leader_and_isr_changes(
-            context, Move(cause, add=broker.id), sorted(context.index.leaderless)
+            context, BrokerChange(cause, add=broker.id), sorted(context.index.leaderless)
         ),
     ]
 
@@ -109,7 +109,7 @@ def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
 def enter_controlled_shutdown(context: Context, broker: Broker) -> list[MetadataRecord]:
     """Return the records that start the controlled shutdown and move the broker's leaderships
     away."""
-    move = Move(Cause.CONTROLLED_SHUTDOWN, remove=broker.id)
+    change = BrokerChange(Cause.CONTROLLED_SHUTDOWN, remove=broker.id)
     return [
         BrokerRegistrationChangeRecord(
             broker_id=broker.id,
@@ -117,7 +117,7 @@ def enter_controlled_shutdown(context: Context, broker: Broker) -> list[Metadata
             in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
             cause=Cause.CONTROLLED_SHUTDOWN,
         ),
-        *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
+        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
     ]
 
 
@@ -129,5 +129,5 @@ def replace_incarnation(context: Context, broker: Broker, cause: Cause) -> list[
     without eligible leader replicas (KIP-966). Without an ELR no other field would record which
     replica has the data, and the partition could only return through an unclean election.
     """
-    move = Move(cause, remove=broker.id)
-    return leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id))
+    change = BrokerChange(cause, remove=broker.id)
+    return leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id))

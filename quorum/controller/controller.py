@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quorate.quorum.controller import broker_changes, periodic
+from quorate.quorum.controller import broker_changes, scheduled_elections
 from quorate.quorum.controller.alter_partition import alter_partition
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Context
@@ -32,6 +32,7 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
 )
 from quorate.quorum.controller.partitions import create_partitions
+from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
 from quorate.quorum.controller.producer_ids import allocate_producer_ids
 from quorate.quorum.controller.reassign import (
     alter_partition_reassignments,
@@ -41,7 +42,6 @@ from quorate.quorum.controller.registration import register_broker
 from quorate.quorum.controller.result import NOTHING, Effect, ProbeBroker, Result
 from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
 from quorate.quorum.controller.settings import ControllerSettings
-from quorate.quorum.controller.timetable import Task, Timetable
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.controller.update_features import update_features
@@ -104,7 +104,7 @@ class Controller:
 
     def __init__(self, settings: ControllerSettings, random: Random) -> None:
         self._settings = settings
-        self._timetable = Timetable(settings)
+        self._periodic_tasks = PeriodicTasks(settings)
         self._context = Context(
             settings=settings,
             random=random,
@@ -161,7 +161,7 @@ class Controller:
             context.index.apply(delta)
         if delta.configs and context.index.leaderless:
             # The change may allow unclean elections for a leaderless partition.
-            self._timetable.soon(Task.ELECT_UNCLEANLY, context.now_ms)
+            self._periodic_tasks.soon(Task.ELECT_UNCLEANLY, context.now_ms)
         if not delta.brokers:
             return NOTHING
         effects: list[Effect] = []
@@ -193,7 +193,7 @@ class Controller:
             delay_ms=self._settings.takeover_probe_delay_ms,
             hold_until_ms=now_ms + self._settings.session_timeout_ms,
         )
-        self._timetable.start(now_ms)
+        self._periodic_tasks.start(now_ms)
         return Result(activation_records(context, in_transaction=in_transaction), effects=effects)
 
     def deactivate(self) -> None:
@@ -204,7 +204,7 @@ class Controller:
         afterwards.
         """
         self._active = False
-        self._timetable.stop()
+        self._periodic_tasks.stop()
         self._context.hints.deactivate()
         self._context.sessions = Sessions(self._settings.session_timeout_ms)
 
@@ -242,7 +242,7 @@ class Controller:
         hold = self._context.hints.next_hold()
         return min(
             self._context.sessions.deadline_ms(),
-            self._timetable.deadline_ms(),
+            self._periodic_tasks.deadline_ms(),
             NEVER_MS if hold is None else hold[0],
         )
 
@@ -260,10 +260,10 @@ class Controller:
         hold = self._context.hints.next_hold()
         if hold is not None and hold[0] <= now_ms:
             self._context.hints.release(hold[1])
-            keys = periodic.leaderless_of(self._context, hold[1])
-            records = periodic.elect_uncleanly(self._context, keys)
+            keys = scheduled_elections.leaderless_of(self._context, hold[1])
+            records = scheduled_elections.elect_uncleanly(self._context, keys)
             return self._bounded(Task.ELECT_UNCLEANLY, records)
-        task = self._timetable.take_due(now_ms)
+        task = self._periodic_tasks.take_due(now_ms)
         return NOTHING if task is None else self._run(task)
 
     def _run(self, task: Task) -> Result:
@@ -271,16 +271,16 @@ class Controller:
         if task is Task.WRITE_NO_OP:
             return Result((NoOpRecord(),))
         if task is Task.BALANCE_LEADERS:
-            return self._bounded(task, periodic.balance_leaders(context))
+            return self._bounded(task, scheduled_elections.balance_leaders(context))
         leaderless = sorted(context.index.leaderless)
-        return self._bounded(task, periodic.elect_uncleanly(context, leaderless))
+        return self._bounded(task, scheduled_elections.elect_uncleanly(context, leaderless))
 
     def _bounded(self, task: Task, records: list[MetadataRecord]) -> Result:
         """Return the records. If their number reached the bound of one run, schedule the task again
         soon, because more elections may be due."""
         if len(records) == self._settings.max_elections_per_run:
             delay_ms = self._settings.more_elections_delay_ms
-            self._timetable.soon(task, self._context.now_ms + delay_ms)
+            self._periodic_tasks.soon(task, self._context.now_ms + delay_ms)
         return Result(records, atomic=False)
 
     # ---------------------------------------------------------------------------------------- hints

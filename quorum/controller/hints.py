@@ -47,7 +47,7 @@ class Connection(enum.Enum):
 
 
 @dataclass(slots=True)
-class Watched:
+class BrokerConnectionState:
     """The facts about one registration.
 
     `links` counts the open links. `seen` is True if there was a link since the registration or the
@@ -87,7 +87,7 @@ class Hints:
         self._enabled = enabled
         self._listener = listener
         self._active = False
-        self._watched: dict[int, Watched] = {}
+        self._watched: dict[int, BrokerConnectionState] = {}
         self._holds: dict[int, int] = {}
 
     # -------------------------------------------------------------------------- what the image says
@@ -104,7 +104,9 @@ class Hints:
             return ()
         watched = self._watched.get(broker_id)
         if watched is None or watched.broker_epoch != broker.epoch:
-            watched = Watched(broker.epoch, self._registered_address(broker), broker.fenced)
+            watched = BrokerConnectionState(
+                broker.epoch, self._registered_address(broker), broker.fenced
+            )
             self._watched[broker_id] = watched
             return self._probe(broker_id, watched)
         unfenced = watched.fenced and not broker.fenced
@@ -239,11 +241,11 @@ class Hints:
         endpoint = broker.endpoint(self._listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
-    def _current(self, broker_id: int, broker_epoch: int) -> Watched | None:
+    def _current(self, broker_id: int, broker_epoch: int) -> BrokerConnectionState | None:
         watched = self._watched.get(broker_id)
         return None if watched is None or watched.broker_epoch != broker_epoch else watched
 
-    def _again(self, probe: ProbeBroker, watched: Watched) -> Probes:
+    def _again(self, probe: ProbeBroker, watched: BrokerConnectionState) -> Probes:
         """Return the next probe, with a delay that doubles up to MAX_RETRY_MS. Probing ends when
         the broker has a link or is fenced."""
         if not self._active or watched.links or watched.fenced:
@@ -253,7 +255,7 @@ class Hints:
         delay_ms, watched.retry_ms = watched.retry_ms, min(watched.retry_ms * 2, MAX_RETRY_MS)
         return self._probe(probe.broker_id, watched, delay_ms)
 
-    def _probe(self, broker_id: int, watched: Watched, delay_ms: int = 0) -> Probes:
+    def _probe(self, broker_id: int, watched: BrokerConnectionState, delay_ms: int = 0) -> Probes:
         if not self._enabled or watched.address is None:
             return ()
         watched.number += 1

@@ -6,7 +6,7 @@ is fenced.
 
 from __future__ import annotations
 
-from quorate.quorum.controller.broker_changes import Move, leader_and_isr_changes
+from quorate.quorum.controller.broker_changes import BrokerChange, leader_and_isr_changes
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.causes import Cause
@@ -30,9 +30,9 @@ def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Res
             )
         )
     cause = Cause.UNREGISTERED
-    move = Move(cause, remove=broker.id)
+    change = BrokerChange(cause, remove=broker.id)
     records = [
-        *leader_and_isr_changes(context, move, context.index.partitions_in_isr(broker.id)),
+        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch, cause=cause),
     ]
     return Result(records, UnregisterBrokerResponse(), atomic=False)

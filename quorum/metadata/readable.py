@@ -15,7 +15,7 @@ from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.protocol.codec import decode
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlType,
     KRaftVersionRecord,
     LeaderChangeMessage,

@@ -35,7 +35,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot import snapshot_records
 from quorate.quorum.protocol.codec import DecodeError
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from quorate.quorum.raft.generation import (
     GenerationFile,
+    LocalQuorumState,
     Rebuilds,
-    Standing,
     is_later,
     why_not_follow,
 )
@@ -32,7 +32,7 @@ class Generations:
         self,
         disk: Disk,
         directory: str,
-        standing: Callable[[Rebuilds], Standing],
+        standing: Callable[[Rebuilds], LocalQuorumState],
         followed: Callable[[], None],
         superseded: Callable[[], None],
         on_failed: Callable[[BaseException], None],

@@ -26,7 +26,7 @@ from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.node.metadata_mark import MarkFile
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
@@ -124,7 +124,7 @@ class MetadataReplica:
             effects.Loaded: self._loaded,
             effects.VotersChanged: lambda effect: self._listener.on_voters(effect),
             effects.LeaderFound: lambda effect: self._listener.on_leader_found(effect),
-            effects.MeetVoter: self._meet,
+            effects.ProbeVoter: self._meet,
             effects.VotersAnswer: self._voters_answer,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
             effects.CaughtUp: self._caught_up,
@@ -179,10 +179,10 @@ class MetadataReplica:
         self._changes[self._next_token] = done
         return self._next_token
 
-    def _meet(self, effect: effects.MeetVoter) -> None:
+    def _meet(self, effect: effects.ProbeVoter) -> None:
         def met(is_met: bool) -> None:
             if self._running:
-                self._put(lambda now_ms: self.raft.voter_met(now_ms, effect.token, is_met))
+                self._put(lambda now_ms: self.raft.voter_probed(now_ms, effect.token, is_met))
 
         self._listener.probe_voter(effect.voter, met)
 

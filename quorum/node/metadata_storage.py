@@ -29,7 +29,7 @@ from quorate.quorum.metadata.snapshot_file import (
     SnapshotContents,
     read_snapshot,
 )
-from quorate.quorum.raft.control import decode_control
+from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.voter_history import UNKNOWN, QuorumVoters, VoterHistory
 from quorate.quorum.seams import Disk
 

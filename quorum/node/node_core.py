@@ -36,9 +36,9 @@ from quorate.quorum.node.snapshot_generator import SnapshotGenerator
 from quorate.quorum.node.voter_probes import VoterProbes
 from quorate.quorum.offline.rebuilding import finish
 from quorate.quorum.offline.storage_format import LOCK_FILE, keep_private, require_formatted
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
-from quorate.quorum.raft.generation import Rebuilds, Standing
+from quorate.quorum.raft.generation import LocalQuorumState, Rebuilds
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
@@ -193,10 +193,10 @@ class NodeCore:
         if address in self._configured or address in logged:
             self.generations.met(hello)
 
-    def _standing(self, rebuilds: Rebuilds) -> Standing:
+    def _standing(self, rebuilds: Rebuilds) -> LocalQuorumState:
         raft, log = self.replica.raft, self.log
         linked = self.links.channel(raft.leader_id) is not None
-        return Standing(
+        return LocalQuorumState(
             rebuilds=rebuilds,
             end=EpochOffset(max(log.last_epoch, 0), log.end_offset),
             is_controller=self.config.is_controller,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
-from quorate.quorum.raft.control import SUPPORTED, Voter, VoterEndpoint
+from quorate.quorum.raft.control_records import SUPPORTED, Voter, VoterEndpoint
 from quorate.quorum.raft.messages import LeaderAddress
 from quorate.quorum.raft.voter_history import Membership, VoterHistory
 from quorate.quorum.seams import Address

@@ -16,7 +16,7 @@ from quorate.quorum.node.node_membership import configured_voters
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.raft.control import SUPPORTED, Voter, VoterEndpoint
+from quorate.quorum.raft.control_records import SUPPORTED, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, Refused, require_upgrade
 

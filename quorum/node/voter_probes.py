@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.quorum.node.quorum_links import QuorumLinks
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.rpc.handshake import Peer
 from quorate.quorum.seams import Address, Clock, Timer
 

@@ -23,9 +23,9 @@ from quorate.quorum.node.metadata_mark import read_mark, write_mark
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.node.node_settings import metadata_log_settings
 from quorate.quorum.offline.force_voters import EPOCH_MARGIN
-from quorate.quorum.raft.claims import MAX_EPOCH, MAX_EPOCH_JUMP
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.epoch_limits import MAX_EPOCH, MAX_EPOCH_JUMP
 from quorate.quorum.seams import Disk
 
 

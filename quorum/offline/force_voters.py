@@ -41,7 +41,7 @@ from quorate.quorum.offline.source_directories import (
     read_source,
 )
 from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Disk, Random
 

@@ -32,7 +32,7 @@ from quorate.quorum.node.meta_properties import StorageError
 from quorate.quorum.node.metadata_mark import remove_mark
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
-from quorate.quorum.raft.control import Voter, encode_control
+from quorate.quorum.raft.control_records import Voter, encode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.generation import GenerationFile, Rebuilds

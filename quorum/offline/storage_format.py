@@ -23,7 +23,7 @@ from quorate.quorum.metadata.records import FeatureLevelRecord
 from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta, write_meta
 from quorate.quorum.node.metadata_mark import Mark, write_mark
 from quorate.quorum.protocol.codec import encode
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     SUPPORTED,
     ControlType,
     KRaftVersionRecord,

@@ -24,7 +24,7 @@ from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
 from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
-from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Buffer, Random
 
 DOUBT_INTERVAL_MS = 1000

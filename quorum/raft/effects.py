@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 
@@ -107,8 +107,8 @@ class LeaderFound:
 
 
 @dataclass(frozen=True, slots=True)
-class MeetVoter:
-    """Shake hands at its address, then `Raft.voter_met(now_ms, token, met)`."""
+class ProbeVoter:
+    """Shake hands at its address, then `Raft.voter_probed(now_ms, token, met)`."""
 
     token: int
     voter: Voter
@@ -154,7 +154,7 @@ Effect = (
     | Loaded
     | VotersChanged
     | LeaderFound
-    | MeetVoter
+    | ProbeVoter
     | VotersAnswer
     | Resigned
     | CaughtUp

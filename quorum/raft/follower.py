@@ -12,8 +12,8 @@ from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
-from quorate.quorum.raft.claims import check_records, is_credible
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
+from quorate.quorum.raft.epoch_limits import check_records, is_credible
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,

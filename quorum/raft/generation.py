@@ -71,7 +71,7 @@ Rebuilds = tuple[Rebuild, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LocalQuorumState:
     """What a node that meets a later generation is and has."""
 
     rebuilds: Rebuilds
@@ -83,7 +83,7 @@ class Standing:
     directory: str
 
 
-def why_not_follow(mine: Standing, theirs: Rebuilds) -> str:
+def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
     """Why this node stays in its own generation; empty when it follows."""
     if not is_later(theirs, mine.rebuilds):
         return (

@@ -16,14 +16,14 @@ from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership, serving
-from quorate.quorum.raft.claims import is_plausible
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlRecord,
     VotersRecord,
     encode_control,
     leader_change,
 )
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.epoch_limits import is_plausible
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -31,7 +31,7 @@ from quorate.quorum.raft.messages import (
     FetchRequest,
 )
 from quorate.quorum.raft.serving import answer_data, expire, release
-from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, Tail
+from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, ServedSlice
 from quorate.quorum.raft.transitions import become_unattached, heed
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Buffer
@@ -98,7 +98,7 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
     """Voters that wait get it before it is durable here: all flush at the same time."""
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
-    state.tail = Tail(base_offset, core.log.end_offset, batch)
+    state.served_slice = ServedSlice(base_offset, core.log.end_offset, batch)
     answer_data(core, state)
     core.flush()
 
@@ -113,7 +113,7 @@ def step_leader(core: Core, state: Leader) -> None:
         return
     if state.begin_epoch_ms is not None and core.now_ms >= state.begin_epoch_ms:
         _announce(core, state)
-    if state.parked_ms is not None and core.now_ms >= state.parked_ms:
+    if state.delayed_fetch_ms is not None and core.now_ms >= state.delayed_fetch_ms:
         expire(core, state)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlRecord,
     KRaftVersionRecord,
     VotersRecord,
@@ -23,7 +23,7 @@ from quorate.quorum.raft.messages import LeaderAddress
 from quorate.quorum.raft.serving import advance
 from quorate.quorum.raft.states import NOT_YET_MS, Follower, Leader, Progress, Unattached
 from quorate.quorum.raft.voter_history import QuorumVoters
-from quorate.quorum.raft.voters import VoterSet
+from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Buffer
 
 ABOUT_VOTERS = (KRaftVersionRecord, VotersRecord)
@@ -102,7 +102,7 @@ def _follow_as_leader(core: Core, state: Leader) -> None:
         observer = state.observers.pop(key, None)
         progress = Progress(key, True)
         if observer is not None:
-            progress.parked, progress.fetch_ms = observer.parked, observer.fetch_ms
+            progress.delayed_fetch, progress.fetch_ms = observer.delayed_fetch, observer.fetch_ms
             progress.caught_up_ms = observer.caught_up_ms
         state.voters[voter_id] = progress
     state.fetched &= set(others)
@@ -118,6 +118,7 @@ def _to_observers(state: Leader, progress: Progress) -> None:
     if progress.fetch_ms == NOT_YET_MS:
         return  # it may be gone for good
     progress.is_voter = False
-    if progress.parked is not None:
-        progress.parked.high_watermark = min(progress.parked.high_watermark, progress.parked.offset)
+    delayed = progress.delayed_fetch
+    if delayed is not None:
+        delayed.high_watermark = min(delayed.high_watermark, delayed.offset)
     state.observers[progress.key] = progress

@@ -25,7 +25,7 @@ from quorate.quorum.bounds import (
     Size,
 )
 from quorate.quorum.ids import EpochOffset, ReplicaKey
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.seams import Buffer
 
 MAX_VOTERS = 1000

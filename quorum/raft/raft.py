@@ -14,13 +14,13 @@ from quorate.quorum.raft import (
     effects,
     follower,
     leader,
+    resignation,
     serving,
     snapshots,
-    succession,
     vote,
     voter_changes,
 )
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
@@ -55,7 +55,7 @@ STEPS: dict[Role, Callable[..., None]] = {
     Role.CANDIDATE: vote.step_candidate,
     Role.FOLLOWER: follower.step_follower,
     Role.LEADER: leader.step_leader,
-    Role.RESIGNED: succession.step_resigned,
+    Role.RESIGNED: resignation.step_resigned,
 }
 
 REQUESTS: dict[type[Request], Callable[..., None]] = {
@@ -70,7 +70,7 @@ REQUESTS: dict[type[Request], Callable[..., None]] = {
 RESPONSES: dict[type[Request], Callable[..., None]] = {
     VoteRequest: vote.on_vote_response,
     BeginQuorumEpochRequest: leader.on_begin_quorum_epoch_response,
-    EndQuorumEpochRequest: succession.on_end_quorum_epoch_response,
+    EndQuorumEpochRequest: resignation.on_end_quorum_epoch_response,
     FetchRequest: follower.on_fetch_response,
     FetchSnapshotRequest: follower.on_fetch_snapshot_response,
     UpdateVoterRequest: follower.on_update_voter_response,
@@ -172,11 +172,11 @@ class Raft:
         self._step()
 
     def add_voter(self, now_ms: int, token: int, voter: Voter) -> None:
-        """Answered by `VotersAnswer`, as the two below; first `MeetVoter` has to be carried out."""
+        """Answered by `VotersAnswer`, as the two below; first `ProbeVoter` is carried out."""
         self._change_voters(now_ms, token, voter_changes.add, voter)
 
-    def voter_met(self, now_ms: int, token: int, met: bool) -> None:
-        self._change_voters(now_ms, token, voter_changes.voter_met, met)
+    def voter_probed(self, now_ms: int, token: int, met: bool) -> None:
+        self._change_voters(now_ms, token, voter_changes.voter_probed, met)
 
     def remove_voter(self, now_ms: int, token: int, voter: ReplicaKey) -> None:
         self._change_voters(now_ms, token, voter_changes.remove, voter)
@@ -274,7 +274,7 @@ class Raft:
         if self._core.stopped:
             return None
         if isinstance(state, Leader):
-            return earliest(state.check_quorum_ms, state.begin_epoch_ms, state.parked_ms)
+            return earliest(state.check_quorum_ms, state.begin_epoch_ms, state.delayed_fetch_ms)
         if isinstance(state, Unattached | Follower):
             return earliest(state.deadline_ms, follower.fetch_ms(self._core, state))
         return min((state.deadline_ms, *state.retry_ms.values()))

@@ -20,8 +20,8 @@ from quorate.quorum.raft.messages import (
     FetchSnapshotRequest,
     UpdateVoterRequest,
 )
-from quorate.quorum.raft.states import Leader, Parked, Progress, State, Tail
-from quorate.quorum.raft.voters import NO_OFFSET, majority_offset
+from quorate.quorum.raft.states import DelayedFetch, Leader, Progress, ServedSlice, State
+from quorate.quorum.raft.voter_set import NO_OFFSET, majority_offset
 from quorate.quorum.seams import Buffer
 
 
@@ -41,7 +41,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     if progress is None:
         _refuse(core, token, ErrorCode.REQUEST_TIMED_OUT)
         return
-    answer_parked(core, progress, ErrorCode.NONE)
+    complete_delayed_fetch(core, progress, ErrorCode.NONE)
     progress.fetch_ms = core.now_ms
     if progress.is_voter:
         contact(core, state, progress)
@@ -70,29 +70,29 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     high_watermark = request.high_watermark
     if not progress.is_voter:  # who has not heard of its removal asks as a voter
         high_watermark = min(high_watermark, request.offset)
-    parked = Parked(
+    delayed = DelayedFetch(
         token,
         request.offset,
         high_watermark,
         min(request.max_bytes, core.settings.fetch_max_bytes),
         core.now_ms + min(request.max_wait_ms, core.settings.fetch_max_wait_ms),
     )
-    progress.parked = parked
+    progress.delayed_fetch = delayed
     if progress.is_voter:
         advance(core, state)
-    if progress.parked is not parked:
+    if progress.delayed_fetch is not delayed:
         return
-    if _is_ready(core, progress, parked):
-        answer_parked(core, progress, ErrorCode.NONE)
-    elif state.parked_ms is None or parked.deadline_ms < state.parked_ms:
-        state.parked_ms = parked.deadline_ms
+    if _is_ready(core, progress, delayed):
+        complete_delayed_fetch(core, progress, ErrorCode.NONE)
+    elif state.delayed_fetch_ms is None or delayed.deadline_ms < state.delayed_fetch_ms:
+        state.delayed_fetch_ms = delayed.deadline_ms
 
 
 def answer_data(core: Core, state: Leader) -> None:
     """The log has grown: voters that wait for data get it, before it is durable here."""
     for progress in state.voters.values():
-        if progress.parked is not None:
-            answer_parked(core, progress, ErrorCode.NONE)
+        if progress.delayed_fetch is not None:
+            complete_delayed_fetch(core, progress, ErrorCode.NONE)
 
 
 def advance(core: Core, state: Leader) -> None:
@@ -106,45 +106,45 @@ def advance(core: Core, state: Leader) -> None:
     core.raise_high_watermark(offset)
     for replicas in (state.observers, state.voters):
         for progress in replicas.values():
-            parked = progress.parked
-            if parked is not None and parked.high_watermark < offset:
-                answer_parked(core, progress, ErrorCode.NONE)
+            delayed = progress.delayed_fetch
+            if delayed is not None and delayed.high_watermark < offset:
+                complete_delayed_fetch(core, progress, ErrorCode.NONE)
 
 
 def expire(core: Core, state: Leader) -> None:
     """Answer the fetches that have waited long enough."""
-    state.parked_ms = None
+    state.delayed_fetch_ms = None
     for replicas in (state.voters, state.observers):
         for progress in replicas.values():
-            parked = progress.parked
-            if parked is None:
+            delayed = progress.delayed_fetch
+            if delayed is None:
                 continue
-            if parked.deadline_ms <= core.now_ms:
-                answer_parked(core, progress, ErrorCode.NONE)
-            elif state.parked_ms is None or parked.deadline_ms < state.parked_ms:
-                state.parked_ms = parked.deadline_ms
+            if delayed.deadline_ms <= core.now_ms:
+                complete_delayed_fetch(core, progress, ErrorCode.NONE)
+            elif state.delayed_fetch_ms is None or delayed.deadline_ms < state.delayed_fetch_ms:
+                state.delayed_fetch_ms = delayed.deadline_ms
 
 
 def release(core: Core, old: State) -> None:
     """Whoever waits at a deposed leader is told at once where to go (R25)."""
     if isinstance(old, Leader):
         for progress in (*old.voters.values(), *old.observers.values()):
-            answer_parked(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if old.change is not None:
             lost = "leadership was lost before the change was committed: look before trying again"
             core.emit(effects.VotersAnswer(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost))
 
 
-def answer_parked(core: Core, progress: Progress, error: ErrorCode) -> None:
-    parked = progress.parked
-    if parked is None:
+def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> None:
+    delayed = progress.delayed_fetch
+    if delayed is None:
         return
-    progress.parked = None
+    progress.delayed_fetch = None
     if error != ErrorCode.NONE:
-        _refuse(core, parked.token, error)
+        _refuse(core, delayed.token, error)
         return
     end = core.log.end_offset if progress.is_voter else core.high_watermark
-    core.reply(parked.token, _slice(core, parked.offset, parked.max_bytes, end))
+    core.reply(delayed.token, _slice(core, delayed.offset, delayed.max_bytes, end))
 
 
 def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
@@ -239,9 +239,9 @@ def _note(core: Core, progress: Progress, request: FetchRequest) -> None:
     progress.end_offset = NO_OFFSET if request.catching_up else offset
 
 
-def _is_ready(core: Core, progress: Progress, parked: Parked) -> bool:
-    return core.high_watermark > parked.high_watermark or (
-        progress.is_voter and core.log.end_offset > parked.offset
+def _is_ready(core: Core, progress: Progress, delayed: DelayedFetch) -> bool:
+    return core.high_watermark > delayed.high_watermark or (
+        progress.is_voter and core.log.end_offset > delayed.offset
     )
 
 
@@ -252,13 +252,18 @@ def _slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
     assert isinstance(state, Leader)
     if offset >= end:
         return _response(core, ErrorCode.NONE)
-    tail = state.tail
-    if tail is None or tail.offset != offset or tail.end != end or len(tail.records) > max_bytes:
+    served = state.served_slice
+    if (
+        served is None
+        or served.offset != offset
+        or served.end != end
+        or len(served.records) > max_bytes
+    ):
         records = core.log.read(offset, max_bytes, end=end)
-        tail = state.tail = Tail(offset, end, records)
-    answer = tail.answer
+        served = state.served_slice = ServedSlice(offset, end, records)
+    answer = served.answer
     if answer is None or answer.high_watermark != core.high_watermark:
-        answer = tail.answer = _response(core, ErrorCode.NONE, records=tail.records)
+        answer = served.answer = _response(core, ErrorCode.NONE, records=served.records)
     return answer
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership
-from quorate.quorum.raft.claims import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.core import NOTHING_ASKED, Core
+from quorate.quorum.raft.epoch_limits import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.quorum.raft.serving import contact, leader_refusal, progress_of

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchResponse
-from quorate.quorum.raft.voters import NO_OFFSET
+from quorate.quorum.raft.voter_set import NO_OFFSET
 from quorate.quorum.seams import Buffer
 
 NOT_YET_MS = -1
@@ -45,7 +45,7 @@ class Unattached:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asking:
+class PendingRequests:
     """Voters are asked, each until it answers or `deadline_ms`."""
 
     deadline_ms: int
@@ -62,7 +62,7 @@ class Asking:
 
 
 @dataclass(slots=True, kw_only=True)
-class Round(Asking):
+class VoteRound(PendingRequests):
     """One (pre-)vote: who granted, who refused. Ids, not counts (R5)."""
 
     granted: set[int] = field(default_factory=set)
@@ -70,14 +70,14 @@ class Round(Asking):
 
 
 @dataclass(slots=True, kw_only=True)
-class Prospective(Round):
+class Prospective(VoteRound):
     """Asks whether it could win, without raising anybody's epoch (KIP-996)."""
 
     role: ClassVar[Role] = Role.PROSPECTIVE
 
 
 @dataclass(slots=True, kw_only=True)
-class Candidate(Round):
+class Candidate(VoteRound):
     role: ClassVar[Role] = Role.CANDIDATE
     lost: bool = False  # `deadline_ms` is then the end of the backoff
 
@@ -97,7 +97,7 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Parked:
+class DelayedFetch:
     """A fetch that waits at the leader for data or for a higher high watermark."""
 
     token: int
@@ -119,11 +119,11 @@ class Progress:
     last_fetch_log_end: int = 0  # the leader's log end at the fetch before
     caught_up_ms: int = NOT_YET_MS
     knows_leader: bool = False
-    parked: Parked | None = None
+    delayed_fetch: DelayedFetch | None = None
 
 
 @dataclass(slots=True)
-class Tail:
+class ServedSlice:
     """The slice of the log that was appended or served last, and the answer that carried it."""
 
     offset: int
@@ -151,13 +151,13 @@ class Leader:
     begin_epoch_ms: int | None  # when to tell those who do not know yet; None when all do
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
     fetched: set[int] = field(default_factory=set)
-    parked_ms: int | None = None  # no parked fetch ends before this
-    tail: Tail | None = None
+    delayed_fetch_ms: int | None = None  # no parked fetch ends before this
+    served_slice: ServedSlice | None = None
     change: VoterChange | None = None
 
 
 @dataclass(slots=True, kw_only=True)
-class ResignedLeader(Asking):
+class ResignedLeader(PendingRequests):
     """Led this epoch, in this life or before a restart; never again in this epoch (KAFKA-10527)."""
 
     role: ClassVar[Role] = Role.RESIGNED

@@ -10,16 +10,16 @@ from __future__ import annotations
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import leader
-from quorate.quorum.raft.claims import has_next_epoch, is_credible
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.epoch_limits import has_next_epoch, is_credible
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
 from quorate.quorum.raft.states import (
     Candidate,
     Follower,
     Leader,
     Prospective,
-    Round,
     Unattached,
+    VoteRound,
 )
 from quorate.quorum.raft.transitions import (
     become_follower,
@@ -77,7 +77,7 @@ def step_candidate(core: Core, state: Candidate) -> None:
         _ask(core, state, pre_vote=False)
 
 
-def _may_be_elected(core: Core, state: Round) -> bool:
+def _may_be_elected(core: Core, state: VoteRound) -> bool:
     return core.votes_of(state.granted) >= core.voters.majority and not core.superseded
 
 
@@ -170,7 +170,7 @@ def _grants(core: Core, request: VoteRequest) -> bool:
     return up_to_date
 
 
-def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
+def _ask(core: Core, state: VoteRound, *, pre_vote: bool) -> None:
     if core.superseded:
         state.retry_ms.clear()
         return
@@ -190,7 +190,7 @@ def _ask(core: Core, state: Round, *, pre_vote: bool) -> None:
         core.send(voter_id, request)
 
 
-def _cannot_be_won(core: Core, state: Round) -> bool:
+def _cannot_be_won(core: Core, state: VoteRound) -> bool:
     """Voters whose ports refuse connections are dead: they do not answer within this election, and
     after a tie of the living there is nothing to wait for."""
     if not core.settings.hints or not state.rejected:
@@ -205,5 +205,5 @@ def _is_over(core: Core, state: Prospective) -> bool:
     return ended or _may_be_elected(core, state)
 
 
-def _is_lost(core: Core, state: Round) -> bool:
+def _is_lost(core: Core, state: VoteRound) -> bool:
     return core.votes_of(state.rejected) > len(core.voters.ids) - core.voters.majority

@@ -14,7 +14,7 @@ from dataclasses import replace
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     SUPPORTED,
     ControlRecord,
     KRaftVersionRecord,
@@ -44,16 +44,16 @@ class Refused(Exception):
 
 
 def add(core: Core, token: int, voter: Voter) -> None:
-    """First it is met at its address: `voter_met` goes on."""
+    """First it is met at its address: `voter_probed` goes on."""
     state = _leader(core)
     _require_described(core, voter)
     _require_ready(core, state)
     _require_new(core, voter)
     state.change = VoterChange(token, voter)
-    core.emit(effects.MeetVoter(token, voter))
+    core.emit(effects.ProbeVoter(token, voter))
 
 
-def voter_met(core: Core, token: int, met: bool) -> None:
+def voter_probed(core: Core, token: int, met: bool) -> None:
     """Everything may be otherwise by now; what was pending in another epoch is forgotten."""
     state = core.state
     if not isinstance(state, Leader) or state.change is None or state.change.token != token:

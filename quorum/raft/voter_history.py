@@ -11,7 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.raft.control import ControlRecord, KRaftVersionRecord, Voter, VotersRecord
+from quorate.quorum.raft.control_records import (
+    ControlRecord,
+    KRaftVersionRecord,
+    Voter,
+    VotersRecord,
+)
 from quorate.quorum.raft.messages import LeaderAddress
 
 

@@ -12,7 +12,7 @@ from quorate.quorum.controller import messages as controller
 from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.raft import messages as raft
-from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.seams import Address

@@ -39,7 +39,7 @@ from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.protocol.codec import DecodeError
 from quorate.quorum.protocol.errors import KafkaError
 from quorate.quorum.raft import generation, quorum_state
-from quorate.quorum.raft.control import decode_control
+from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import RaftError
 from quorate.quorum.raft.voter_history import UNKNOWN

@@ -20,7 +20,7 @@ from quorate.quorum.metadata import foreign, records
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,

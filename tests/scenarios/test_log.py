@@ -8,7 +8,7 @@ from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
-from quorate.quorum.raft.voters import VoterSet, majority_offset
+from quorate.quorum.raft.voter_set import VoterSet, majority_offset
 from tests.unit.raft.harness import Cluster, Node, key
 from tests.unit.raft.memory_log import MemoryLog
 from tests.unit.raft.test_replication import epochs, fetch, fetch_request, filled

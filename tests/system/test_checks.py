@@ -22,7 +22,7 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.raft.control import LeaderChangeMessage, encode_control
+from quorate.quorum.raft.control_records import LeaderChangeMessage, encode_control
 from quorate.quorum.raft.voter_history import UNKNOWN
 from quorate.quorum.seams import Buffer
 from tests.sim.invariants import Violation

@@ -139,7 +139,8 @@ def test_what_does_not_exist_is_found(text: str) -> None:
 
 def test_what_exists_is_accepted() -> None:
     names = (
-        "`quorum/raft/vote.py::campaign` `quorum/raft/claims.py::MAX_EPOCH_JUMP` `quorum/raft`",
+        "`quorum/raft/vote.py::campaign` `quorum/raft/epoch_limits.py::MAX_EPOCH_JUMP`",
+        "`quorum/raft`",
         "`tests/unit/raft/test_votes.py` `SAFEGUARD=pre-vote` `epoch_start_offset` R17",
         "`quorum/raft/raft.py::Raft.flushed` [index](data-directory.md)",
         f"1. A rule.\n\n{TABLE}\n|---|---|---|\n| 1 | x | y |\n",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
-from quorate.quorum.raft.control import Voter
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import RoleChanged
 
 SKIPPED = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from quorate.broker.partition import validation
 from quorate.quorum.node.controller_shell import ControllerShell
-from quorate.quorum.raft import claims, leader
+from quorate.quorum.raft import epoch_limits, leader
 from quorate.quorum.rpc.kafka.context import RequestContext
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Scene
@@ -53,7 +53,7 @@ ABLATIONS = (
     Ablation(
         "plausible-epoch",
         "an epoch far ahead of a node's own is refused: it would use up those for elections",
-        claims,
+        epoch_limits,
         "is_plausible",
         lambda core, epoch: True,
         Scene(scenes.vote_in_the_last_epoch),

@@ -27,7 +27,7 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.snapshot import snapshot_records
 from quorate.quorum.protocol.codec import encode
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     ControlType,
     KRaftVersionFeature,
     LeaderChangeMessage,

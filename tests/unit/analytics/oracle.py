@@ -14,7 +14,7 @@ from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.protocol.codec import decode
-from quorate.quorum.raft.control import LeaderChangeMessage, VotersRecord
+from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 Row = dict[str, Any]
 UNSAID = "unknown"

@@ -12,7 +12,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.raft.control import LeaderChangeMessage
+from quorate.quorum.raft.control_records import LeaderChangeMessage
 
 TOPIC, OTHER = Uuid(bytes([7] * 16)), Uuid(bytes([8] * 16))
 START_MS = 1_000_000

@@ -33,7 +33,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.foreign import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import FeatureLevelRecord
-from quorate.quorum.raft.control import SnapshotHeaderRecord
+from quorate.quorum.raft.control_records import SnapshotHeaderRecord
 from tests.golden.shell_runs import control_batch
 
 NODE = Path(__file__).parents[2] / "fixtures" / "kafka-4.1.1-metadata" / "c1"

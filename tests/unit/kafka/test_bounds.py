@@ -42,7 +42,7 @@ from quorate.quorum.protocol.schemas.group_offsets import (
 )
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.protocol.wire import Message, wire
-from quorate.quorum.raft import control
+from quorate.quorum.raft import control_records
 from quorate.quorum.steps import finished
 from tests.unit.kafka.generated import every_message
 
@@ -110,8 +110,8 @@ def test_every_reader_compiles() -> None:
         compile_reader(key, 0, False)
         for version in range(group_records.LATEST_VALUE_VERSION + 1):
             compile_reader(value, version, version >= group_records.FLEXIBLE_SINCE)
-    compile_reader(control.VotersRecord, 0, True)
-    compile_reader(control.LeaderChangeMessage, 1, True)
+    compile_reader(control_records.VotersRecord, 0, True)
+    compile_reader(control_records.LeaderChangeMessage, 1, True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

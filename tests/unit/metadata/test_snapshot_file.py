@@ -26,7 +26,7 @@ from quorate.quorum.metadata.snapshot_file import (
     read_snapshot,
     write_snapshot,
 )
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     KRaftVersionFeature,
     SnapshotFooterRecord,
     Voter,

@@ -13,7 +13,7 @@ import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.node.generations import Generations
-from quorate.quorum.raft.generation import GenerationFile, Rebuild, Rebuilds, Standing
+from quorate.quorum.raft.generation import GenerationFile, LocalQuorumState, Rebuild, Rebuilds
 from quorate.quorum.rpc.handshake import Hello
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
@@ -50,8 +50,8 @@ class Node:
     def note(self) -> None:
         self.followed.append(self.generations.rebuilds)
 
-    def standing(self, rebuilds: Rebuilds) -> Standing:
-        return Standing(
+    def standing(self, rebuilds: Rebuilds) -> LocalQuorumState:
+        return LocalQuorumState(
             rebuilds=rebuilds,
             end=EpochOffset(5, self.offset),
             is_controller=self.is_controller,

@@ -16,7 +16,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.snapshots import snapshot_name, snapshot_of
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
 from quorate.quorum.offline.storage_format import control, voters_snapshot
-from quorate.quorum.raft.control import ControlType, KRaftVersionRecord
+from quorate.quorum.raft.control_records import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.kafka.fakes import FakeClock

@@ -23,7 +23,7 @@ from quorate.quorum.node.node_requests import (
     check_speaker,
 )
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     KRaftVersionFeature,
     Voter,
 )

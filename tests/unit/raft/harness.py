@@ -15,7 +15,7 @@ from typing import cast
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
@@ -387,8 +387,8 @@ class Cluster:
         match effect:
             case effects.Persist(election):
                 node.saving = election
-            case effects.MeetVoter(token):
-                node.core.voter_met(self.now_ms, token, node.meets)
+            case effects.ProbeVoter(token):
+                node.core.voter_probed(self.now_ms, token, node.meets)
                 node.outbox.extend(node.core.take_effects())
             case effects.VotersAnswer(token, error, message):
                 node.answers[token] = (error, message)

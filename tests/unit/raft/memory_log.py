@@ -7,7 +7,7 @@ from typing import NamedTuple
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import BrokenChain
-from quorate.quorum.raft.control import ControlRecord, decode_control
+from quorate.quorum.raft.control_records import ControlRecord, decode_control
 from quorate.quorum.raft.log_view import Epochs
 from quorate.quorum.seams import Buffer
 

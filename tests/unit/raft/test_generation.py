@@ -13,8 +13,8 @@ from quorate.quorum.raft.errors import GenerationFileError
 from quorate.quorum.raft.generation import (
     FILE_NAME,
     GenerationFile,
+    LocalQuorumState,
     Rebuild,
-    Standing,
     why_not_follow,
 )
 from tests.sim.disk import PowerCut, SimDisk
@@ -23,7 +23,7 @@ from tests.unit.raft.harness import Cluster
 FIRST = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 SECOND = Rebuild(id=Uuid(bytes(15) + b"\2"), epoch=1006, offset=250)
 OTHER = replace(FIRST, id=Uuid(bytes(15) + b"\3"))
-BROKER = Standing(
+BROKER = LocalQuorumState(
     rebuilds=(),
     end=EpochOffset(5, 90),
     is_controller=False,
@@ -58,7 +58,7 @@ CONTROLLER = replace(BROKER, is_controller=True)
     ],
 )
 def test_who_follows_into_a_later_generation(
-    standing: Standing, theirs: tuple[Rebuild, ...], reason: str
+    standing: LocalQuorumState, theirs: tuple[Rebuild, ...], reason: str
 ) -> None:
     found = why_not_follow(standing, theirs)
     assert reason in found and bool(reason) == bool(found)

@@ -9,7 +9,7 @@ from quorate.quorum.log.batch import CONTROL, batches, records_of
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import ControlType, LeaderChangeMessage, control_key
+from quorate.quorum.raft.control_records import ControlType, LeaderChangeMessage, control_key
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import NotLeader

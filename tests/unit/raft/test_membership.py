@@ -10,7 +10,7 @@ import pytest
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control import KRaftVersionFeature, Voter, VoterEndpoint
+from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -169,7 +169,7 @@ def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
     cluster.heal()
     cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
     catch_up(cluster)
-    node.core.voter_met(cluster.now_ms, 77, True)
+    node.core.voter_probed(cluster.now_ms, 77, True)
     cluster.run(1000)
     assert voters_of(cluster, leader) == [1, 2, 3]
 
@@ -189,7 +189,7 @@ def test_who_joins_by_itself_is_met_itself() -> None:
     hand_over(cluster, second, leader, other)
     catch_up(cluster)
     begin_to_join(cluster, leader, 12)
-    cluster.core(leader).voter_met(cluster.now_ms, first, True)
+    cluster.core(leader).voter_probed(cluster.now_ms, first, True)
     assert voters_of(cluster, leader) == [1, 2, 3]
 
 
@@ -204,7 +204,7 @@ def begin_to_join(cluster: Cluster, leader: int, node_id: int) -> int:
         join=True,
     )
     core.request(cluster.now_ms, 99, request)
-    (meeting,) = (each for each in core.take_effects() if isinstance(each, effects.MeetVoter))
+    (meeting,) = (each for each in core.take_effects() if isinstance(each, effects.ProbeVoter))
     return meeting.token
 
 

@@ -520,9 +520,9 @@ def test_a_fetch_at_a_node_that_does_not_lead_says_who_does() -> None:
 def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
     cluster = Cluster()
     cluster.elect(1)
-    parked = len(cluster.nodes[1].incoming)
+    waiting = len(cluster.nodes[1].incoming)
     cluster.deliver_request(1, fetch_request(2, 1, 1, max_wait_ms=500))
-    assert len(cluster.nodes[1].incoming) == parked
+    assert len(cluster.nodes[1].incoming) == waiting
     assert isinstance(cluster.letters[-1].message, FetchResponse)
 
 

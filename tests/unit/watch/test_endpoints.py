@@ -13,7 +13,7 @@ import pytest
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
-from quorate.quorum.raft.control import VoterEndpoint
+from quorate.quorum.raft.control_records import VoterEndpoint
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch import changes
 from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET

@@ -27,7 +27,7 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
-from quorate.quorum.raft.control import decode_control
+from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.core import Core
 from quorate.quorum.seams import Buffer
 

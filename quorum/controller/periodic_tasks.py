@@ -28,7 +28,7 @@ def intervals_ms(settings: ControllerSettings) -> dict[Task, int]:
     }
 
 
-class Timetable:
+class PeriodicTasks:
     """The next due time of each periodic task. It is empty while the controller is not active."""
 
     def __init__(self, settings: ControllerSettings) -> None:

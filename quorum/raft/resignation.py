@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.quorum.raft.claims import has_next_epoch
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.epoch_limits import has_next_epoch
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.raft.states import ResignedLeader
 from quorate.quorum.raft.transitions import become_unattached, heed

@@ -12,11 +12,11 @@ from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.claims import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
-from quorate.quorum.raft.control import ControlType, control_key
+from quorate.quorum.raft.control_records import ControlType, control_key
 from quorate.quorum.raft.core import DOUBT_INTERVAL_MS
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,

@@ -9,7 +9,7 @@ import pytest
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
-from quorate.quorum.raft.control import (
+from quorate.quorum.raft.control_records import (
     SUPPORTED,
     ControlType,
     LeaderChangeMessage,
