@@ -38,7 +38,7 @@ from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode, on_unhandled
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft.effects import RoleChanged
-from quorate.quorum.rpc.kafka.connections import ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
 from quorate.quorum.steps import Steps
@@ -77,12 +77,12 @@ class BrokerNode:
             address_of=self._replication_address,
             on_failure=core.fail,
             on_link_lost=self.suspects.link_lost,
-            memory=core.shares.memory,
+            memory=core.resources.memory,
         )
         self.groups = GroupCoordinator(
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
         )
-        self.connections = Connections(seams.clock, ConnectionLimits.of(config))
+        self.connections = ConnectionQuotas(seams.clock, ConnectionLimits.of(config))
         self.services = Services(
             config=config,
             clock=seams.clock,
@@ -94,7 +94,7 @@ class BrokerNode:
             suspects=self.suspects,
             groups=self.groups,
             connections=self.connections,
-            shares=core.shares,
+            resources=core.resources,
             features=core.features,
         )
         self.lifecycle: BrokerLifecycle | None = None
@@ -133,7 +133,10 @@ class BrokerNode:
         accepts = {
             **ports,
             replication: node_port(
-                node, self.replicas.replica_sessions.fetch, self.core.watch.accept, self.core.shares
+                node,
+                self.replicas.replica_sessions.fetch,
+                self.core.watch.accept,
+                self.core.resources,
             ),
         }
         for listener, accept in accepts.items():

@@ -20,14 +20,14 @@ from quorate.quorum.protocol.hot import (
 )
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.rpc.channel import Channel
-from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.kafka.connections import (
+from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
     ConnectionLimits,
-    Connections,
+    ConnectionQuotas,
 )
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
 from quorate.quorum.steps import Steps
@@ -59,7 +59,7 @@ class _Nobody:
 
 
 def node_port(
-    settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, shares: Shares
+    settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, resources: NodeResources
 ) -> Mapping[Wire, Accept]:
     def handle(context: RequestContext, body: memoryview) -> Steps[None] | None:
         if len(body) > SLICED_ABOVE_BYTES:
@@ -87,13 +87,13 @@ def node_port(
     limits = ConnectionLimits(
         max_connections=min(MAX_FOLLOWER_CONNECTIONS, open_files() // OTHERS_FILES)
     )
-    connections = Connections(settings.clock, limits)
+    connections = ConnectionQuotas(settings.clock, limits)
     kafka = KafkaServer(
         {},
         settings.clock,
         raw_handlers={ApiKey.FETCH: handle},
         connections=connections,
-        shares=shares,
+        resources=resources,
     )
     return {
         Wire.KAFKA: kafka.accept,

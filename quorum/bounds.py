@@ -1,6 +1,6 @@
 """Bounds of the fields of node messages, as annotations of their dataclasses.
 
-`shapes.py` reads them and `rpc/rows.py` compiles them into the checks at decoding. A message
+`shapes.py` reads them and `rpc/row_codec.py` compiles them into the checks at decoding. A message
 with a field outside of its bound is refused there, before any handler runs. A field of a type that
 needs a bound and has none raises TypeError at import.
 

@@ -28,10 +28,10 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
-from quorate.quorum.rpc.kafka.connections import Connections
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
-from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.seams import Clock
 
 
@@ -48,8 +48,8 @@ class Services:
     producer_ids: ProducerIds
     suspects: Suspects
     groups: GroupCoordinator
-    connections: Connections
-    shares: Shares
+    connections: ConnectionQuotas
+    resources: NodeResources
     features: Callable[[], Features]
     lookups: LogLookups = field(default_factory=LogLookups)
 
@@ -107,7 +107,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         raw_handlers=raw,
         settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
         connections=services.connections,
-        shares=services.shares,
+        resources=services.resources,
     )
 
 

@@ -19,11 +19,11 @@ from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import DecodeError, decode
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.failures import FAILURES
+from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.server import Connection, RequestContext
 
 FORWARD_TIMEOUT_MS = 30_000
-FORWARDED_API_KEYS = tuple(FAILURES)
+FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
 MAX_FORWARDED_BYTES = 64 * 1024
 """Of one connection's requests at the controller."""
 
@@ -103,7 +103,7 @@ def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse
     text = REASONS.get(
         error_code, "the active controller could not be asked, or its answer was lost"
     )
-    context.respond(FAILURES[context.api_key](request, error_code, text))
+    context.respond(ERROR_RESPONSES[context.api_key](request, error_code, text))
 
 
 NO_ANSWER = "the active controller could not be asked, or its answer was lost"

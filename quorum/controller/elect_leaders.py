@@ -21,7 +21,6 @@ from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import NO_LEADER, MetadataRecord
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.failures import FAILURES
 from quorate.quorum.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -29,6 +28,7 @@ from quorate.quorum.protocol.schemas.elect_leaders import (
     ReplicaElectionResult,
     TopicPartitions,
 )
+from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +156,4 @@ def elect_one(
 
 def failed(request: ElectLeadersRequest, error: ErrorCode, text: str) -> Result:
     """Return a result that fails the whole request with `error`."""
-    return Result(response=FAILURES[ApiKey.ELECT_LEADERS](request, error, text))
+    return Result(response=ERROR_RESPONSES[ApiKey.ELECT_LEADERS](request, error, text))

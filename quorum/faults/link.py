@@ -19,7 +19,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from quorate.quorum.faults.faults import Callback, Faults
 from quorate.quorum.faults.rules import KINDS
-from quorate.quorum.rpc.handshake import Hello, HelloReply
+from quorate.quorum.rpc.hello import Hello, HelloReply
 from quorate.quorum.rpc.messages import rows_of, sole_message
 from quorate.quorum.seams import Accept, Address, Buffer, Link, LinkHandler, ProtocolError, joined
 

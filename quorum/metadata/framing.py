@@ -24,7 +24,7 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
 )
 from quorate.quorum.protocol.codec import DecodeError, writer
-from quorate.quorum.protocol.reading import Read, compile_reader
+from quorate.quorum.protocol.reader_compiler import Read, compile_reader
 from quorate.quorum.protocol.varint import read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 

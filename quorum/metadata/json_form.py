@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
 from quorate.quorum.ids import Uuid, uuid_to_text
-from quorate.quorum.protocol.wire import Wired
+from quorate.quorum.protocol.wire import FieldSchema
 from quorate.quorum.seams import Buffer
 
 Show = Callable[[Any], Any]
@@ -54,7 +54,7 @@ def field_forms(cls: Any, version: int) -> list[FieldForm]:
     annotations = get_type_hints(cls)
     forms = []
     for field in dataclasses.fields(cls):
-        wired: Wired = field.metadata["wire"]
+        wired: FieldSchema = field.metadata["wire"]
         if includes(wired.versions, version):
             tagged = includes(wired.tagged, version)
             forms.append(
@@ -70,7 +70,7 @@ def field_forms(cls: Any, version: int) -> list[FieldForm]:
     return forms
 
 
-def _show(wired: Wired, version: int) -> Show:
+def _show(wired: FieldSchema, version: int) -> Show:
     if wired.kind == "uuid":
         return _uuids
     if wired.kind == "bytes":

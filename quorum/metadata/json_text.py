@@ -14,7 +14,7 @@ from typing import Any
 
 from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.metadata.json_form import NEVER_OMITTED, FieldForm, field_forms
-from quorate.quorum.protocol.source import Source
+from quorate.quorum.protocol.code_builder import CodeBuilder
 
 Text = Callable[[Any], str]
 INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
@@ -30,7 +30,7 @@ def json_text(message: object, version: int) -> str:
 def writer(cls: Any, version: int) -> Text:
     """Return the compiled function that converts a message of this class and version to JSON
     text."""
-    source = Source()
+    source = CodeBuilder()
     name = f"json_of_{cls.__name__}_v{version}"
     with source.block(f"def {name}(m):"):
         source.line("s = ''")

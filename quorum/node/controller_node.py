@@ -41,8 +41,8 @@ from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import Evidence, probe
 from quorate.quorum.rpc.delivery import raise_failure
-from quorate.quorum.rpc.handshake import Peer
-from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.hello import Peer
+from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 from quorate.quorum.steps import Steps
@@ -324,7 +324,7 @@ def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[
     for their own exceptions (`rpc/delivery.py`)."""
     error = context.get("exception")
     refused = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
-    cut = isinstance(error, Exception) and "transport" in context and not is_nodes(error)
+    cut = isinstance(error, Exception) and "transport" in context and not is_node_failure(error)
     if refused or cut:
         if loop.time() >= _connection_line.next_s:
             _connection_line.next_s = loop.time() + LINE_INTERVAL_S

@@ -20,12 +20,16 @@ from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.failures import FAILURES
+from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.channel import Reply
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
-from quorate.quorum.rpc.kafka.connections import OTHERS_FILES, ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.connection_quotas import (
+    OTHERS_FILES,
+    ConnectionLimits,
+    ConnectionQuotas,
+)
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.seams import Link, LinkHandler
@@ -82,8 +86,8 @@ class ControllerPort:
             handlers,
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
-            connections=Connections(clock, ConnectionLimits.of(config, OTHERS_FILES)),
-            shares=core.shares,
+            connections=ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES)),
+            resources=core.resources,
         )
 
     def accept(self, link: Link) -> LinkHandler:
@@ -93,7 +97,7 @@ class ControllerPort:
         """A broker's client asked; the answer goes back in the bytes that the client
         understands."""
         api = APIS.get(message.api_key)
-        if api is None or message.api_key not in FAILURES or not api.serves(message.version):
+        if api is None or message.api_key not in ERROR_RESPONSES or not api.serves(message.version):
             reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
             return
         try:
@@ -117,7 +121,7 @@ class ControllerPort:
         def answer(response: Any) -> None:
             if isinstance(response, Refusal):
                 error = REFUSALS[response]
-                context.respond(FAILURES[context.api_key](request, error, response.value))
+                context.respond(ERROR_RESPONSES[context.api_key](request, error, response.value))
             else:
                 context.respond_raw(response)
 

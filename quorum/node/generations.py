@@ -19,7 +19,7 @@ from quorate.quorum.raft.generation import (
     is_later,
     why_not_follow,
 )
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.seams import Disk
 
 logger = logging.getLogger("quorate.quorum.generation")

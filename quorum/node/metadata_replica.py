@@ -32,7 +32,7 @@ from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import UNKNOWN
-from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.seams import Seams, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
 
@@ -212,7 +212,7 @@ class MetadataReplica:
             happened(self._clock.now_ms())
             self._advance()
         except Exception as error:
-            if is_nodes(error):
+            if is_node_failure(error):
                 raise
             raise StateInDoubt(
                 f"the state of the quorum was left half changed: {error!r}"

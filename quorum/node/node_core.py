@@ -44,12 +44,12 @@ from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ConnectorSettings
-from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
-from quorate.quorum.rpc.kafka.shares import Shares
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.messages import VERSIONS
-from quorate.quorum.rpc.node_holding import fetch_room
+from quorate.quorum.rpc.node_link_memory import fetch_room
 from quorate.quorum.seams import Address, DirectoryLock, Seams
 from quorate.quorum.steps import Steps
 from quorate.quorum.watch.watch import Watch
@@ -85,7 +85,7 @@ class NodeCore:
         self.config = config
         self.seams = seams
         self.listeners = NodeListeners()
-        self.shares = Shares.of(seams.clock, config)
+        self.resources = NodeResources.of(seams.clock, config)
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
         self._on_failed = on_failed
@@ -181,7 +181,7 @@ class NodeCore:
             hello=self.hello,
             handlers=handlers,
             on_newer=self._meet_newer,
-            memory=self.shares.memory,
+            memory=self.resources.memory,
         )
 
     def _meet_newer(self, hello: Hello, address: Address) -> None:
@@ -267,7 +267,7 @@ class NodeCore:
     def _affordable(self, message: Any) -> Any:
         """Return the request; if it is a fetch, for no more than there is memory for."""
         if isinstance(message, FetchRequest):
-            room_bytes = fetch_room(self.shares.memory.nodes)
+            room_bytes = fetch_room(self.resources.memory.nodes)
             if message.max_bytes > room_bytes:
                 return replace(message, max_bytes=room_bytes)
         return message

@@ -3,8 +3,8 @@
 | exception | consequence |
 |---|---|
 | ProtocolError | The link closes. `rpc/delivery.py` logs it. |
-| StateInDoubt (and so InvariantViolation), CorruptLog, OSError of the own disk (`is_nodes`) | The
-  node stops. |
+| StateInDoubt and its subclass InvariantViolation, CorruptLog, an OSError of this node's disk | The
+  node stops (`is_node_failure`). |
 | any other | The requester gets an error if its message has one, else its link closes. One line is
   logged for each kind of message (`log_limit.py`), and a metric counts. |
 
@@ -46,8 +46,8 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
 )
 from quorate.quorum.rpc.channel import Handler, Reply
-from quorate.quorum.rpc.handshake import Hello, Peer
-from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.hello import Hello, Peer
+from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.messages import packed
 from quorate.quorum.seams import Clock, ProtocolError
 
@@ -119,7 +119,7 @@ class NodeRequests:
             except ProtocolError:
                 raise
             except Exception as error:
-                if is_nodes(error):
+                if is_node_failure(error):
                     self._fail(error)
                     return
                 self._note(peer, message, error)

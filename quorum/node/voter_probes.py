@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.raft.control_records import Voter
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address, Clock, Timer
 
 PROBE_TIMEOUT_MS = 2000

@@ -34,12 +34,12 @@ MAX_TAGGED_BYTES = 1 << 20
 MAX_ELEMENTS = 250_000
 """Array elements of one request, at all levels. Decoding so many takes about 0.15 s; the members of
 a group may subscribe to 200,000 partitions."""
-MAX_RULED_ELEMENTS = 20_200
+MAX_CONTROLLER_ELEMENTS = 20_200
 """Array elements of one request on which the active controller decides in one step, which takes
 less than 0.05 s. 10,000 configs, Kafka's bound, of as many resources have 20,000."""
 MAX_QUORUM_ELEMENTS = 1000
 """Array elements of a request about the quorum. A sensible one names one partition."""
-MAX_ASSIGNED_ELEMENTS = 60_000
+MAX_ASSIGNMENT_ELEMENTS = 60_000
 """The same for a request that names replicas: 10,000 partitions, Kafka's bound, with four each."""
 
 # --- bytes

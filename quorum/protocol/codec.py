@@ -17,7 +17,7 @@ from functools import cache
 from typing import TypeVar
 
 from quorate.quorum.protocol.apis import is_flexible
-from quorate.quorum.protocol.reading import (
+from quorate.quorum.protocol.reader_compiler import (
     Read,
     ReadInSteps,
     compile_reader,
@@ -25,7 +25,7 @@ from quorate.quorum.protocol.reading import (
 )
 from quorate.quorum.protocol.varint import DecodeError, EncodeError
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.protocol.writing import (
+from quorate.quorum.protocol.writer_compiler import (
     SLICE_BYTES,
     Write,
     WriteInSteps,
@@ -66,8 +66,8 @@ def encode_steps(message: object, version: int) -> Steps[bytes]:
     out = bytearray()
     try:
         yield from write(out, message, [SLICE_BYTES])
-    except _UNSAYABLE as error:
-        raise _unsayable(cls, version, error) from error
+    except _NOT_ENCODABLE as error:
+        raise _not_encodable(cls, version, error) from error
     return bytes(out)
 
 
@@ -128,17 +128,17 @@ def _writer(cls: type, version: int, flexible: bool) -> Write:
     def write(out: bytearray, value: object) -> None:
         try:
             compiled(out, value)
-        except _UNSAYABLE as error:
-            raise _unsayable(cls, version, error) from error
+        except _NOT_ENCODABLE as error:
+            raise _not_encodable(cls, version, error) from error
 
     return write
 
 
 # ValueError: a string that is too long, or that is no UTF-8.
-_UNSAYABLE = (struct.error, AttributeError, TypeError, ValueError)
+_NOT_ENCODABLE = (struct.error, AttributeError, TypeError, ValueError)
 
 
-def _unsayable(cls: type, version: int, error: Exception) -> EncodeError:
+def _not_encodable(cls: type, version: int, error: Exception) -> EncodeError:
     return EncodeError(f"{cls.__name__} v{version} cannot say its value: {error}")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.bounds import Bound
-from quorate.quorum.protocol.wire import Wired
+from quorate.quorum.protocol.wire import FieldSchema
 
 # struct format characters: runs of these are read and written by one call.
 FIXED = {
@@ -150,7 +150,7 @@ def _min_field_bytes(field: Field, plan: Layout) -> int:
 
 
 def _field(
-    cls: type, declared: dataclasses.Field[Any], wired: Wired, hint: Any, version: int
+    cls: type, declared: dataclasses.Field[Any], wired: FieldSchema, hint: Any, version: int
 ) -> Field:
     # `X | None` and `Buffer`, a union itself, come as unions; their first member tells enough.
     if isinstance(hint, types.UnionType):

@@ -21,7 +21,7 @@ from quorate.quorum.protocol.bounds import MAX_ELEMENTS, Bound
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wired:
+class FieldSchema:
     """The schema of one field. `kind` is the wire type of the element when the field is an array;
     empty when it is a struct (the class is read from the annotation)."""
 
@@ -58,7 +58,7 @@ def wire(
 
     A field outside a version reads as its default and is left out when written (Kafka's
     `ignorable`)."""
-    schema = Wired(
+    schema = FieldSchema(
         kind,
         versions,
         nullable,

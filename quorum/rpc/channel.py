@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from quorate.quorum.bounds import MAX_NODE_FRAME_BYTES
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.messages import (
     BY_CLASS,
     BY_NUMBER,

@@ -14,7 +14,7 @@ from typing import Protocol
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.delivery import raise_failure
-from quorate.quorum.rpc.greeting import ClientGreeting, HandshakeRefused, NodeSettings, RefusalLog
+from quorate.quorum.rpc.handshake import ClientHandshake, HandshakeRefused, NodeSettings, RefusalLog
 from quorate.quorum.seams import (
     Address,
     Link,
@@ -115,13 +115,13 @@ class Connector:
         except TransportError:
             self._back_off()
 
-    def _accept(self, link: Link) -> ClientGreeting:
+    def _accept(self, link: Link) -> ClientHandshake:
         self._link = link
-        greeting = ClientGreeting(
-            link, self._settings.node, self._up, self._down, self._greeting_failed
+        handshake = ClientHandshake(
+            link, self._settings.node, self._up, self._down, self._handshake_failed
         )
-        greeting.start(self.address, self._expected_id)
-        return greeting
+        handshake.start(self.address, self._expected_id)
+        return handshake
 
     def _up(self, channel: Channel) -> None:
         self.channel = channel
@@ -138,7 +138,7 @@ class Connector:
             self._back_off()
         self._events.on_down(channel)
 
-    def _greeting_failed(self, error: Exception) -> None:
+    def _handshake_failed(self, error: Exception) -> None:
         self._link = None
         if isinstance(error, HandshakeRefused):
             self._refusals.say(str(self.address), str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.rpc.tracebacks import drop_stack_frames
 from quorate.quorum.seams import Link, LinkHandler, ProtocolError
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | 
     except ProtocolError as error:
         logger.warning("closing the link to %s: %s", link.peer, error)
         link.abort()
-        without_frames(error)
+        drop_stack_frames(error)
         return error
     except Exception as error:
         asyncio.get_running_loop().call_exception_handler(

@@ -1,137 +1,171 @@
-"""The first exchange on every node-to-node link: who are you, and can we talk?
+"""The handshake over a fresh link, seen from either end; afterwards the link belongs to a Channel.
 
-Hello and its reply are read by every version there will be: they only grow at the end. Everything
-else is sent at versions in both ranges, which this exchange establishes. A refusal tells the
-other side why.
+Exactly one of `on_channel` and `on_failure` is called, in time: a peer that says nothing is cut
+off.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+import abc
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from quorate.quorum.bounds import EpochOrNone, Items, Message, Name, NodeId, Number, Version
-from quorate.quorum.ids import NO_NODE, Uuid, uuid_to_text
-from quorate.quorum.raft.generation import Rebuild
-from quorate.quorum.seams import Address
+from quorate.quorum.ids import NO_NODE
+from quorate.quorum.rpc.budget import Memory
+from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
+from quorate.quorum.rpc.hello import Hello, HelloReply, Peer, is_newer, refusal_of
+from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
+from quorate.quorum.rpc.node_link_memory import NodeLinkMemory
+from quorate.quorum.seams import Address, Clock, Link, LinkHandler
 
-PROTOCOL_MIN, PROTOCOL_MAX = 1, 1
-UNKNOWN_GENERATION = -1
-MAX_RPCS = 1000
-MAX_ROLES = 8
-MAX_REBUILDS = 1000
+logger = logging.getLogger(__name__)
+MAX_REMEMBERED_REFUSALS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRange:
-    """The versions of one RPC (its number in `messages.py`) that a node reads and writes."""
-
-    rpc: Number
-    minimum: Version
-    maximum: Version
+class HandshakeRefused(Exception):
+    """One of the two ends does not talk to the other; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
-    protocol_min: Number = PROTOCOL_MIN
-    protocol_max: Number = PROTOCOL_MAX
-    versions: Annotated[tuple[VersionRange, ...], Items(MAX_RPCS)]
-    cluster_id: Name
-    node_id: NodeId
-    directory_id: Uuid
-    roles: Annotated[tuple[Name, ...], Items(MAX_ROLES)]
-    incarnation_id: Uuid  # another one each time the process starts
-    generation: EpochOrNone = UNKNOWN_GENERATION
-    """Grows when a lost quorum is rebuilt, so that its old members stay out."""
-    rebuilds: Annotated[tuple[Rebuild, ...], Items(MAX_REBUILDS)] = ()
-    """One for each generation after the first."""
+class NodeSettings:
+    """What every node-to-node link of a node has in common."""
+
+    clock: Clock
+    hello: Callable[[], Hello]  # asked anew for each link: the generation may have changed
+    handlers: Handlers
+    on_newer: Callable[[Hello, Address], None] = lambda hello, address: None
+    """Called with the Hello of a later generation of the quorum, and the address that this node
+    connected to. Nodes that connect to this one are not believed: any program can do so."""
+    channel: ChannelSettings = ChannelSettings()
+    handshake_timeout_ms: int = 2000
+    memory: Memory | None = None
+    """The node's budgets; None counts nothing, for tests and tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HelloReply:
-    """The server's own Hello, or why it does not talk to the client; both, when the client is of an
-    older generation and may follow."""
+@dataclass(slots=True)
+class RefusalLog:
+    """Says each refusal once, however often the peer comes back."""
 
-    hello: Hello | None
-    refusal: Message = ""
+    said: dict[str, None] = field(default_factory=dict)
+
+    def say(self, where: str, reason: str) -> None:
+        line = f"{where}: {reason}"
+        if line in self.said:
+            return
+        if len(self.said) >= MAX_REMEMBERED_REFUSALS:
+            self.said.clear()
+        self.said[line] = None
+        logger.warning("handshake refused, %s", line)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The other end of a channel, as it said it is; `address` is where the link came from."""
+class Handshake(abc.ABC):
+    """LinkHandler of a link from its first frame on."""
 
-    hello: Hello
+    def __init__(
+        self,
+        link: Link,
+        settings: NodeSettings,
+        on_channel: Callable[[Channel], None],
+        on_closed: Callable[[Channel], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._link = link
+        self._settings = settings
+        self._on_channel = on_channel
+        self._on_channel_closed = on_closed
+        self._on_failure = on_failure
+        self._channel: LinkHandler | None = None
+        self._failure: Exception | None = None
+        self._timer = settings.clock.call_later(settings.handshake_timeout_ms, self._too_late)
+        self._holding = None if settings.memory is None else NodeLinkMemory(link, settings.memory)
+
+    def on_buffered(self, held_bytes: int) -> None:
+        if self._holding is not None:
+            self._holding.buffered(held_bytes)
+
+    def on_drained(self, drained: bool) -> None:
+        if self._holding is not None:
+            self._holding.drained(drained)
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._channel is not None:
+            self._channel.on_frame(frame)
+        elif self._failure is None:
+            self._on_first_frame(frame)
+
+    def on_closed(self, error: Exception | None) -> None:
+        if self._holding is not None:
+            self._holding.release()
+        if self._channel is not None:
+            self._channel.on_closed(error)
+            return
+        self._timer.cancel()
+        reason = f"the link to {self._link.peer} closed during the handshake"
+        self._on_failure(self._failure or error or ConnectionResetError(reason))
+
+    @abc.abstractmethod
+    def _on_first_frame(self, frame: memoryview) -> None:
+        """The first frame."""
+
+    def _established(self, hello: Hello) -> None:
+        self._timer.cancel()
+        settings = self._settings
+        channel = Channel(
+            self._link,
+            Peer(hello, self._link.peer),
+            settings.clock,
+            settings.handlers,
+            settings.channel,
+            self._on_channel_closed,
+            on_sent=None if self._holding is None else self._holding.sent,
+        )
+        self._channel = channel
+        self._on_channel(channel)
+
+    def _refused(self, reason: str) -> None:
+        self._failure = HandshakeRefused(reason)
+        self._link.close()
+
+    def _too_late(self) -> None:
+        timeout_ms = self._settings.handshake_timeout_ms
+        self._failure = TimeoutError(f"{self._link.peer} said nothing for {timeout_ms} ms")
+        self._link.abort()
+
+    def _send(self, message: Message) -> None:
+        self._link.send(frame_header(1), packed(message, 0))
+
+
+class ServerHandshake(Handshake):
+    def _on_first_frame(self, frame: memoryview) -> None:
+        theirs: Hello = sole_message(frame, Hello)
+        mine = self._settings.hello()
+        if reason := refusal_of(mine, theirs):
+            told = mine if is_newer(theirs, mine) else None
+            self._send(HelloReply(hello=told, refusal=reason))
+            self._refused(reason)
+        else:
+            self._send(HelloReply(hello=mine))
+            self._established(theirs)
+
+
+class ClientHandshake(Handshake):
+    expected_id = NO_NODE
     address: Address
 
-    @property
-    def node_id(self) -> int:
-        return self.hello.node_id
+    def start(self, address: Address, expected_id: int) -> None:
+        """Say Hello to the node at `address`, the one that this node connected to."""
+        self.address = address
+        self.expected_id = expected_id
+        self._send(self._settings.hello())
 
-    def __str__(self) -> str:
-        return f"node {self.hello.node_id} ({self.address})"
-
-
-def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
-    """Why these two nodes must not talk, or an empty string."""
-    if other.cluster_id != mine.cluster_id:
-        return (
-            f"node {other.node_id} belongs to cluster {other.cluster_id}, node {mine.node_id} to "
-            f"cluster {mine.cluster_id}: check the addresses, or format one of them anew"
-        )
-    if expected_id not in (NO_NODE, other.node_id):
-        return f"expected node {expected_id} at this address, met node {other.node_id}"
-    if other.node_id == mine.node_id and other.directory_id != mine.directory_id:
-        return (
-            f"two nodes have the id {mine.node_id}: directories {uuid_to_text(mine.directory_id)} "
-            f"and {uuid_to_text(other.directory_id)}"
-        )
-    if not _overlap(mine.protocol_min, mine.protocol_max, other.protocol_min, other.protocol_max):
-        return (
-            f"protocol versions {mine.protocol_min}-{mine.protocol_max} of node {mine.node_id} and "
-            f"{other.protocol_min}-{other.protocol_max} of node {other.node_id} have none in common"
-        )
-    return _generation_refusal(mine, other) or _version_refusal(mine, other)
-
-
-def is_newer(mine: Hello, other: Hello) -> bool:
-    """Is `other` of a later generation of this cluster's quorum?"""
-    return other.cluster_id == mine.cluster_id and 0 <= mine.generation < other.generation
-
-
-def _generation_refusal(mine: Hello, other: Hello) -> str:
-    if UNKNOWN_GENERATION in (mine.generation, other.generation):
-        return ""
-    if mine.generation != other.generation:
-        older = min(mine, other, key=lambda each: each.generation)
-        way_out = (
-            f"the older node {older.node_id} must be formatted anew"
-            if "controller" in older.roles
-            else f"broker {older.node_id} is let in when it has followed"
-        )
-        return (
-            f"node {other.node_id} is of quorum generation {other.generation}, node {mine.node_id} "
-            f"of {mine.generation}: the quorum was rebuilt, {way_out}"
-        )
-    if mine.rebuilds != other.rebuilds:
-        return (
-            f"node {other.node_id} and node {mine.node_id} are both of quorum generation "
-            f"{mine.generation}, but of two rebuilds: format the nodes of one of them anew"
-        )
-    return ""
-
-
-def _version_refusal(mine: Hello, other: Hello) -> str:
-    others = {entry.rpc: entry for entry in other.versions}
-    for own in mine.versions:
-        entry = others.get(own.rpc)  # absent: a newer RPC, refused when it is asked for
-        if entry and not _overlap(own.minimum, own.maximum, entry.minimum, entry.maximum):
-            return (
-                f"versions {own.minimum}-{own.maximum} of RPC {own.rpc} of node {mine.node_id} and "
-                f"{entry.minimum}-{entry.maximum} of node {other.node_id} have none in common: "
-                "upgrade through a release that knows both"
-            )
-    return ""
-
-
-def _overlap(min_a: int, max_a: int, min_b: int, max_b: int) -> bool:
-    return max(min_a, min_b) <= min(max_a, max_b)
+    def _on_first_frame(self, frame: memoryview) -> None:
+        reply: HelloReply = sole_message(frame, HelloReply)
+        mine = self._settings.hello()
+        if reply.hello is not None and is_newer(mine, reply.hello):
+            self._settings.on_newer(reply.hello, self.address)
+        if reply.hello is None or reply.refusal:
+            return self._refused(f"{self._link.peer} refuses: {reply.refusal}")
+        if reason := refusal_of(mine, reply.hello, expected_id=self.expected_id):
+            return self._refused(reason)
+        return self._established(reply.hello)

@@ -16,9 +16,9 @@ import msgpack  # type: ignore[import-untyped]
 from quorate.quorum import bounds
 from quorate.quorum.controller import messages as controller
 from quorate.quorum.raft import messages as raft
-from quorate.quorum.rpc.elements import check_elements
-from quorate.quorum.rpc.handshake import Hello, HelloReply, VersionRange
-from quorate.quorum.rpc.rows import reader, writer
+from quorate.quorum.rpc.hello import Hello, HelloReply, VersionRange
+from quorate.quorum.rpc.msgpack_elements import check_elements
+from quorate.quorum.rpc.row_codec import reader, writer
 from quorate.quorum.seams import Buffer, ProtocolError
 
 MAX_MESSAGES_PER_FRAME = 4096

@@ -10,8 +10,8 @@ import logging
 from typing import Protocol
 
 from quorate.quorum.rpc.channel import Channel
-from quorate.quorum.rpc.greeting import HandshakeRefused, NodeSettings, RefusalLog, ServerGreeting
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.handshake import HandshakeRefused, NodeSettings, RefusalLog, ServerHandshake
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Link, LinkHandler
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class NodeServer:
             if isinstance(error, HandshakeRefused):
                 self._refusals.say(f"link from {link.peer.host}", str(error))
 
-        return ServerGreeting(link, self._settings, self._up, self._down, failed)
+        return ServerHandshake(link, self._settings, self._up, self._down, failed)
 
     def close(self) -> None:
         for channel in self.channels:

@@ -64,7 +64,7 @@ def drop(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
-def meets_itself(transport: asyncio.BaseTransport) -> bool:
+def is_self_connected(transport: asyncio.BaseTransport) -> bool:
     """Return True if the two ends of a connection are one socket."""
     own = transport.get_extra_info("sockname")
     return own is not None and own == transport.get_extra_info("peername")

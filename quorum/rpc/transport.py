@@ -19,7 +19,7 @@ from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink
-from quorate.quorum.rpc.ports import drop, meets_itself
+from quorate.quorum.rpc.ports import drop, is_self_connected
 from quorate.quorum.seams import (
     Accept,
     Address,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
 BACKLOG = 1024
-LISTEN_PATIENCE_S = 5.0
+LISTEN_TIMEOUT_S = 5.0
 LISTEN_RETRY_S = 0.1
 MAX_NODE_LINKS = 4096  # per listener
-MAX_STRANGERS = 1024
+MAX_UNIDENTIFIED = 1024
 """Connections of a listener that have not said what they speak, or are plain HTTP. Beyond it the
 oldest one closes."""
-STRANGERS_FILES = 32
+UNIDENTIFIED_FILES = 32
 """At most one in so many of the process's open files is a stranger."""
 LINE_INTERVAL_S = 1.0
 
@@ -90,7 +90,7 @@ class AioTransport:
             raise PeerRefused(f"{address} refuses connections") from error
         except OSError as error:  # TimeoutError and socket.gaierror are
             raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
-        if link.met_itself:
+        if link.self_connected:
             raise PeerRefused(f"nothing listens on {address}: the connection met itself")
         return link
 
@@ -98,10 +98,10 @@ class AioTransport:
 async def _server(
     protocol: Callable[[], asyncio.Protocol], host: str | None, port: int
 ) -> asyncio.Server:
-    """Listen. If the port is taken, try again for LISTEN_PATIENCE_S: the socket of a process that
+    """Listen. If the port is taken, try again for LISTEN_TIMEOUT_S: the socket of a process that
     ended, or a connection that met itself, may hold it for a moment."""
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + LISTEN_PATIENCE_S
+    end_s = loop.time() + LISTEN_TIMEOUT_S
     waited = False
     while True:
         try:
@@ -111,7 +111,7 @@ async def _server(
                 raise
         if not waited:
             waited = True
-            patience_s = LISTEN_PATIENCE_S
+            patience_s = LISTEN_TIMEOUT_S
             logger.warning("%s:%d is taken, trying for %.0f s", host or "*", port, patience_s)
         await asyncio.sleep(LISTEN_RETRY_S)
 
@@ -119,17 +119,17 @@ async def _server(
 class _OutgoingKafkaLink(KafkaLink):
     """Drops a connection that met itself, before its handler is made."""
 
-    met_itself = False
+    self_connected = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if meets_itself(transport):
-            self.met_itself = self.closed = True
+        if is_self_connected(transport):
+            self.self_connected = self.closed = True
             drop(cast(asyncio.Transport, transport))
         else:
             super().connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        if not self.met_itself:
+        if not self.self_connected:
             super().connection_lost(error)
 
 
@@ -145,8 +145,8 @@ class AioListener:
         self.max_frame_bytes = max_frame_bytes
         self._server: asyncio.Server
         self._open: dict[Link | _Sniffer, None] = {}
-        self._strangers: dict[Link | _Sniffer, None] = {}  # the oldest first
-        self._max_strangers = max(1, min(MAX_STRANGERS, open_files() // STRANGERS_FILES))
+        self._unidentified: dict[Link | _Sniffer, None] = {}  # the oldest first
+        self._max_unidentified = max(1, min(MAX_UNIDENTIFIED, open_files() // UNIDENTIFIED_FILES))
         self._next_line_s = 0.0
         self._websockets: WebSocketSide | None = None
         self._closing = False
@@ -170,26 +170,26 @@ class AioListener:
     def opened(self, connection: Link | _Sniffer) -> None:
         self._open[connection] = None
         if isinstance(connection, _Sniffer | HttpLink):
-            self._strangers[connection] = None
-            if len(self._strangers) > self._max_strangers:
-                self._close_oldest_stranger()
+            self._unidentified[connection] = None
+            if len(self._unidentified) > self._max_unidentified:
+                self._close_oldest_unidentified()
 
     def gone(self, connection: Link | _Sniffer) -> None:
         del self._open[connection]
-        self._strangers.pop(connection, None)
+        self._unidentified.pop(connection, None)
         if not self._open:
             self._drained.set()
 
-    def _close_oldest_stranger(self) -> None:
+    def _close_oldest_unidentified(self) -> None:
         """Close the oldest connection that has said nothing useful. A newcomer always gets in."""
-        oldest = next(iter(self._strangers))
-        del self._strangers[oldest]
+        oldest = next(iter(self._unidentified))
+        del self._unidentified[oldest]
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._next_line_s:
             self._next_line_s = now_s + LINE_INTERVAL_S
             logger.warning(
                 "closing the oldest of more than %d connections to %s that have not sent a request",
-                self._max_strangers,
+                self._max_unidentified,
                 self.address,
             )
         oldest.abort()

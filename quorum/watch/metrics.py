@@ -114,7 +114,7 @@ class NodeMetrics:
 
     def _shares(self) -> Iterator[Metric]:
         """Yield the CPU time and memory that the node's peers use."""
-        work, memory = self._core.shares.work, self._core.shares.memory
+        work, memory = self._core.resources.scheduler, self._core.resources.memory
         budgets = (
             ("request", memory.requests),
             ("response", memory.responses),

@@ -11,7 +11,7 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.rpc.handshake import Hello, HelloReply
+from quorate.quorum.rpc.hello import Hello, HelloReply
 from quorate.quorum.rpc.messages import BY_CLASS, VERSIONS, sole_message
 from quorate.quorum.seams import Address
 from tests.attacks.raw import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, Raw

@@ -14,7 +14,7 @@ from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.raft.generation import Rebuild
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.seams import Address
 from tests.attacks.node_frames import (
     ATTACKER_ID,

@@ -15,7 +15,7 @@ from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
-from quorate.quorum.rpc.handshake import VersionRange
+from quorate.quorum.rpc.hello import VersionRange
 from quorate.quorum.rpc.messages import RPCS
 from tests.attacks.node_frames import (
     ATTACKER_ID,

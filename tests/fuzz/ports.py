@@ -15,7 +15,7 @@ from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.produce import ProduceResponse
-from quorate.quorum.rpc.handshake import Hello, HelloReply
+from quorate.quorum.rpc.hello import Hello, HelloReply
 from quorate.quorum.rpc.messages import sole_message
 from quorate.quorum.seams import Address, Link, Wire
 from tests.attacks.node_frames import hello, node_frame, row

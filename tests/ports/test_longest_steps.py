@@ -26,7 +26,7 @@ from quorate.quorum.protocol.bounds import (
 from quorate.quorum.protocol.layout import Field
 from quorate.quorum.protocol.schemas import fetch, group_offsets, metadata
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.rpc.kafka.work import WorkLimits
+from quorate.quorum.rpc.kafka.request_scheduler import SchedulerLimits
 from tests.attacks.crowds import FILLS
 from tests.attacks.raw import array, head_of
 from tests.attacks.shapes import places, with_place
@@ -62,8 +62,8 @@ class Watched:
         node.prepared()
         (broker,) = node.cluster.brokers
         assert broker.process is not None and broker.process.broker is not None
-        work = broker.process.broker.client_ports[0].shares.work
-        work.limits = WorkLimits(steps_per_slice=1, request_cpu_ms=NO_LIMIT_MS)
+        work = broker.process.broker.client_ports[0].resources.scheduler
+        work.limits = SchedulerLimits(steps_per_slice=1, request_cpu_ms=NO_LIMIT_MS)
         self._steps = Steps(node.loop)
 
     def longest_ms(self, send: Callable[[Raw], None]) -> float:

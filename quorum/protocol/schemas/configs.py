@@ -10,7 +10,7 @@ from quorate.quorum.protocol.bounds import (
     CONFIG_VALUE,
     CONFIGS,
     ERROR_TEXT,
-    MAX_RULED_ELEMENTS,
+    MAX_CONTROLLER_ELEMENTS,
     RESOURCE_NAME,
     RESOURCES,
 )
@@ -85,7 +85,7 @@ class AlterConfigsResource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsRequest(Message):
     API_KEY: ClassVar[int] = 33
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     resources: tuple[AlterConfigsResource, ...] = wire(count=RESOURCES)
     validate_only: bool = wire("bool")
 
@@ -122,7 +122,7 @@ class IncrementalAlterConfigsResource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsRequest(Message):
     API_KEY: ClassVar[int] = 44
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     resources: tuple[IncrementalAlterConfigsResource, ...] = wire(count=RESOURCES)
     validate_only: bool = wire("bool")
 

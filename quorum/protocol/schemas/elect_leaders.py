@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from quorate.quorum.protocol.bounds import (
     ERROR_TEXT,
-    MAX_RULED_ELEMENTS,
+    MAX_CONTROLLER_ELEMENTS,
     PARTITIONS,
     TOPIC_NAME,
     TOPICS,
@@ -24,7 +24,7 @@ class TopicPartitions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectLeadersRequest(Message):
     API_KEY: ClassVar[int] = 43
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     election_type: int = wire("int8", versions="1+", default=0)
     topic_partitions: tuple[TopicPartitions, ...] | None = wire(nullable="0+", count=TOPICS)
     timeout_ms: int = wire("int32", default=60000)

@@ -12,7 +12,7 @@ from quorate.quorum.protocol.bounds import (
     HOST,
     LISTENER_NAME,
     LISTENERS,
-    MAX_RULED_ELEMENTS,
+    MAX_CONTROLLER_ELEMENTS,
 )
 from quorate.quorum.protocol.wire import Message, wire
 
@@ -27,7 +27,7 @@ class RaftVoterListener:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterRequest(Message):
     API_KEY: ClassVar[int] = 80
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
     timeout_ms: int = wire("int32")
     voter_id: int = wire("int32")
@@ -46,7 +46,7 @@ class AddRaftVoterResponse(Message):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterRequest(Message):
     API_KEY: ClassVar[int] = 81
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
     voter_id: int = wire("int32")
     voter_directory_id: Uuid = wire("uuid")

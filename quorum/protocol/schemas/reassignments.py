@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from quorate.quorum.protocol.bounds import (
     ERROR_TEXT,
-    MAX_ASSIGNED_ELEMENTS,
-    MAX_RULED_ELEMENTS,
+    MAX_ASSIGNMENT_ELEMENTS,
+    MAX_CONTROLLER_ELEMENTS,
     PARTITIONS,
     REPLICAS,
     TOPIC_NAME,
@@ -32,7 +32,7 @@ class ReassignableTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionReassignmentsRequest(Message):
     API_KEY: ClassVar[int] = 45
-    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNMENT_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
     allow_replication_factor_change: bool = wire("bool", versions="1+", default=True)
     topics: tuple[ReassignableTopic, ...] = wire(count=TOPICS)
@@ -70,7 +70,7 @@ class ListPartitionReassignmentsTopics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPartitionReassignmentsRequest(Message):
     API_KEY: ClassVar[int] = 46
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = wire(
         nullable="0+", count=TOPICS, default=None

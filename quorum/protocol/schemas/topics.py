@@ -11,8 +11,8 @@ from quorate.quorum.protocol.bounds import (
     CONFIG_VALUE,
     CONFIGS,
     ERROR_TEXT,
-    MAX_ASSIGNED_ELEMENTS,
-    MAX_RULED_ELEMENTS,
+    MAX_ASSIGNMENT_ELEMENTS,
+    MAX_CONTROLLER_ELEMENTS,
     PARTITIONS,
     REPLICAS,
     TOPIC_NAME,
@@ -45,7 +45,7 @@ class CreatableTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsRequest(Message):
     API_KEY: ClassVar[int] = 19
-    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNMENT_ELEMENTS
     topics: tuple[CreatableTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32", default=60000)
     validate_only: bool = wire("bool", default=False)
@@ -90,7 +90,7 @@ class DeleteTopicState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsRequest(Message):
     API_KEY: ClassVar[int] = 20
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     topics: tuple[DeleteTopicState, ...] = wire(versions="6+", count=TOPICS, default=())
     topic_names: tuple[str, ...] = wire(
         "string", versions="0-5", bound=TOPIC_NAME, count=TOPICS, default=()
@@ -132,7 +132,7 @@ class CreatePartitionsTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest(Message):
     API_KEY: ClassVar[int] = 37
-    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNMENT_ELEMENTS
     topics: tuple[CreatePartitionsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32")
     validate_only: bool = wire("bool")

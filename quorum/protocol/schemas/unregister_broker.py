@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import ERROR_TEXT, MAX_RULED_ELEMENTS
+from quorate.quorum.protocol.bounds import ERROR_TEXT, MAX_CONTROLLER_ELEMENTS
 from quorate.quorum.protocol.wire import Message, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRequest(Message):
     API_KEY: ClassVar[int] = 64
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     broker_id: int = wire("int32")
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import ERROR_TEXT, FEATURE_NAME, FEATURES, MAX_RULED_ELEMENTS
+from quorate.quorum.protocol.bounds import (
+    ERROR_TEXT,
+    FEATURE_NAME,
+    FEATURES,
+    MAX_CONTROLLER_ELEMENTS,
+)
 from quorate.quorum.protocol.wire import Message, wire
 
 
@@ -20,7 +25,7 @@ class FeatureUpdateKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesRequest(Message):
     API_KEY: ClassVar[int] = 57
-    MAX_ELEMENTS: ClassVar[int] = MAX_RULED_ELEMENTS
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
     feature_updates: tuple[FeatureUpdateKey, ...] = wire(count=FEATURES)
     validate_only: bool = wire("bool", versions="1+", default=False)

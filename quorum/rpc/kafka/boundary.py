@@ -3,7 +3,7 @@
 A request enters through `Connection.on_frame` and its response leaves through a `RequestContext`.
 Each exception in between is the request's fault: the client receives an error, or its connection is
 closed if the response of that API and version has no place for one. Only exceptions about the
-node's own state pass the boundary, and they stop the node (`is_nodes`).
+node's own state pass the boundary, and they stop the node (`is_node_failure`).
 
 The log of a boundary is bounded (`log_limit.py`): one line of a kind (API, type, line of code)
 passes in each interval. The first one of a kind has its traceback.
@@ -19,7 +19,7 @@ import traceback
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import MAX_KINDS, LogLimit
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.rpc.tracebacks import drop_stack_frames
 from quorate.quorum.seams import Address, Buffer, Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
 
@@ -39,7 +39,7 @@ DISK_ERRORS = frozenset(
 Kind = tuple[str, type[BaseException], str, int]
 
 
-def is_nodes(error: Exception) -> bool:
+def is_node_failure(error: Exception) -> bool:
     """Return True if `error` says that the node's own state or disk is at fault.
 
     `CorruptLog` is damage of stored data. `broker/replication/damage.py` raises it only if the node
@@ -69,7 +69,7 @@ class Boundary:
         kind = _kind(name, error)
         left_out = self._lines.passes(kind)
         if left_out is None:
-            without_frames(error)
+            drop_stack_frames(error)
             return
         first = kind not in self._seen and len(self._seen) < MAX_KINDS
         if first:
@@ -89,7 +89,7 @@ class Boundary:
             left_out,
             f"\n{detail}" if detail else "",
         )
-        without_frames(error)
+        drop_stack_frames(error)
 
 
 def _summary(error: Exception) -> str:

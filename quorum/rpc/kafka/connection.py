@@ -14,7 +14,7 @@ from quorate.quorum.protocol.schemas.api_versions import ApiVersion, ApiVersions
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.budget import SMALL_BYTES
-from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN
+from quorate.quorum.rpc.kafka.connection_quotas import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
 from quorate.quorum.seams import Address, Link
 from quorate.quorum.steps import Steps
@@ -61,7 +61,7 @@ class Connection:
         self.link = link
         self.clock = server.clock
         self.closed = False
-        self.turn = server.shares.work.turn()
+        self.turn = server.resources.scheduler.turn()
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
@@ -123,7 +123,7 @@ class Connection:
         self._buffered_bytes = self._in_flight_bytes = self._ready_bytes = 0
         self._undrained = False
         self.account()
-        self.server.shares.work.end(self.turn)
+        self.server.resources.scheduler.end(self.turn)
         self.server.connections.left(self)
 
     def on_buffered(self, held_bytes: int) -> None:
@@ -144,13 +144,13 @@ class Connection:
 
     def refuse(self, reason: str) -> None:
         """Close the connection; what is answered already still leaves."""
-        self.turn_away(reason, logging.WARNING)
+        self.close_with(reason, logging.WARNING)
 
-    def turn_away(self, reason: str, level: int) -> None:
+    def close_with(self, reason: str, level: int) -> None:
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
-            self.server.shares.work.end(self.turn)
+            self.server.resources.scheduler.end(self.turn)
             self.server.connections.left(self)
             self.link.close()
             if self.link.pending_bytes:
@@ -222,7 +222,7 @@ class Connection:
                 self._speaks()
             steps = route.handle(context, request)
         if steps is not None:
-            self.server.shares.work.begin(context, steps)
+            self.server.resources.scheduler.begin(context, steps)
             if self.turn.tasks:
                 self.bound()
 
@@ -269,7 +269,7 @@ class Connection:
 
     def account(self) -> None:
         """State to the node's budgets what this connection holds. This may close it."""
-        memory = self.server.shares.memory
+        memory = self.server.resources.memory
         requests, responses = self.request_bytes, self.response_bytes
         self._accounted = requests > SMALL_BYTES or responses > SMALL_BYTES
         memory.requests.hold(self, requests)
@@ -296,7 +296,7 @@ class Connection:
             or bool(self.turn.tasks)
             or len(self._queue) >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
-            or (self._accounted and self.server.shares.memory.requests.over_share(self))
+            or (self._accounted and self.server.resources.memory.requests.over_share(self))
         )
         if full != self._paused:
             self._paused = full

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ParamSpec
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import encode, encode_steps
+from quorate.quorum.protocol.error_response import error_response
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.failed import failed_response
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.rpc.kafka.boundary import error_code_of, is_nodes
+from quorate.quorum.rpc.kafka.boundary import error_code_of, is_node_failure
 from quorate.quorum.seams import Address, Buffer
 from quorate.quorum.steps import Steps
 
@@ -103,7 +103,7 @@ class RequestContext:
         """Answer that the whole request failed. If the response has no place for the error, close
         the connection with a log line."""
         try:
-            response = failed_response(APIS[self.api_key], self.version, error, message)
+            response = error_response(APIS[self.api_key], self.version, error, message)
             body = None if response is None else encode(response, self.version)
         except Exception:
             body = None
@@ -131,7 +131,7 @@ class RequestContext:
 
     def run(self, steps: Steps[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices (`work.py`)."""
-        self.connection.server.shares.work.begin(self, steps)
+        self.connection.server.resources.scheduler.begin(self, steps)
 
     def callback(self, function: Callable[P, None]) -> Callable[P, None]:
         """Return `function` inside the boundary, for a caller that answers this request later."""
@@ -151,7 +151,7 @@ class RequestContext:
             self.fail(error.code, error.message)
         elif isinstance(error, DecodeError):
             self.connection.refuse(f"malformed request: {error}")
-        elif is_nodes(error):
+        elif is_node_failure(error):
             raise error
         else:
             self._failed_by(error)

@@ -26,9 +26,9 @@ from typing import Any
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection import Connection
-from quorate.quorum.rpc.kafka.connections import Connections
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.context import RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.seams import Clock, Link
 from quorate.quorum.steps import Steps
 
@@ -88,18 +88,18 @@ class KafkaServer:
         *,
         raw_handlers: Mapping[int, RawHandler] | None = None,
         settings: ServerSettings | None = None,
-        connections: Connections | None = None,
-        shares: Shares | None = None,
+        connections: ConnectionQuotas | None = None,
+        resources: NodeResources | None = None,
     ) -> None:
         """Ports that are bounded together share `connections`. All ports of a node share
-        `shares`."""
+        `resources`."""
         self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
         for key, each in (raw_handlers or {}).items():
             self.routes[key] = Route(APIS[key], each, True)
         self.clock = clock
         self.settings = settings or ServerSettings()
-        self.connections = Connections(clock) if connections is None else connections
-        self.shares = Shares(clock) if shares is None else shares
+        self.connections = ConnectionQuotas(clock) if connections is None else connections
+        self.resources = NodeResources(clock) if resources is None else resources
         self.boundary = Boundary(clock)
 
     @property

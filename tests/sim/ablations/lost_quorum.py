@@ -12,7 +12,7 @@ from quorate.quorum.raft import effects, voter_changes
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import Leader
-from quorate.quorum.rpc import handshake
+from quorate.quorum.rpc import hello as handshake
 from tests.sim import lost_quorum_scenarios as scenarios
 from tests.sim import quorum_scenarios
 from tests.sim.ablations.ablation import Ablation

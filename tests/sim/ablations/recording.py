@@ -12,7 +12,7 @@ from unittest import mock
 from quorate.broker.partition.partition import FollowerFetch, Partition
 from quorate.quorum.raft import effects
 from quorate.quorum.rpc.channel import Channel
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.hello import Peer
 from tests.sim.ablations.stories import Scene, Story
 from tests.sim.ablations.trace import Event, Kind, Trace, describe
 from tests.sim.cluster import Cluster as SimCluster

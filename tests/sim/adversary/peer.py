@@ -17,7 +17,7 @@ from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.raft import messages as raft
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import BY_CLASS, RPCS, VERSIONS
 from quorate.quorum.seams import Address, Link, TransportError, Wire
 from tests.sim.adversary.client import MAX_FRAME_BYTES, Deaf

@@ -11,8 +11,8 @@ from quorate.quorum.metadata.steps import STEP_ENTRIES
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.steps import finished
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 
@@ -35,13 +35,13 @@ def test_a_long_response_is_counted_in_the_budget() -> None:
         auto_create=None,
         suspects=Suspects(clock, lambda: image, enabled=False),
     )
-    shares = Shares(clock)
-    server = KafkaServer({ApiKey.METADATA: handler.handle}, clock, shares=shares)
+    resources = NodeResources(clock)
+    server = KafkaServer({ApiKey.METADATA: handler.handle}, clock, resources=resources)
     context = RequestContext(server.accept(FakeLink()), ApiKey.METADATA, 12, 1)
     steps = handler.handle(context, MetadataRequest(topics=None))
     assert steps is not None, "it needs several steps"
     for _ in range(5):
         next(steps)
     step_bytes = STEP_ENTRIES // PARTITION_ENTRIES * ELEMENT_BYTES
-    assert shares.memory.responses.used_bytes >= 5 * step_bytes
+    assert resources.memory.responses.used_bytes >= 5 * step_bytes
     finished(steps)

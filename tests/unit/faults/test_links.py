@@ -15,7 +15,7 @@ from quorate.quorum.faults.transport import FaultTransport
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.messages import EndQuorumEpochResponse
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS, frame_header, packed, rows_of
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, PeerRefused, PeerUnreachable, ProtocolError, Wire

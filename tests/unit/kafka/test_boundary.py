@@ -22,7 +22,7 @@ from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.rpc.kafka import connection
 from quorate.quorum.rpc.kafka.boundary import HASHED_BYTES, Boundary
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.rpc.kept_errors import without_frames
+from quorate.quorum.rpc.tracebacks import drop_stack_frames
 from quorate.quorum.seams import Address
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 from tests.unit.kafka.fakes import FakeClock
@@ -183,7 +183,7 @@ def test_an_exception_that_is_kept_keeps_no_frames() -> None:
     gc.disable()
     try:
         assert reference() is not None
-        without_frames(kept)
+        drop_stack_frames(kept)
         assert reference() is None
     finally:
         gc.enable()

@@ -15,9 +15,8 @@ from quorate.quorum.protocol import bounds, headers
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.bounds import Bound
 from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
+from quorate.quorum.protocol.error_response import error_response
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.failed import failed_response
-from quorate.quorum.protocol.failures import FAILURES
 from quorate.quorum.protocol.hot import (
     FetchedPartition,
     ProducedPartition,
@@ -29,8 +28,9 @@ from quorate.quorum.protocol.hot import (
     parse_produce_steps,
 )
 from quorate.quorum.protocol.layout import VARIABLE, Field, layout
-from quorate.quorum.protocol.reading import Role, compile_reader
+from quorate.quorum.protocol.reader_compiler import Role, compile_reader
 from quorate.quorum.protocol.schemas import fetch, produce
+from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.protocol.schemas.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -324,10 +324,10 @@ def test_a_failure_of_the_largest_request_can_be_said(api: Api, version: int) ->
     flexible = version >= api.flexible_since
     request = decode(api.request, version, encode(largest(api.request, version, flexible), version))
     text = "ä" * 40_000
-    if api.key in FAILURES:
-        answer = FAILURES[api.key](request, ErrorCode.UNKNOWN_SERVER_ERROR, text)
+    if api.key in ERROR_RESPONSES:
+        answer = ERROR_RESPONSES[api.key](request, ErrorCode.UNKNOWN_SERVER_ERROR, text)
         encode(answer, version)
-    whole = failed_response(api, version, ErrorCode.UNKNOWN_SERVER_ERROR, text)
+    whole = error_response(api, version, ErrorCode.UNKNOWN_SERVER_ERROR, text)
     if whole is not None:
         encode(whole, version)
 

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.quorum.protocol.codec import DecodeError, decode, decode_steps, encode
 from quorate.quorum.protocol.layout import layout
-from quorate.quorum.protocol.reading import SLICE_BYTES, Role, is_divided
+from quorate.quorum.protocol.reader_compiler import SLICE_BYTES, Role, is_divided
 from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
 from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,

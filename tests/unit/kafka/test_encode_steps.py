@@ -14,7 +14,7 @@ from quorate.quorum.protocol.schemas.metadata import (
     MetadataResponseTopic,
 )
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.protocol.writing import SLICE_BYTES
+from quorate.quorum.protocol.writer_compiler import SLICE_BYTES
 from tests.unit.kafka.generated import every_message, value_of
 
 PARTITION = MetadataResponsePartition(

@@ -11,9 +11,9 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRe
 from quorate.quorum.rpc.budget import Memory, MemoryLimits
 from quorate.quorum.rpc.kafka.connection import SLICED_ABOVE_BYTES, Connection
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
+from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler, SchedulerLimits
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
-from quorate.quorum.rpc.kafka.work import Work, WorkLimits
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 from tests.unit.kafka.test_server import answer, frame
 
@@ -32,14 +32,14 @@ class TickingClock(FakeClock):
 class Node:
     def __init__(self, request_cpu_ms: float = 2000.0) -> None:
         self.clock = TickingClock()
-        self.work = Work(self.clock, WorkLimits(request_cpu_ms=request_cpu_ms))
+        self.work = RequestScheduler(self.clock, SchedulerLimits(request_cpu_ms=request_cpu_ms))
         self.memory = Memory(self.clock, MemoryLimits(request_bytes=8 * MIB))
         self.handled: list[tuple[RequestContext, Any]] = []
         self.link = FakeLink()
         server = KafkaServer(
             {ApiKey.METADATA: self.handle},
             self.clock,
-            shares=Shares(self.clock, self.work, self.memory),
+            resources=NodeResources(self.clock, self.work, self.memory),
         )
         self.connection: Connection = server.accept(self.link)
 

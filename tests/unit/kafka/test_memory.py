@@ -8,8 +8,8 @@ from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.budget import SMALL_BYTES, Memory, MemoryLimits
 from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
-from quorate.quorum.rpc.kafka.shares import Shares
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 from tests.unit.kafka.test_server import METADATA, frame
 
@@ -34,7 +34,7 @@ class Node:
             self.clock,
             raw_handlers={ApiKey.METADATA: lambda context, body: self.contexts.append(context)},
             settings=ServerSettings(),
-            shares=Shares(self.clock, memory=self.memory),
+            resources=NodeResources(self.clock, memory=self.memory),
         )
 
     def connect(self) -> tuple[Connection, TellingLink]:

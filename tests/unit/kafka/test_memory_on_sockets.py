@@ -9,8 +9,8 @@ import pytest
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.budget import Memory, MemoryLimits
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
 from quorate.quorum.seams import Wire
 from tests.unit.kafka.test_server import METADATA, frame
 from tests.unit.rpc.nets import RUNNERS, Net, on_real_nets
@@ -37,7 +37,7 @@ def test_requests_that_do_not_fit_together_are_read_one_after_the_other(kind: st
             {},
             clock,
             raw_handlers={ApiKey.METADATA: answer},
-            shares=Shares(clock, memory=memory),
+            resources=NodeResources(clock, memory=memory),
         )
         listener = await net.listen(server.accept, Wire.KAFKA)
         request = bytes(frame(METADATA, 9)) + bytes(REQUEST_BYTES)

@@ -14,7 +14,7 @@ import pytest
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.node.generations import Generations
 from quorate.quorum.raft.generation import GenerationFile, LocalQuorumState, Rebuild, Rebuilds
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
 from tests.sim.disk import PowerCut, SimDisk

@@ -10,7 +10,7 @@ import pytest
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.budget import LEAST_READ_BYTES, MAX_NODES_BYTES
-from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
 from tests.unit.rpc.test_budget import Peer as Holder
@@ -53,7 +53,7 @@ def test_fetches_get_less_while_responses_to_other_nodes_take_the_memory(
             monkeypatch.setattr(
                 core.replica, "request", lambda message, reply: taken.append(message)
             )
-            budget = core.shares.memory.nodes
+            budget = core.resources.memory.nodes
             handle = core.raft_handlers()[FetchRequest]
             holders: list[Holder] = []
             for number in range(200):

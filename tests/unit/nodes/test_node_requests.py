@@ -36,7 +36,7 @@ from quorate.quorum.raft.messages import (
     UpdateVoterRequest,
     VoteRequest,
 )
-from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, ProtocolError
 from quorate.quorum.state_in_doubt import StateInDoubt

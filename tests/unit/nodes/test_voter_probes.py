@@ -10,7 +10,7 @@ import pytest
 
 from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.voter_probes import PROBE_TIMEOUT_MS, VoterProbes
-from quorate.quorum.rpc.handshake import Peer
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.raft.harness import directory, voter

@@ -23,7 +23,7 @@ from quorate.quorum.rpc.channel import (
     Reply,
     RpcFailure,
 )
-from quorate.quorum.rpc.handshake import Hello, Peer
+from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import (
     BY_NUMBER,
     MAX_MESSAGES_PER_FRAME,

@@ -15,8 +15,8 @@ from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.rpc.channel import Channel, Handlers
 from quorate.quorum.rpc.connector import Connector, ConnectorSettings, Evidence, probe
-from quorate.quorum.rpc.greeting import NodeSettings
-from quorate.quorum.rpc.handshake import Hello, VersionRange, refusal_of
+from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.hello import Hello, VersionRange, refusal_of
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Link, LinkHandler, Listener, Wire

@@ -25,7 +25,7 @@ from quorate.quorum.rpc.messages import (
     packed,
     rows_of,
 )
-from quorate.quorum.rpc.rows import reader, writer
+from quorate.quorum.rpc.row_codec import reader, writer
 from quorate.quorum.seams import ProtocolError
 from quorate.quorum.shapes import Shape, Type, shape_of
 

@@ -10,7 +10,7 @@ import pytest
 from quorate.quorum.ids import Uuid
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.rpc.channel import Channel
-from quorate.quorum.rpc.greeting import NodeSettings
+from quorate.quorum.rpc.handshake import NodeSettings
 from quorate.quorum.rpc.messages import frame_header, packed
 from quorate.quorum.rpc.node_server import NodeServer
 from tests.unit.kafka.fakes import FakeClock, FakeLink

@@ -199,7 +199,7 @@ def test_connecting_waits_no_longer_than_asked(kind: str) -> None:
 
 @on_real_nets
 def test_a_port_that_is_in_use(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_PATIENCE_S", 0.05)
+    monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_TIMEOUT_S", 0.05)
     monkeypatch.setattr("quorate.quorum.rpc.transport.LISTEN_RETRY_S", 0.01)
 
     async def scenario(net: Net) -> None:
@@ -277,7 +277,7 @@ def test_the_first_frame_of_a_node_link_is_small(kind: str) -> None:
 def test_a_newcomer_gets_in_while_silent_connections_hold_all_places(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_STRANGERS", 20)
+    monkeypatch.setattr(transport, "MAX_UNIDENTIFIED", 20)
 
     def answer(link: Link, target: bytes) -> None:
         link.send(HttpResponse(target).encoded())

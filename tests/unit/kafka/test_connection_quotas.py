@@ -11,9 +11,13 @@ import pytest
 from quorate.config.node_keys import NODE_KEYS
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
-from quorate.quorum.rpc.kafka import connections
+from quorate.quorum.rpc.kafka import connection_quotas as connections
 from quorate.quorum.rpc.kafka.connection import CLOSE_TIMEOUT_MS
-from quorate.quorum.rpc.kafka.connections import ALWAYS_TAKEN, ConnectionLimits, Connections
+from quorate.quorum.rpc.kafka.connection_quotas import (
+    ALWAYS_TAKEN,
+    ConnectionLimits,
+    ConnectionQuotas,
+)
 from quorate.quorum.rpc.kafka.server import (
     Connection,
     KafkaServer,
@@ -57,7 +61,7 @@ class Client:
 class Port:
     def __init__(self, **limits: Any) -> None:
         self.clock = FakeClock()
-        self.connections = Connections(self.clock, ConnectionLimits(**limits))
+        self.connections = ConnectionQuotas(self.clock, ConnectionLimits(**limits))
         self.clients: dict[Connection, Client] = {}
         self.server = KafkaServer(
             {ApiKey.METADATA: self.keep}, self.clock, connections=self.connections
@@ -133,7 +137,7 @@ def test_the_longest_unused_are_found_without_a_scan_for_each_newcomer(
         scans.append(count)
         return heapq.nsmallest(count, *args, **options)
 
-    monkeypatch.setattr("quorate.quorum.rpc.kafka.connections.nsmallest", counted)
+    monkeypatch.setattr("quorate.quorum.rpc.kafka.connection_quotas.nsmallest", counted)
     port.client().ask()
     clients[1].ask()  # it is used again, so it is no longer the longest unused one
     for _ in range(99):

@@ -10,9 +10,7 @@ from quorate.quorum.protocol.layout import layout
 from quorate.quorum.protocol.wire import Message
 
 
-def failed_response(
-    api: Api, version: int, error: ErrorCode, message: str | None
-) -> Message | None:
+def error_response(api: Api, version: int, error: ErrorCode, message: str | None) -> Message | None:
     """None when that version has no top-level error code. All other fields are empty."""
     response = api.response
     plan = layout(response, version, version >= api.flexible_since)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.rpc.kafka.boundary import is_nodes
+from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.seams import Clock
 from quorate.quorum.steps import Steps
 
@@ -38,7 +38,7 @@ LINE_INTERVAL_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkLimits:
+class SchedulerLimits:
     slice_ms: float = 2.0
     steps_per_slice: int = 1000
     duty: float = 0.5
@@ -47,7 +47,7 @@ class WorkLimits:
     it asks again, so the bound is far above what a large cluster needs on a slow machine."""
 
 
-class Turn:
+class ConnectionWork:
     """The work of one connection, and the CPU that the connection has used (virtual time, ms)."""
 
     __slots__ = ("ended", "tasks", "used_ms", "waits")
@@ -68,16 +68,16 @@ class Task:
         self.cpu_ms = 0.0
 
 
-class Work:
+class RequestScheduler:
     """Runs the steps of all ports of a node. `slices` and `cut_off` count for metrics."""
 
-    def __init__(self, clock: Clock, limits: WorkLimits | None = None) -> None:
-        self.limits = limits or WorkLimits()
+    def __init__(self, clock: Clock, limits: SchedulerLimits | None = None) -> None:
+        self.limits = limits or SchedulerLimits()
         self.slices = 0
         self.cut_off = 0
         self.cpu_ms = 0.0
         self._clock = clock
-        self._waiting: list[tuple[float, int, Turn]] = []  # heap by virtual time
+        self._waiting: list[tuple[float, int, ConnectionWork]] = []  # heap by virtual time
         self._order = 0
         self._virtual_ms = 0.0  # of the turn that was served last
         self._credit_ms = self.limits.slice_ms
@@ -90,12 +90,12 @@ class Work:
         """The number of connections whose work waits."""
         return len(self._waiting)
 
-    def turn(self) -> Turn:
+    def turn(self) -> ConnectionWork:
         """Return the turn of a new connection.
 
         It begins one slice after the turn served last. Otherwise clients that open a new connection
         for each request would always be next, and waiting connections never."""
-        return Turn(self._virtual_ms + self.limits.slice_ms)
+        return ConnectionWork(self._virtual_ms + self.limits.slice_ms)
 
     def begin(self, context: RequestContext, steps: Steps[None]) -> None:
         """Run `steps`: the first slice immediately if no other work waits, the rest later."""
@@ -113,7 +113,7 @@ class Work:
             self._slice()
         self._schedule()
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: ConnectionWork) -> None:
         """Discard the work of a connection that ends."""
         turn.ended = True
         tasks, turn.tasks = turn.tasks, deque()
@@ -121,7 +121,7 @@ class Work:
             if task is not self._running:  # a generator cannot close itself
                 _close(task.steps)
 
-    def _push(self, turn: Turn) -> None:
+    def _push(self, turn: ConnectionWork) -> None:
         turn.waits = True
         self._order += 1
         heapq.heappush(self._waiting, (turn.used_ms, self._order, turn))
@@ -171,7 +171,7 @@ class Work:
             if turn.tasks and not turn.waits:
                 self._push(turn)
 
-    def _next(self) -> Turn | None:
+    def _next(self) -> ConnectionWork | None:
         while self._waiting:
             virtual_ms, _, turn = heapq.heappop(self._waiting)
             turn.waits = False
@@ -180,7 +180,7 @@ class Work:
                 return turn
         return None
 
-    def _run_turn(self, turn: Turn, begun_ms: float) -> None:
+    def _run_turn(self, turn: ConnectionWork, begun_ms: float) -> None:
         """Run the first task of `turn` for one slice. If the task ends, remove it."""
         task = turn.tasks[0]
         limits, cpu_ms, steps = self.limits, self._clock.cpu_ms, task.steps
@@ -205,7 +205,7 @@ class Work:
             self._done(turn, task)
             self._cut_off(task)
 
-    def _done(self, turn: Turn, task: Task) -> None:
+    def _done(self, turn: ConnectionWork, task: Task) -> None:
         if turn.tasks and turn.tasks[0] is task:
             turn.tasks.popleft()
         if not turn.tasks and not turn.ended:
@@ -238,6 +238,6 @@ def _close(steps: Steps[None]) -> None:
     try:
         steps.close()
     except Exception as error:
-        if is_nodes(error):
+        if is_node_failure(error):
             raise
         logger.error("closing the steps of a request failed: %r", error)

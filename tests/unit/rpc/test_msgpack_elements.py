@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.rpc.elements import check_elements
-from quorate.quorum.rpc.handshake import Hello
+from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import (
     MAX_FRAME_ELEMENTS,
     SMALL_FRAME_BYTES,
     rows_of,
     sole_message,
 )
+from quorate.quorum.rpc.msgpack_elements import check_elements
 from quorate.quorum.seams import ProtocolError
 
 FRAME_BYTES = 32 << 20

@@ -137,7 +137,7 @@ def _update_features(request: Message, error: ErrorCode, text: str) -> Message:
     return update_features.UpdateFeaturesResponse(error_code=error, error_message=text)
 
 
-FAILURES: dict[int, Failure] = {
+ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_PARTITIONS: _create_partitions,

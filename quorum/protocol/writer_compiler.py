@@ -17,9 +17,9 @@ from typing import Any
 
 from quorate.quorum.clipped import clip_bytes
 from quorate.quorum.protocol.bounds import MAX_STRING_BYTES
+from quorate.quorum.protocol.code_builder import CodeBuilder
 from quorate.quorum.protocol.layout import FIXED, Field, Layout, element_of, layout
-from quorate.quorum.protocol.reading import runs
-from quorate.quorum.protocol.source import Source
+from quorate.quorum.protocol.reader_compiler import runs
 from quorate.quorum.protocol.varint import write_uvarint
 
 Write = Callable[[bytearray, Any], None]
@@ -61,7 +61,7 @@ class _Emitter:
 
     def __init__(self, plan: Layout) -> None:
         self.plan = plan
-        self.source = Source()
+        self.source = CodeBuilder()
         self.bind = self.source.constant
         self.uvarint = self.bind("write_uvarint", write_uvarint)
 

@@ -1,4 +1,4 @@
-"""Long requests in slices: shares, cut-off, order, and what ends them."""
+"""Long requests in slices: resources, cut-off, order, and what ends them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
+from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler, SchedulerLimits
 from quorate.quorum.rpc.kafka.server import Connection, KafkaServer, RequestContext
-from quorate.quorum.rpc.kafka.shares import Shares
-from quorate.quorum.rpc.kafka.work import Work, WorkLimits
 from quorate.quorum.state_in_doubt import StateInDoubt
 from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 from tests.unit.kafka.test_server import METADATA, answer, frame
 
-LIMITS = WorkLimits(slice_ms=2, steps_per_slice=100, duty=0.5, request_cpu_ms=50)
+LIMITS = SchedulerLimits(slice_ms=2, steps_per_slice=100, duty=0.5, request_cpu_ms=50)
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 
@@ -34,12 +34,12 @@ class Working:
         self.ran: list[str] = []  # the client of each step
         self.ended: list[str] = []
         self.raises: Exception | None = None
-        self.work = Work(self.clock, LIMITS)
-        self.shares = Shares(self.clock, self.work)
+        self.work = RequestScheduler(self.clock, LIMITS)
+        self.resources = NodeResources(self.clock, self.work)
         self.server = KafkaServer(
             {ApiKey.METADATA: self.handle, ApiKey.DESCRIBE_CLUSTER: self.handle},
             self.clock,
-            shares=self.shares,
+            resources=self.resources,
         )
 
     def connect(self) -> tuple[Connection, FakeLink]:
@@ -216,7 +216,7 @@ def test_a_refusal_in_a_step_ends_the_work_of_its_connection() -> None:
         yield
         working.ran.append("went on")
 
-    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, shares=working.shares)
+    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, resources=working.resources)
     link = FakeLink()
     server.accept(link).on_frame(frame(METADATA, 9))
     assert link.closed
@@ -268,9 +268,9 @@ def test_cpu_is_shared_also_when_the_steps_of_one_are_long() -> None:
             used[name] += step_ms
             yield
 
-    limits = WorkLimits(slice_ms=2, duty=0.5, request_cpu_ms=10_000)
-    shares = Shares(working.clock, Work(working.clock, limits))
-    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, shares=shares)
+    limits = SchedulerLimits(slice_ms=2, duty=0.5, request_cpu_ms=10_000)
+    resources = NodeResources(working.clock, RequestScheduler(working.clock, limits))
+    server = KafkaServer({ApiKey.METADATA: handle}, working.clock, resources=resources)
     for name in used:
         server.accept(FakeLink()).on_frame(frame(METADATA, 9, client_id=name))
     for _ in range(2000):

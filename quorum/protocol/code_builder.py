@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Source:
+class CodeBuilder:
     """Lines are added at the current depth; `constant` binds an object to a name in its globals."""
 
     def __init__(self) -> None:

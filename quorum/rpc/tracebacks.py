@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def without_frames(error: BaseException) -> None:
+def drop_stack_frames(error: BaseException) -> None:
     """Remove from `error` everything that refers to stack frames.
 
     A traceback refers to the frames' variables, and so to the request's bytes. After `gc.freeze`

@@ -101,7 +101,7 @@ class Bounded(Protocol):
     def waits(self) -> bool:
         """For an answer of ours."""
 
-    def turn_away(self, reason: str, level: int) -> None:
+    def close_with(self, reason: str, level: int) -> None:
         """Close it. `left` follows."""
 
     def hold(self, delay_ms: int) -> None:
@@ -111,7 +111,7 @@ class Bounded(Protocol):
         """Read it or not, as the bounds say now."""
 
 
-class Connections:
+class ConnectionQuotas:
     """`limits` may be set anew at any time; what is open already stays."""
 
     def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
@@ -140,7 +140,7 @@ class Connections:
         if count > limits.of_ip(host):
             most = limits.of_ip(host)
             reason = f"{host} already has the configured maximum of {most} connections"
-            connection.turn_away(reason, logging.WARNING)
+            connection.close_with(reason, logging.WARNING)
             return
         if len(self._open) > limits.max_connections:
             self._make_room(connection)
@@ -207,7 +207,7 @@ class Connections:
         level = logging.WARNING if now_ms >= self._next_line_ms else logging.DEBUG
         if level == logging.WARNING:
             self._next_line_ms = now_ms + LINE_INTERVAL_MS
-        oldest.turn_away(reason, level)
+        oldest.close_with(reason, level)
 
     def _longest_unused(self, newcomer: Bounded) -> Bounded:
         """Return the connection that was longest not used.
@@ -251,7 +251,7 @@ class Connections:
             if left_ms > 0:
                 next_ms = min(next_ms, left_ms)
             else:
-                connection.turn_away(f"idle for {max_idle_ms} ms", logging.INFO)
+                connection.close_with(f"idle for {max_idle_ms} ms", logging.INFO)
         if self._open:
             least_ms = max(MIN_SWEEP_INTERVAL_MS, max_idle_ms // SWEEPS_PER_IDLE_TIME)
             self._sweep_in(max(next_ms, least_ms))

@@ -25,6 +25,7 @@ from quorate.quorum.protocol.bounds import (
     MAX_TAGGED_BYTES,
     MAX_TAGGED_FIELDS,
 )
+from quorate.quorum.protocol.code_builder import CodeBuilder
 from quorate.quorum.protocol.layout import (
     FIXED,
     SIZE_BYTES,
@@ -34,7 +35,6 @@ from quorate.quorum.protocol.layout import (
     layout,
     min_size_bytes,
 )
-from quorate.quorum.protocol.source import Source
 from quorate.quorum.protocol.varint import DecodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Buffer
@@ -117,7 +117,7 @@ class _Emitter:
         self.top = top
         self.counts = ", left" if role is Role.REQUEST else ""
         self.arguments = "" if top else self.counts
-        self.source = Source()
+        self.source = CodeBuilder()
         self.bind = self.source.constant
         self.error = self.bind("DecodeError", DecodeError)
         self.uvarint = self.bind("read_uvarint", read_uvarint)

@@ -25,7 +25,7 @@ def fetch_room(budget: Budget) -> int:
     return max(LEAST_READ_BYTES, left_bytes // FETCH_PART)
 
 
-class NodeHolding:
+class NodeLinkMemory:
     """The Holder of one link. All its methods run on the event loop."""
 
     def __init__(self, link: Link, memory: Memory) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.quorum.rpc import budget
 from quorate.quorum.rpc.budget import SHARE, Memory
-from quorate.quorum.rpc.greeting import NodeSettings, ServerGreeting
+from quorate.quorum.rpc.handshake import NodeSettings, ServerHandshake
 from quorate.quorum.rpc.messages import frame_header, packed
 from tests.unit.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.test_connector import hello_of
@@ -20,17 +20,17 @@ class Node:
         self.clock = FakeClock()
         self.memory = Memory(self.clock)
 
-    def linked(self, node_id: int = 7) -> tuple[FakeLink, ServerGreeting]:
+    def linked(self, node_id: int = 7) -> tuple[FakeLink, ServerHandshake]:
         """A link whose handshake is done."""
         link = FakeLink()
         settings = NodeSettings(
             clock=self.clock, hello=lambda: hello_of(1), handlers={}, memory=self.memory
         )
-        greeting = ServerGreeting(
+        handshake = ServerHandshake(
             link, settings, lambda channel: None, lambda channel: None, lambda error: None
         )
-        greeting.on_frame(memoryview(frame_header(1) + packed(hello_of(node_id), 0)))
-        return link, greeting
+        handshake.on_frame(memoryview(frame_header(1) + packed(hello_of(node_id), 0)))
+        return link, handshake
 
 
 @pytest.fixture
@@ -42,32 +42,32 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Node:
 def test_unfinished_frames_of_all_links_together_are_bounded(node: Node) -> None:
     """4,096 links with 32 MiB each were allowed."""
     links = [node.linked() for _ in range(40)]
-    for link, greeting in links:
-        greeting.on_buffered(4 * SHARE_BYTES)
+    for link, handshake in links:
+        handshake.on_buffered(4 * SHARE_BYTES)
         if link.aborted:
-            greeting.on_closed(None)
+            handshake.on_closed(None)
     assert node.memory.nodes.used_bytes <= LIMIT_BYTES
     assert sum(link.aborted for link, _ in links) > 20
     assert node.memory.requests.used_bytes == 0, "clients have budgets of their own"
 
 
 def test_a_peer_that_does_not_read_is_counted_until_it_reads(node: Node) -> None:
-    link, greeting = node.linked()
+    link, handshake = node.linked()
     link.pending_bytes = 10 << 20
-    greeting.on_drained(False)
+    handshake.on_drained(False)
     assert node.memory.nodes.used_bytes == 10 << 20
     link.pending_bytes = 0
-    greeting.on_drained(True)
+    handshake.on_drained(True)
     assert node.memory.nodes.used_bytes == 0
 
 
 def test_frames_that_follow_are_counted_too(node: Node) -> None:
-    link, greeting = node.linked()
-    greeting.on_drained(False)
+    link, handshake = node.linked()
+    handshake.on_drained(False)
     link.pending_bytes = 5 << 20
-    assert greeting._channel is not None
+    assert handshake._channel is not None
     unknown = bytes.fromhex("dd00000001") + bytes.fromhex("92cd270e01")  # a request of no kind
-    greeting.on_frame(memoryview(unknown))
+    handshake.on_frame(memoryview(unknown))
     node.clock.advance(0)
     assert node.memory.nodes.used_bytes == 5 << 20
 
@@ -84,7 +84,7 @@ def test_under_pressure_a_link_over_its_share_is_not_read(node: Node) -> None:
 
 
 def test_a_closed_link_holds_nothing(node: Node) -> None:
-    _, greeting = node.linked()
-    greeting.on_buffered(4 * SHARE_BYTES)
-    greeting.on_closed(None)
+    _, handshake = node.linked()
+    handshake.on_buffered(4 * SHARE_BYTES)
+    handshake.on_closed(None)
     assert (len(node.memory.nodes), node.memory.nodes.used_bytes) == (0, 0)

@@ -1,0 +1,137 @@
+"""The first exchange on every node-to-node link: who are you, and can we talk?
+
+Hello and its reply are read by every version there will be: they only grow at the end. Everything
+else is sent at versions in both ranges, which this exchange establishes. A refusal tells the
+other side why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from quorate.quorum.bounds import EpochOrNone, Items, Message, Name, NodeId, Number, Version
+from quorate.quorum.ids import NO_NODE, Uuid, uuid_to_text
+from quorate.quorum.raft.generation import Rebuild
+from quorate.quorum.seams import Address
+
+PROTOCOL_MIN, PROTOCOL_MAX = 1, 1
+UNKNOWN_GENERATION = -1
+MAX_RPCS = 1000
+MAX_ROLES = 8
+MAX_REBUILDS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRange:
+    """The versions of one RPC (its number in `messages.py`) that a node reads and writes."""
+
+    rpc: Number
+    minimum: Version
+    maximum: Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    protocol_min: Number = PROTOCOL_MIN
+    protocol_max: Number = PROTOCOL_MAX
+    versions: Annotated[tuple[VersionRange, ...], Items(MAX_RPCS)]
+    cluster_id: Name
+    node_id: NodeId
+    directory_id: Uuid
+    roles: Annotated[tuple[Name, ...], Items(MAX_ROLES)]
+    incarnation_id: Uuid  # another one each time the process starts
+    generation: EpochOrNone = UNKNOWN_GENERATION
+    """Grows when a lost quorum is rebuilt, so that its old members stay out."""
+    rebuilds: Annotated[tuple[Rebuild, ...], Items(MAX_REBUILDS)] = ()
+    """One for each generation after the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelloReply:
+    """The server's own Hello, or why it does not talk to the client; both, when the client is of an
+    older generation and may follow."""
+
+    hello: Hello | None
+    refusal: Message = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a channel, as it said it is; `address` is where the link came from."""
+
+    hello: Hello
+    address: Address
+
+    @property
+    def node_id(self) -> int:
+        return self.hello.node_id
+
+    def __str__(self) -> str:
+        return f"node {self.hello.node_id} ({self.address})"
+
+
+def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
+    """Why these two nodes must not talk, or an empty string."""
+    if other.cluster_id != mine.cluster_id:
+        return (
+            f"node {other.node_id} belongs to cluster {other.cluster_id}, node {mine.node_id} to "
+            f"cluster {mine.cluster_id}: check the addresses, or format one of them anew"
+        )
+    if expected_id not in (NO_NODE, other.node_id):
+        return f"expected node {expected_id} at this address, met node {other.node_id}"
+    if other.node_id == mine.node_id and other.directory_id != mine.directory_id:
+        return (
+            f"two nodes have the id {mine.node_id}: directories {uuid_to_text(mine.directory_id)} "
+            f"and {uuid_to_text(other.directory_id)}"
+        )
+    if not _overlap(mine.protocol_min, mine.protocol_max, other.protocol_min, other.protocol_max):
+        return (
+            f"protocol versions {mine.protocol_min}-{mine.protocol_max} of node {mine.node_id} and "
+            f"{other.protocol_min}-{other.protocol_max} of node {other.node_id} have none in common"
+        )
+    return _generation_refusal(mine, other) or _version_refusal(mine, other)
+
+
+def is_newer(mine: Hello, other: Hello) -> bool:
+    """Is `other` of a later generation of this cluster's quorum?"""
+    return other.cluster_id == mine.cluster_id and 0 <= mine.generation < other.generation
+
+
+def _generation_refusal(mine: Hello, other: Hello) -> str:
+    if UNKNOWN_GENERATION in (mine.generation, other.generation):
+        return ""
+    if mine.generation != other.generation:
+        older = min(mine, other, key=lambda each: each.generation)
+        way_out = (
+            f"the older node {older.node_id} must be formatted anew"
+            if "controller" in older.roles
+            else f"broker {older.node_id} is let in when it has followed"
+        )
+        return (
+            f"node {other.node_id} is of quorum generation {other.generation}, node {mine.node_id} "
+            f"of {mine.generation}: the quorum was rebuilt, {way_out}"
+        )
+    if mine.rebuilds != other.rebuilds:
+        return (
+            f"node {other.node_id} and node {mine.node_id} are both of quorum generation "
+            f"{mine.generation}, but of two rebuilds: format the nodes of one of them anew"
+        )
+    return ""
+
+
+def _version_refusal(mine: Hello, other: Hello) -> str:
+    others = {entry.rpc: entry for entry in other.versions}
+    for own in mine.versions:
+        entry = others.get(own.rpc)  # absent: a newer RPC, refused when it is asked for
+        if entry and not _overlap(own.minimum, own.maximum, entry.minimum, entry.maximum):
+            return (
+                f"versions {own.minimum}-{own.maximum} of RPC {own.rpc} of node {mine.node_id} and "
+                f"{entry.minimum}-{entry.maximum} of node {other.node_id} have none in common: "
+                "upgrade through a release that knows both"
+            )
+    return ""
+
+
+def _overlap(min_a: int, max_a: int, min_b: int, max_b: int) -> bool:
+    return max(min_a, min_b) <= min(max_a, max_b)

@@ -1,0 +1,23 @@
+"""The CPU and the memory of a node that its peers' requests may take, on all its Kafka ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quorate.quorum.rpc.budget import Memory, MemoryLimits
+from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler
+from quorate.quorum.seams import Clock
+
+
+class NodeResources:
+    def __init__(
+        self, clock: Clock, scheduler: RequestScheduler | None = None, memory: Memory | None = None
+    ):
+        self.scheduler = RequestScheduler(clock) if scheduler is None else scheduler
+        self.memory = Memory(clock) if memory is None else memory
+
+    @classmethod
+    def of(cls, clock: Clock, node: Mapping[str, Any]) -> NodeResources:
+        """Return the resources of a node with these typed settings (`quorate.config`)."""
+        return cls(clock, memory=Memory(clock, MemoryLimits.of(node)))
