@@ -44,6 +44,27 @@ class State(enum.Enum):
     SHUTTING_DOWN = "shutting down"
 
 
+FIRST_STATE = State.NOT_RUNNING
+
+TRANSITIONS: dict[tuple[State, State], str] = {
+    (State.NOT_RUNNING, State.STARTING): "the broker starts",
+    (State.NOT_RUNNING, State.SHUTTING_DOWN): "a stop before the start",
+    (State.STARTING, State.RECOVERY): "registered, and the registration is replayed",
+    (State.STARTING, State.SHUTTING_DOWN): "a stop",
+    (State.STARTING, State.NOT_RUNNING): "closed",
+    (State.RECOVERY, State.RUNNING): "the logs are loaded, and the controller unfences the broker",
+    (State.RECOVERY, State.PENDING_CONTROLLED_SHUTDOWN): "a stop",
+    (State.RECOVERY, State.NOT_RUNNING): "closed",
+    (State.RUNNING, State.PENDING_CONTROLLED_SHUTDOWN): "a stop",
+    (State.RUNNING, State.NOT_RUNNING): "closed",
+    (State.PENDING_CONTROLLED_SHUTDOWN, State.SHUTTING_DOWN): "the controller permits it",
+    (State.PENDING_CONTROLLED_SHUTDOWN, State.NOT_RUNNING): "closed",
+    (State.SHUTTING_DOWN, State.NOT_RUNNING): "closed",
+}
+"""The allowed transitions, each with its reason. `make docs` draws the diagram in
+docs/protocol/broker-sessions-and-hints.md from this table."""
+
+
 class RegistrationRefused(Exception):
     """The controller will never take this registration; the message says why. Not retriable."""
 
@@ -131,6 +152,8 @@ class BrokerLifecycle:
 
     def _enter(self, state: State) -> None:
         if state is not self.state:
+            allowed = (self.state, state) in TRANSITIONS
+            assert allowed, f"a broker must not change from {self.state} to {state}"
             logger.info("broker %d is %s", self._registration.broker_id, state.value)
             self.state = state
             self._on_state(state)

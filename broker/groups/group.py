@@ -23,7 +23,7 @@ from quorate.broker.groups.records import (
     MemberValue,
 )
 from quorate.broker.groups.reply import Reply
-from quorate.broker.groups.state import ALLOWED_PREVIOUS, State
+from quorate.broker.groups.state import TRANSITIONS, State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -104,14 +104,15 @@ class Group:
 
     def enter(self, state: State, wall_ms: int) -> None:
         """Move the group to `state`, at wall-clock time `wall_ms`."""
-        assert self.state in ALLOWED_PREVIOUS[state], f"{self.id}: {self.state} -> {state}"
+        allowed = (self.state, state) in TRANSITIONS
+        assert allowed, f"group {self.id} must not change from {self.state} to {state}"
         self.previous, self.state = self.state, state
         self.state_timestamp_ms = wall_ms
 
     @property
     def can_rebalance(self) -> bool:
         """Return True if the group may enter PreparingRebalance from its present state."""
-        return self.state in ALLOWED_PREVIOUS[State.PREPARING_REBALANCE]
+        return (self.state, State.PREPARING_REBALANCE) in TRANSITIONS
 
     @property
     def awaiting_join(self) -> int:

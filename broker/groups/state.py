@@ -16,11 +16,19 @@ class State(enum.Enum):
     DEAD = "Dead"
 
 
-ALLOWED_PREVIOUS: dict[State, tuple[State, ...]] = {
-    State.EMPTY: (State.PREPARING_REBALANCE,),
-    State.PREPARING_REBALANCE: (State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE),
-    State.COMPLETING_REBALANCE: (State.PREPARING_REBALANCE,),
-    State.STABLE: (State.COMPLETING_REBALANCE,),
-    State.DEAD: tuple(State),
+REMOVED = "the group is removed, or the coordinator moves"
+
+TRANSITIONS: dict[tuple[State, State], str] = {
+    (State.EMPTY, State.PREPARING_REBALANCE): "a member joins",
+    (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE): "all members have joined, or timeout",
+    (State.PREPARING_REBALANCE, State.EMPTY): "no member is left",
+    (State.COMPLETING_REBALANCE, State.STABLE): "the leader sends the assignment",
+    (State.COMPLETING_REBALANCE, State.PREPARING_REBALANCE): "a member joins, leaves or expires",
+    (State.STABLE, State.PREPARING_REBALANCE): "a member joins, leaves or expires",
+    (State.EMPTY, State.DEAD): REMOVED,
+    (State.PREPARING_REBALANCE, State.DEAD): REMOVED,
+    (State.COMPLETING_REBALANCE, State.DEAD): REMOVED,
+    (State.STABLE, State.DEAD): REMOVED,
 }
-"""The states from which each state may be entered."""
+"""The allowed transitions, each with its reasons. `Group.enter` refuses every other one.
+`make docs` draws the diagram in docs/protocol/consumer-groups.md from this table."""

@@ -68,6 +68,24 @@ Pending = PendingExpand | PendingShrink
 IsrState = Committed | Pending
 
 
+TRANSITIONS: dict[tuple[type[IsrState], type[IsrState]], str] = {
+    (Committed, PendingExpand): "a follower has caught up",
+    (Committed, PendingShrink): "a member lags",
+    (PendingExpand, Committed): "answer that settles the proposal, or newer metadata",
+    (PendingShrink, Committed): "answer that settles the proposal, or newer metadata",
+    (Committed, Committed): "newer metadata",
+}
+"""The allowed transitions, each with its reasons. `Leadership` checks each of its transitions
+against the table, from which `make docs` draws the diagram in docs/protocol/isr.md. Invariant: a
+proposal never replaces another one."""
+
+
+def check_transition(current: IsrState, following: IsrState) -> None:
+    """Raise AssertionError if a leader's ISR must not change from `current` to `following`."""
+    allowed = (type(current), type(following)) in TRANSITIONS
+    assert allowed, f"an ISR must not change from {current} to {following}"
+
+
 class Outcome(enum.Enum):
     """What the leader does with the controller's answer about one partition."""
 
@@ -77,7 +95,7 @@ class Outcome(enum.Enum):
     PROPOSE_AGAIN = "unknown outcome: stay pending and ask again"
 
 
-_OUTCOMES: dict[int, Outcome] = {
+OUTCOMES: dict[int, Outcome] = {
     ErrorCode.NONE: Outcome.COMMIT,
     ErrorCode.OPERATION_NOT_ATTEMPTED: Outcome.REVERT,
     ErrorCode.INELIGIBLE_REPLICA: Outcome.REVERT,
@@ -88,7 +106,8 @@ _OUTCOMES: dict[int, Outcome] = {
     ErrorCode.INVALID_REQUEST: Outcome.AWAIT_METADATA,
     ErrorCode.NEW_LEADER_ELECTED: Outcome.AWAIT_METADATA,
 }
+"""The outcome of each error code. Every other code proves nothing: PROPOSE_AGAIN."""
 
 
 def outcome_of(error: int) -> Outcome:
-    return _OUTCOMES.get(error, Outcome.PROPOSE_AGAIN)
+    return OUTCOMES.get(error, Outcome.PROPOSE_AGAIN)

@@ -18,6 +18,7 @@ from quorate.broker.partition.isr import (
     Outcome,
     PendingExpand,
     PendingShrink,
+    check_transition,
     outcome_of,
 )
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
@@ -67,7 +68,7 @@ class Leadership:
             for each in value.replicas
             if each != self._broker_id
         }
-        self.isr = Committed(value.isr)
+        self._enter(Committed(value.isr))
         self.proposal = None
         self.partition_epoch = value.partition_epoch
         if new_epoch:
@@ -111,7 +112,7 @@ class Leadership:
         if replica.end_offset < max(high_watermark, self.epoch_start_offset):
             return
         if self._eligible(replica):
-            self.isr = PendingExpand(state.committed, replica.broker_id)
+            self._enter(PendingExpand(state.committed, replica.broker_id))
             self._propose(Cause.ISR_EXPAND)
 
     def maybe_shrink(self, end_offset: int, now_ms: int) -> None:
@@ -128,7 +129,7 @@ class Leadership:
             )
         )
         if leaving:
-            self.isr = PendingShrink(state.committed, leaving)
+            self._enter(PendingShrink(state.committed, leaving))
             self._propose(Cause.ISR_SHRINK_LAG)
 
     def answered(self, change: IsrChange, result: IsrChangeResult) -> None:
@@ -141,10 +142,10 @@ class Leadership:
         outcome = outcome_of(result.error)
         if outcome is Outcome.COMMIT:
             if result.leader_epoch == self.epoch and result.partition_epoch >= self.partition_epoch:
-                self.isr = Committed(result.isr)
+                self._enter(Committed(result.isr))
                 self.partition_epoch = result.partition_epoch
         elif outcome is Outcome.REVERT:
-            self.isr = Committed(state.committed)
+            self._enter(Committed(state.committed))
         elif outcome is Outcome.PROPOSE_AGAIN:
             self.proposal = change
 
@@ -179,6 +180,11 @@ class Leadership:
             and broker.active
             and replica.broker_epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)
         )
+
+    def _enter(self, state: IsrState) -> None:
+        """Replace the state of the ISR. Raise AssertionError if the transition is not allowed."""
+        check_transition(self.isr, state)
+        self.isr = state
 
     def _propose(self, cause: Cause) -> None:
         assert not isinstance(self.isr, Committed)

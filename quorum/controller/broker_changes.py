@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from quorate.quorum.controller.broker_states import BrokerState, check_transition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.index import PartitionKey
@@ -83,6 +84,7 @@ class UncleanElections:
 
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
     """Return one list of records: first the broker leaves every ISR, then it is fenced."""
+    check_transition(broker, BrokerState.FENCED)
     change = BrokerChange(cause, remove=broker.id)
     return [
         *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
@@ -95,6 +97,7 @@ def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord
 def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
     """Return the records that unfence the broker and elect it where it can lead a leaderless
     partition."""
+    check_transition(broker, BrokerState.UNFENCED)
     cause = Cause.BROKER_UNFENCED
     return [
         BrokerRegistrationChangeRecord(
@@ -109,6 +112,7 @@ def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
 def enter_controlled_shutdown(context: Context, broker: Broker) -> list[MetadataRecord]:
     """Return the records that start the controlled shutdown and move the broker's leaderships
     away."""
+    check_transition(broker, BrokerState.CONTROLLED_SHUTDOWN)
     change = BrokerChange(Cause.CONTROLLED_SHUTDOWN, remove=broker.id)
     return [
         BrokerRegistrationChangeRecord(

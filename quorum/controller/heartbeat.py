@@ -7,10 +7,10 @@ them. An accepted heartbeat also extends the session, which is soft state.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 
 from quorate.quorum.controller import broker_changes
+from quorate.quorum.controller.broker_states import BrokerState, check_transition, current_state
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.quorum.controller.result import Result
@@ -19,25 +19,6 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.protocol.errors import ErrorCode
-
-
-class BrokerState(enum.Enum):
-    """The states of a broker, as in Kafka. SHUTDOWN_NOW exists only in a response: it permits the
-    broker to end its process."""
-
-    FENCED = "fenced"
-    UNFENCED = "unfenced"
-    CONTROLLED_SHUTDOWN = "controlled shutdown"
-    SHUTDOWN_NOW = "shutdown now"
-
-
-def current_state(broker: Broker) -> BrokerState:
-    """Return the state that the image holds for the broker."""
-    if broker.fenced:
-        return BrokerState.FENCED
-    if broker.in_controlled_shutdown:
-        return BrokerState.CONTROLLED_SHUTDOWN
-    return BrokerState.UNFENCED
 
 
 def after_fenced(
@@ -129,6 +110,7 @@ def transition(
     context: Context, broker: Broker, current: BrokerState, following: BrokerState
 ) -> list[MetadataRecord]:
     """Return the records that move the broker from state `current` to `following`."""
+    check_transition(broker, following)
     if following is BrokerState.UNFENCED:
         return broker_changes.unfence(context, broker)
     if following is BrokerState.CONTROLLED_SHUTDOWN:

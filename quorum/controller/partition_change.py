@@ -18,10 +18,12 @@ from typing import Any
 from quorate.quorum.controller.directories import default_directory
 from quorate.quorum.controller.elections import Acceptable, Election, elect
 from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.partition_states import check_transition, state_of
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import (
+    NO_LEADER,
     NO_LEADER_CHANGE,
     RECOVERING,
     PartitionChangeRecord,
@@ -92,6 +94,13 @@ def partition_change(
             isr, recovery, cause = (leader,), RECOVERING, Cause.UNCLEAN_ELECTION
     elif any(replica not in target.replicas for replica in partition.replicas):
         leader = partition.leader  # a replica leaves: naming the leader raises its epoch
+    check_transition(
+        state_of(partition.leader, partition.leader_recovery_state),
+        state_of(elected.leader, recovery),
+        next_epoch=leader != NO_LEADER_CHANGE,
+    )
+    assert isr, f"{key}: the change leaves no replica in the ISR"
+    assert elected.leader in (NO_LEADER, *isr), f"{key}: leader {elected.leader}, ISR {isr}"
     directories = directories_of(image, partition, target.replicas)
     changed: dict[str, Any] = {
         name: new

@@ -317,8 +317,8 @@ class Core:
         self, state: State, epoch: int, *, voted: ReplicaKey | None, leader_id: int = NO_NODE
     ) -> None:
         old = self.state
-        step = TRANSITIONS.get((old.role, state.role))
-        if step is None or not step.allows(self.epoch, epoch):
+        transition = TRANSITIONS.get((old.role, state.role))
+        if transition is None or not transition.epoch.allows(self.epoch, epoch):
             raise InvariantViolation(
                 f"no transition from {old.role} in epoch {self.epoch} to {state.role} in {epoch}"
             )

@@ -17,7 +17,13 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.membership import follow_history, voters_now
-from quorate.quorum.raft.states import Follower, ResignedLeader, State, Unattached
+from quorate.quorum.raft.states import (
+    FIRST_ROLES,
+    Follower,
+    ResignedLeader,
+    State,
+    Unattached,
+)
 from quorate.quorum.raft.voter_history import UNKNOWN
 
 
@@ -39,6 +45,7 @@ def start(core: Core) -> None:
         voted = core.me  # Kafka's version 0 does not say which directory
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
+    assert core.state.role in FIRST_ROLES, f"a node cannot start as {core.state.role}"
     if core.history.latest != UNKNOWN:
         follow_history(core)
     core.meet(core.me)  # says so when the directory is not the one that voted before

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.control_records import Voter
@@ -186,23 +186,48 @@ class EpochStep(enum.Enum):
                 return new >= old
 
 
-TRANSITIONS: dict[tuple[Role, Role], EpochStep] = {
-    (Role.UNATTACHED, Role.UNATTACHED): EpochStep.SAME_OR_HIGHER,  # same: it voted
-    (Role.UNATTACHED, Role.PROSPECTIVE): EpochStep.SAME,
-    (Role.UNATTACHED, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,
-    (Role.PROSPECTIVE, Role.UNATTACHED): EpochStep.SAME_OR_HIGHER,  # same: it voted or lost
-    (Role.PROSPECTIVE, Role.CANDIDATE): EpochStep.NEXT,
-    (Role.PROSPECTIVE, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,  # same: lost, leader known
-    (Role.CANDIDATE, Role.UNATTACHED): EpochStep.HIGHER,
-    (Role.CANDIDATE, Role.PROSPECTIVE): EpochStep.SAME,
-    (Role.CANDIDATE, Role.FOLLOWER): EpochStep.SAME_OR_HIGHER,
-    (Role.CANDIDATE, Role.LEADER): EpochStep.SAME,
-    (Role.LEADER, Role.UNATTACHED): EpochStep.HIGHER,
-    (Role.LEADER, Role.FOLLOWER): EpochStep.HIGHER,
-    (Role.LEADER, Role.RESIGNED): EpochStep.SAME,
-    (Role.RESIGNED, Role.UNATTACHED): EpochStep.HIGHER,
-    (Role.RESIGNED, Role.FOLLOWER): EpochStep.HIGHER,
-    (Role.FOLLOWER, Role.UNATTACHED): EpochStep.HIGHER,
-    (Role.FOLLOWER, Role.PROSPECTIVE): EpochStep.SAME,
-    (Role.FOLLOWER, Role.FOLLOWER): EpochStep.HIGHER,
+class Transition(NamedTuple):
+    """One allowed change of role: its effect on the epoch, and its reasons, by which the state
+    diagram in docs/protocol/elections.md is labelled."""
+
+    epoch: EpochStep
+    when: str
+
+
+FIRST_ROLES: dict[Role, str] = {
+    Role.UNATTACHED: "restart",
+    Role.FOLLOWER: "restart, leader known",
+    Role.RESIGNED: "restart of a leader",
 }
+"""The roles in which a node may start, with the reason of each."""
+
+TRANSITIONS: dict[tuple[Role, Role], Transition] = {
+    (Role.UNATTACHED, Role.UNATTACHED): Transition(
+        EpochStep.SAME_OR_HIGHER, "same epoch: voted; higher epoch: learned"
+    ),
+    (Role.UNATTACHED, Role.PROSPECTIVE): Transition(EpochStep.SAME, "election timeout or hint"),
+    (Role.UNATTACHED, Role.FOLLOWER): Transition(EpochStep.SAME_OR_HIGHER, "leader known"),
+    (Role.PROSPECTIVE, Role.UNATTACHED): Transition(
+        EpochStep.SAME_OR_HIGHER, "same epoch: voted, or pre-vote lost; higher epoch: learned"
+    ),
+    (Role.PROSPECTIVE, Role.CANDIDATE): Transition(EpochStep.NEXT, "majority of pre-votes"),
+    (Role.PROSPECTIVE, Role.FOLLOWER): Transition(
+        EpochStep.SAME_OR_HIGHER,
+        "same epoch: pre-vote lost; higher epoch: another leader",
+    ),
+    (Role.CANDIDATE, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.CANDIDATE, Role.PROSPECTIVE): Transition(
+        EpochStep.SAME, "election timeout, or backoff over"
+    ),
+    (Role.CANDIDATE, Role.FOLLOWER): Transition(EpochStep.SAME_OR_HIGHER, "another leader"),
+    (Role.CANDIDATE, Role.LEADER): Transition(EpochStep.SAME, "majority of votes"),
+    (Role.LEADER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.LEADER, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
+    (Role.LEADER, Role.RESIGNED): Transition(EpochStep.SAME, "check quorum, shutdown or removal"),
+    (Role.RESIGNED, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned, or election timeout"),
+    (Role.RESIGNED, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
+    (Role.FOLLOWER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.FOLLOWER, Role.PROSPECTIVE): Transition(EpochStep.SAME, "fetch timeout or hint"),
+    (Role.FOLLOWER, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
+}
+"""The allowed changes of role. `Core.become` refuses every other one with InvariantViolation."""

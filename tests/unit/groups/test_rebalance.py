@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.broker.groups.group import Group
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from quorate.broker.groups.state import ALLOWED_PREVIOUS, State
+from quorate.broker.groups.state import TRANSITIONS, State
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
 from tests.unit.groups.harness import REBALANCE_MS, SESSION_MS, World
@@ -316,5 +317,13 @@ def test_who_waits_when_leadership_is_lost_looks_for_the_next_coordinator() -> N
 
 
 @pytest.mark.parametrize("state", State)
-def test_no_state_but_dead_is_entered_from_itself(state: State) -> None:
-    assert (state in ALLOWED_PREVIOUS[state]) == (state is State.DEAD)
+@pytest.mark.parametrize("following", State)
+def test_a_transition_outside_of_the_table_is_refused(state: State, following: State) -> None:
+    group = Group("g", state=state)
+    if (state, following) in TRANSITIONS:
+        group.enter(following, wall_ms=0)
+        assert (group.previous, group.state) == (state, following)
+    else:
+        with pytest.raises(AssertionError, match="group g must not change"):
+            group.enter(following, wall_ms=0)
+        assert group.state is state

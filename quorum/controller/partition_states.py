@@ -1,0 +1,89 @@
+"""The states of a partition in the metadata log, and the changes of leadership between them.
+
+`partition_change.py` checks each record that it returns against TRANSITIONS, from which `make docs`
+draws the diagram in docs/protocol/isr.md.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from quorate.quorum.metadata.records import NO_LEADER, RECOVERING
+
+
+class PartitionState(enum.Enum):
+    """The state of a partition's leadership."""
+
+    LED = "led"
+    RECOVERING = "recovering"
+    """An unclean election chose the leader, which has not reported its recovery yet (KIP-704)."""
+    LEADERLESS = "leaderless"
+
+
+class LeaderEpoch(enum.Enum):
+    """The effect of a change record on the leader epoch."""
+
+    SAME = "same"
+    NEXT = "next"
+    SAME_OR_NEXT = "same or next"
+
+
+class Transition(NamedTuple):
+    """One allowed change of a partition, with its reasons."""
+
+    epoch: LeaderEpoch
+    when: str
+
+
+TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
+    (PartitionState.LED, PartitionState.LED): Transition(
+        LeaderEpoch.SAME_OR_NEXT,
+        "same epoch: ISR or reassignment; next epoch: another leader, or a replica is removed",
+    ),
+    (PartitionState.LED, PartitionState.LEADERLESS): Transition(
+        LeaderEpoch.NEXT, "no member of the ISR is active"
+    ),
+    (PartitionState.LED, PartitionState.RECOVERING): Transition(
+        LeaderEpoch.NEXT, "unclean election"
+    ),
+    (PartitionState.RECOVERING, PartitionState.RECOVERING): Transition(
+        LeaderEpoch.SAME_OR_NEXT,
+        "same epoch: reassignment; next epoch: another leader, or a replica is removed",
+    ),
+    (PartitionState.RECOVERING, PartitionState.LED): Transition(
+        LeaderEpoch.SAME_OR_NEXT, "the leader reports its recovery with an ISR"
+    ),
+    (PartitionState.RECOVERING, PartitionState.LEADERLESS): Transition(
+        LeaderEpoch.NEXT, "no member of the ISR is active"
+    ),
+    (PartitionState.LEADERLESS, PartitionState.LEADERLESS): Transition(
+        LeaderEpoch.SAME_OR_NEXT, "same epoch: reassignment; next epoch: a replica is removed"
+    ),
+    (PartitionState.LEADERLESS, PartitionState.LED): Transition(
+        LeaderEpoch.NEXT, "a member of the ISR is active again"
+    ),
+    (PartitionState.LEADERLESS, PartitionState.RECOVERING): Transition(
+        LeaderEpoch.NEXT, "unclean election, or its leader is active again"
+    ),
+}
+"""The allowed changes of a partition: a leader never changes within a leader epoch, and only an
+unclean election makes a partition RECOVERING."""
+
+
+def state_of(leader: int, leader_recovery_state: int) -> PartitionState:
+    """Return the state of a partition with this leader and leader recovery state."""
+    if leader == NO_LEADER:
+        return PartitionState.LEADERLESS
+    recovering = leader_recovery_state == RECOVERING
+    return PartitionState.RECOVERING if recovering else PartitionState.LED
+
+
+def check_transition(before: PartitionState, after: PartitionState, *, next_epoch: bool) -> None:
+    """Raise AssertionError if no partition may change in this way.
+
+    `next_epoch` is True if the change record names a leader, which raises the leader epoch.
+    """
+    epoch = TRANSITIONS[before, after].epoch
+    allowed = epoch is not (LeaderEpoch.SAME if next_epoch else LeaderEpoch.NEXT)
+    assert allowed, f"a partition must not change from {before.value} to {after.value}: {epoch}"
