@@ -19,6 +19,7 @@ from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.meta_properties import StorageError
 from quorate.quorum.offline.force_voters import (
     ForceRefused,
@@ -29,11 +30,7 @@ from quorate.quorum.offline.force_voters import (
     locked,
     plan,
 )
-from quorate.quorum.offline.source_directories import (
-    METADATA_DIRECTORY,
-    DamagedSource,
-    SourceDirectory,
-)
+from quorate.quorum.offline.source_directories import DamagedSource, SourceDirectory
 from quorate.quorum.raft.errors import GenerationFileError
 
 SHOWN_NAMES = 10

@@ -94,9 +94,9 @@ def format_storage(
 ) -> None:
     """Format the node's directory for the cluster."""
     from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.node.data_directory import LOCK_FILE
     from quorate.quorum.node.meta_properties import StorageError, read_meta
     from quorate.quorum.offline.storage_format import (
-        LOCK_FILE,
         METADATA_LEVEL_NAME,
         InitialVoter,
         format_directory,

@@ -11,9 +11,9 @@ from quorate.cli.server import load_config
 from quorate.cli.storage_verify import unused
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
+from quorate.quorum.node.data_directory import require_formatted
 from quorate.quorum.node.meta_properties import StorageError
 from quorate.quorum.offline.epoch_repair import EpochKept, repair_epoch
-from quorate.quorum.offline.storage_format import require_formatted
 from quorate.quorum.raft.errors import ElectionFileError
 
 

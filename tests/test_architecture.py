@@ -54,7 +54,8 @@ QUORUM_ORDER = (
     ("controller",),
     ("clock", "log_limit", "allocator", "rpc"),
     ("faults",),
-    ("node", "offline", "watch"),
+    ("node", "watch"),
+    ("offline",),
     ("analytics",),
 )
 

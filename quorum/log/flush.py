@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.segment import Segment
+from quorate.quorum.seams import Disk
 
-if TYPE_CHECKING:
-    from quorate.quorum.log.log import Log
+
+class FlushedLog(Protocol):
+    """The part of a log that its flush reads; `Log` satisfies it."""
+
+    disk: Disk
+    directory: str
+    deleted: bool
 
 
 @dataclass(slots=True)
@@ -45,7 +51,7 @@ class Unsynced:
 class Flush:
     """All that was appended up to `end_offset`; `run` makes it durable, in any thread."""
 
-    log: Log
+    log: FlushedLog
     end_offset: int
     generation: int
     segments: tuple[Segment, ...]

@@ -16,16 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from quorate.quorum.log.batch import BatchHeader, payload_of, records_in
 from quorate.quorum.log.compression import ExpandsTooFar, decompress
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.segment import HEADERS_PER_STEP
+from quorate.quorum.log.segment import HEADERS_PER_STEP, Segment
 from quorate.quorum.seams import Buffer, Disk
-
-if TYPE_CHECKING:
-    from quorate.quorum.log.log import Log
 
 RECORDS_PER_STEP = 512
 SEGMENTS_PER_STEP = 16
@@ -35,6 +32,25 @@ SMALL_BYTES = 256 * 1024
 """A small payload that expands to no more than this is decompressed by the lookup itself."""
 
 T = TypeVar("T")
+
+
+class SearchedLog(Protocol):
+    """The part of a log that a lookup reads; `Log` satisfies it."""
+
+    disk: Disk
+    start_offset: int
+    end_offset: int
+    deleted: bool
+
+    @property
+    def generation(self) -> int:
+        """Number of truncations of this log."""
+
+    def segment_of(self, offset: int) -> Segment:
+        """Return the segment that holds `offset`."""
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Return whole batches from the one that holds `offset`."""
 
 
 class TimestampOffset(NamedTuple):
@@ -83,7 +99,7 @@ def run_lookup(lookup: Lookup[T]) -> T:
                 raise
 
 
-def look_up_timestamp(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
+def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
     """Return the first record that is not before `timestamp_ms`, None if there is none. Raise
     CorruptBatch or CorruptLog."""
     offset, generation = log.start_offset, log.generation
@@ -120,7 +136,9 @@ def look_up_timestamp(log: Log, timestamp_ms: int) -> Lookup[TimestampOffset | N
     return None
 
 
-def _first_in(log: Log, header: BatchHeader, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
+def _first_in(
+    log: SearchedLog, header: BatchHeader, timestamp_ms: int
+) -> Lookup[TimestampOffset | None]:
     offset = max(header.base_offset, log.start_offset)
     data = log.read(offset, 1)
     payload = payload_of(data, 0, header)
@@ -149,7 +167,7 @@ def _first_in(log: Log, header: BatchHeader, timestamp_ms: int) -> Lookup[Timest
 
 
 def _first_of(
-    log: Log, header: BatchHeader, payload: Buffer, timestamp_ms: int
+    log: SearchedLog, header: BatchHeader, payload: Buffer, timestamp_ms: int
 ) -> Lookup[TimestampOffset | None]:
     offsets = range(header.base_offset, header.next_offset)
     for number, record in enumerate(records_in(payload, header), 1):

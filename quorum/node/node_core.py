@@ -21,6 +21,8 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.node.committed_image import CommittedImage, InstallImage, PrepareLoad
+from quorate.quorum.node.data_directory import LOCK_FILE, keep_private, require_formatted
+from quorate.quorum.node.directory_replacement import finish_replacement
 from quorate.quorum.node.generations import Generations
 from quorate.quorum.node.metadata_opening import adopt, open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
@@ -34,8 +36,6 @@ from quorate.quorum.node.node_settings import raft_settings, snapshot_settings
 from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator
 from quorate.quorum.node.voter_probes import VoterProbes
-from quorate.quorum.offline.rebuilding import finish
-from quorate.quorum.offline.storage_format import LOCK_FILE, keep_private, require_formatted
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.generation import LocalQuorumState, Rebuilds
@@ -385,6 +385,6 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
         ) from None
     for path in dict.fromkeys((config.log_dir, config.metadata_log_dir)):
         keep_private(seams.disk, path)
-    finish(seams.disk, config.metadata_log_dir)
+    finish_replacement(seams.disk, config.metadata_log_dir)
     adopt(seams.disk, config, meta.directory_id)
     return lock

@@ -8,5 +8,6 @@ Files in reading order:
 - `storage_format.py`: a new directory, and what a start requires of one.
 - `storage_verify.py`, `metadata_check.py`: results; `storage_repair.py`, `epoch_repair.py`: what
   may be mended.
-- `source_directories.py`, `force_voters.py`, `rebuilding.py`: a quorum that is lost for good.
+- `source_directories.py`, `force_voters.py`, `rebuilt_directory.py`: a quorum that is lost for
+  good.
 """

@@ -24,23 +24,18 @@ from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY
+from quorate.quorum.node.directory_replacement import (
+    finish_replacement,
+    replace_metadata_directory,
+    replacement_is_pending,
+)
 from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.node.node_membership import own_voter
 from quorate.quorum.node.node_settings import metadata_log_settings
-from quorate.quorum.offline.rebuilding import (
-    NewQuorum,
-    finish,
-    is_decided,
-    prepare,
-    put_in_place,
-)
-from quorate.quorum.offline.source_directories import (
-    METADATA_DIRECTORY,
-    SourceDirectory,
-    agreed_offset,
-    read_source,
-)
-from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.offline.rebuilt_directory import NewQuorum, prepare
+from quorate.quorum.offline.source_directories import SourceDirectory, agreed_offset, read_source
+from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Disk, Random
@@ -115,7 +110,7 @@ def plan(
     """Blocks; changes nothing. Raises ForceRefused, and what reading a directory raises."""
     given = list(dict.fromkeys(each.rstrip("/") for each in directories))
     for parent in (*given, *(config.metadata_log_dir for config in configs)):
-        if is_decided(disk, parent):
+        if replacement_is_pending(disk, parent):
             raise ForceRefused(
                 f"{parent}: an earlier rebuild was interrupted and is not complete; run it again "
                 "without --dry-run, or start the node"
@@ -252,7 +247,7 @@ def complete_interrupted(
     """What an earlier run had decided, done before anything is read."""
     for parent in (*directories, *(config.metadata_log_dir for config in configs)):
         if disk.is_dir(parent):
-            finish(disk, parent.rstrip("/"))
+            finish_replacement(disk, parent.rstrip("/"))
 
 
 def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
@@ -265,7 +260,7 @@ def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
         settings = metadata_log_settings(config)
         prepare(disk, config.metadata_log_dir, planned.quorum, settings, wall_ms=wall_ms)
     for each in planned.controllers:
-        put_in_place(disk, each.config.metadata_log_dir, backup)
+        replace_metadata_directory(disk, each.config.metadata_log_dir, backup)
         if not each.is_formatted:
             format_directory(
                 disk,

@@ -8,19 +8,19 @@ The bytes are Kafka's at metadata.version 27."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
+from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log.batch import CONTROL, build_batch
 from quorate.quorum.log.checkpoints import replace
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord
-from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta, write_meta
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY, keep_private
+from quorate.quorum.node.meta_properties import MetaProperties, write_meta
 from quorate.quorum.node.metadata_mark import Mark, write_mark
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.raft.control_records import (
@@ -39,11 +39,7 @@ from quorate.quorum.seams import Disk
 METADATA_LEVEL = 27
 METADATA_LEVEL_NAME = "4.1-IV1"
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
-METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
-LOCK_FILE = ".lock"
-
-logger = logging.getLogger("quorate.storage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,41 +79,6 @@ def format_directory(
     if metadata_dir != log_dir:
         write_meta(disk, metadata_dir, meta)
     write_meta(disk, log_dir, meta)
-
-
-def keep_private(disk: Disk, path: str) -> None:
-    """Take access to an existing directory from group and others, as far as this user may."""
-    try:
-        if disk.restrict(path):
-            logger.warning("%s was open to group or others: its mode is 0700 now", path)
-    except PermissionError as error:
-        logger.warning(
-            "%s is open to group or others, and belongs to another user (%s): run `chmod "
-            "700` on it as its owner",
-            path,
-            error,
-        )
-
-
-def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
-    """What the node's directory says it is; StorageError unless it is this node's."""
-    meta = read_meta(disk, config.log_dir, repair=repair)
-    if meta is None:
-        raise StorageError(
-            f"No readable meta.properties files found: {config.log_dir} is not formatted; run "
-            "`quorate storage format -t CLUSTER_ID -c FILE`"
-        )
-    if meta.node_id != config.node_id:
-        raise StorageError(
-            f"{config.log_dir} belongs to node.id {meta.node_id}, not to {config.node_id}: set "
-            "log.dirs or node.id right"
-        )
-    if config.cluster_id not in (None, meta.cluster_id):
-        raise StorageError(
-            f"{config.log_dir} belongs to cluster {meta.cluster_id}, not to {config.cluster_id}: "
-            "set log.dirs or CLUSTER_ID right"
-        )
-    return meta
 
 
 def bootstrap_snapshot(wall_ms: int) -> bytes:

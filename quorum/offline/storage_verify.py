@@ -31,6 +31,7 @@ from quorate.quorum.log.names import (
 )
 from quorate.quorum.log.snapshots import snapshot_of
 from quorate.quorum.log.verify import FROM_PEERS, Expected, LogCheck
+from quorate.quorum.node.data_directory import LOCK_FILE
 from quorate.quorum.node.meta_properties import (
     META_COPY,
     META_FILE,
@@ -50,7 +51,7 @@ from quorate.quorum.offline.metadata_check import (
     check_snapshot,
     check_snapshots,
 )
-from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE, LOCK_FILE
+from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.metadata_mark import read_mark
-from quorate.quorum.offline.storage_format import METADATA_DIRECTORY
 from tests.sim.cluster import Machine
 from tests.sim.run import Simulation
 from tests.sim.staging import healed, settled

@@ -12,8 +12,8 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.offline.force_voters import Plan
-from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
 from tests.sim.admin import Admin
 from tests.sim.cluster import Machine, generation_of
 from tests.sim.quorum_scenarios import changed

@@ -11,6 +11,7 @@ from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.names import LOG_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.meta_properties import read_meta
 from quorate.quorum.offline.force_voters import (
     LogComparison,
@@ -20,7 +21,6 @@ from quorate.quorum.offline.force_voters import (
     locked,
     plan,
 )
-from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Disk
 from tests.sim.clock import WALL_EPOCH_MS

@@ -14,8 +14,9 @@ from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import TopicRecord
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.offline.source_directories import METADATA_DIRECTORY, read_source
+from quorate.quorum.offline.source_directories import read_source
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 WALL_MS = 1_700_000_000_000

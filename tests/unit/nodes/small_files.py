@@ -20,9 +20,9 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
+from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
 from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark
-from quorate.quorum.offline.rebuilding import DECISION, finish
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
@@ -88,7 +88,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     FILE_NAME: target(
         FILE_NAME, lambda disk: GenerationFile(disk, DIRECTORY).load(), GenerationFileError
     ),
-    DECISION: target(DECISION, lambda disk: finish(disk, DIRECTORY), StorageError),
+    DECISION_FILE: target(
+        DECISION_FILE, lambda disk: finish_replacement(disk, DIRECTORY), StorageError
+    ),
     checkpoints.RECOVERY_POINTS_NAME: target(
         checkpoints.RECOVERY_POINTS_NAME, offsets, CorruptCheckpoint
     ),

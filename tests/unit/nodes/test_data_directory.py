@@ -17,17 +17,16 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
 from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY, require_formatted
+from quorate.quorum.node.directory_replacement import (
+    DECISION_FILE,
+    REBUILT_DIRECTORY,
+    finish_replacement,
+)
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError
 from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, read_mark
 from quorate.quorum.offline import storage_verify
-from quorate.quorum.offline.rebuilding import DECISION, REBUILT, finish
-from quorate.quorum.offline.storage_format import (
-    BOOTSTRAP_FILE,
-    INITIAL_SNAPSHOT,
-    LOCK_FILE,
-    METADATA_DIRECTORY,
-    require_formatted,
-)
+from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE, INITIAL_SNAPSHOT
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError
@@ -108,19 +107,19 @@ def the_metadata_directory() -> None:
 
 def the_decision() -> None:
     disk = lived()
-    disk.make_dirs(f"{ROOT}/{REBUILT}")
-    finish(disk, ROOT)
-    assert disk.is_dir(f"{ROOT}/{REBUILT}") and not start(disk).lost
+    disk.make_dirs(f"{ROOT}/{REBUILT_DIRECTORY}")
+    finish_replacement(disk, ROOT)
+    assert disk.is_dir(f"{ROOT}/{REBUILT_DIRECTORY}") and not start(disk).lost
 
 
 def the_rebuilt_directory() -> None:
     backup = f"{METADATA_DIRECTORY}.before-x"
     for in_place in (True, False):
         disk = lived()
-        checkpoints.replace(disk, f"{ROOT}/{DECISION}", backup.encode())
+        checkpoints.replace(disk, f"{ROOT}/{DECISION_FILE}", backup.encode())
         if not in_place:
             disk.rename(METADATA, f"{ROOT}/{backup}")
-        finish(disk, ROOT)
+        finish_replacement(disk, ROOT)
         assert bool(start(disk).lost) != in_place
 
 
@@ -257,8 +256,8 @@ LOSSES: dict[str, Loss] = {
     ),
     storage_verify.CLEANER_OFFSETS_NAME: cleaner_checkpoint,
     METADATA_DIRECTORY: the_metadata_directory,
-    DECISION: the_decision,
-    REBUILT: the_rebuilt_directory,
+    DECISION_FILE: the_decision,
+    REBUILT_DIRECTORY: the_rebuilt_directory,
     "<topic>-<partition>": of_partition(
         f"{DAMAGE}.test_a_missing_directory_is_fetched_again",
         f"{DAMAGE}.test_a_missing_directory_that_nobody_else_has_is_no_empty_log",
@@ -314,8 +313,8 @@ def test_every_file_that_the_code_names_has_a_row() -> None:
         *(f"<offset>{suffix}" for suffix in SEGMENT_SUFFIXES),
         f"<offset>{PRODUCER_SNAPSHOT_SUFFIX}",
         METADATA_DIRECTORY,
-        DECISION,
-        REBUILT,
+        DECISION_FILE,
+        REBUILT_DIRECTORY,
         INITIAL,
     }
     assert named <= set(rows()), named - set(rows())

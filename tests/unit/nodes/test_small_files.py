@@ -17,6 +17,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.meta_properties import (
     META_COPY,
     META_FILE,
@@ -28,7 +29,6 @@ from quorate.quorum.node.meta_properties import (
 )
 from quorate.quorum.node.metadata_mark import MARK_NAME, Mark, read_mark
 from quorate.quorum.node.metadata_mark import encode as encode_mark
-from quorate.quorum.offline.rebuilding import DECISION, finish
 from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
@@ -134,10 +134,10 @@ def test_a_gigabyte_is_not_read_whole(tmp_path: Path) -> None:
 
 def test_a_decision_that_names_no_backup_moves_nothing() -> None:
     for content in (b"../../etc", b"__cluster_metadata-0.x/../../y", b"", b"\xff"):
-        disk = disk_with(DECISION, content)
+        disk = disk_with(DECISION_FILE, content)
         disk.make_dirs("/data/__cluster_metadata-0.rebuilt")
         disk.make_dirs("/data/__cluster_metadata-0")
         before = disk.list("/data")
         with pytest.raises(StorageError, match="names no backup"):
-            finish(disk, "/data")
+            finish_replacement(disk, "/data")
         assert disk.list("/data") == before

@@ -27,6 +27,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.snapshot_file import write_snapshot
+from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY
 from quorate.quorum.node.meta_properties import StorageError, read_meta
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.offline.force_voters import (
@@ -38,13 +39,8 @@ from quorate.quorum.offline.force_voters import (
     locked,
     plan,
 )
-from quorate.quorum.offline.source_directories import (
-    METADATA_DIRECTORY,
-    DamagedSource,
-    SourceDirectory,
-    read_source,
-)
-from quorate.quorum.offline.storage_format import LOCK_FILE, format_directory
+from quorate.quorum.offline.source_directories import DamagedSource, SourceDirectory, read_source
+from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.offline.storage_verify import verify
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile

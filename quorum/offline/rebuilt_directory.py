@@ -8,7 +8,6 @@ calls it when it starts.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -17,10 +16,7 @@ from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.checkpoints import (
     EPOCHS_NAME,
     FLUSHED_MARKER_NAME,
-    MAX_STATE_FILE_BYTES,
-    read_small,
 )
-from quorate.quorum.log.checkpoints import replace as replace_file
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX
 from quorate.quorum.log.record import Record
@@ -28,10 +24,8 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.node.meta_properties import StorageError
-from quorate.quorum.node.metadata_mark import remove_mark
+from quorate.quorum.node.directory_replacement import REBUILT_DIRECTORY
 from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.offline.source_directories import METADATA_DIRECTORY
 from quorate.quorum.raft.control_records import Voter, encode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
@@ -39,14 +33,9 @@ from quorate.quorum.raft.generation import GenerationFile, Rebuilds
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Disk
 
-REBUILT = f"{METADATA_DIRECTORY}.rebuilt"
-DECISION = "quorate-rebuilt"
-"""Holds the name that the old directory gets."""
 COPIED_SUFFIXES = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
 COPIED_NAMES = (EPOCHS_NAME, FLUSHED_MARKER_NAME)
 COPY_BYTES = 1 << 20
-
-logger = logging.getLogger("quorate.storage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +55,7 @@ def prepare(
     disk: Disk, parent: str, quorum: NewQuorum, settings: LogSettings, *, wall_ms: int
 ) -> None:
     """Durable beside the old directory when it returns; nothing that is used has changed."""
-    directory = f"{parent}/{REBUILT}"
+    directory = f"{parent}/{REBUILT_DIRECTORY}"
     disk.make_dirs(parent)
     if disk.is_dir(directory):
         disk.remove_tree(directory)
@@ -111,45 +100,6 @@ def _records(quorum: NewQuorum, wall_ms: int) -> Iterable[bytearray]:
         leader_epoch=quorum.epoch,
         timestamp_ms=wall_ms,
     )
-
-
-def put_in_place(disk: Disk, parent: str, backup: str) -> None:
-    """From here on there is no way back but the backup."""
-    replace_file(disk, f"{parent}/{DECISION}", backup.encode())
-    _move(disk, parent, backup)
-
-
-def is_decided(disk: Disk, parent: str) -> bool:
-    """Was a rebuild interrupted that `finish` completes?"""
-    return disk.exists(f"{parent}/{DECISION}")
-
-
-def finish(disk: Disk, parent: str) -> None:
-    """Nothing to do unless a rebuild was decided."""
-    backup = read_small(disk, f"{parent}/{DECISION}", max_bytes=MAX_STATE_FILE_BYTES)
-    if backup is not None:
-        name = backup.decode("utf-8", "replace")
-        if not name.startswith(f"{METADATA_DIRECTORY}.") or not name.isprintable() or "/" in name:
-            raise StorageError(
-                f"{parent}/{DECISION} is damaged: {name[:80]!r} names no backup of "
-                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into it, without "
-                "a newline"
-            )
-        _move(disk, parent, name)
-        logger.warning("%s: the rebuild of its metadata, interrupted, is complete now", parent)
-
-
-def _move(disk: Disk, parent: str, backup: str) -> None:
-    current, rebuilt = f"{parent}/{METADATA_DIRECTORY}", f"{parent}/{REBUILT}"
-    if disk.is_dir(rebuilt):
-        if disk.is_dir(current):
-            disk.rename(current, f"{parent}/{backup}")
-            disk.sync_dir(parent)
-        disk.rename(rebuilt, current)
-        disk.sync_dir(parent)
-    remove_mark(disk, parent)  # it is about the directory that was replaced
-    disk.remove(f"{parent}/{DECISION}")
-    disk.sync_dir(parent)
 
 
 def _copy(disk: Disk, source: str, target: str) -> None:

@@ -1,0 +1,62 @@
+"""Replaces a node's metadata directory by the rebuilt one beside it, atomically across crashes.
+
+`quorate storage force-voters` writes the new directory as `__cluster_metadata-0.rebuilt` and makes
+it durable. One small file then decides. Before this file exists, nothing has changed. After it
+exists, the rebuilt directory takes the place of the old one, which stays as a backup. If a crash
+interrupts the replacement, `finish_replacement` completes it; every start of a node calls it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, read_small, replace
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.metadata_mark import remove_mark
+from quorate.quorum.seams import Disk
+
+REBUILT_DIRECTORY = f"{METADATA_DIRECTORY}.rebuilt"
+DECISION_FILE = "quorate-rebuilt"
+"""The file holds the name that the old directory gets."""
+
+logger = logging.getLogger("quorate.storage")
+
+
+def replace_metadata_directory(disk: Disk, parent: str, backup: str) -> None:
+    """From here on there is no way back but the backup."""
+    replace(disk, f"{parent}/{DECISION_FILE}", backup.encode())
+    _move(disk, parent, backup)
+
+
+def replacement_is_pending(disk: Disk, parent: str) -> bool:
+    """Was a rebuild interrupted that `finish_replacement` completes?"""
+    return disk.exists(f"{parent}/{DECISION_FILE}")
+
+
+def finish_replacement(disk: Disk, parent: str) -> None:
+    """Nothing to do unless a rebuild was decided."""
+    backup = read_small(disk, f"{parent}/{DECISION_FILE}", max_bytes=MAX_STATE_FILE_BYTES)
+    if backup is not None:
+        name = backup.decode("utf-8", "replace")
+        if not name.startswith(f"{METADATA_DIRECTORY}.") or not name.isprintable() or "/" in name:
+            raise StorageError(
+                f"{parent}/{DECISION_FILE} is damaged: {name[:80]!r} names no backup of "
+                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into it, without "
+                "a newline"
+            )
+        _move(disk, parent, name)
+        logger.warning("%s: the rebuild of its metadata, interrupted, is complete now", parent)
+
+
+def _move(disk: Disk, parent: str, backup: str) -> None:
+    current, rebuilt = f"{parent}/{METADATA_DIRECTORY}", f"{parent}/{REBUILT_DIRECTORY}"
+    if disk.is_dir(rebuilt):
+        if disk.is_dir(current):
+            disk.rename(current, f"{parent}/{backup}")
+            disk.sync_dir(parent)
+        disk.rename(rebuilt, current)
+        disk.sync_dir(parent)
+    remove_mark(disk, parent)  # it is about the directory that was replaced
+    disk.remove(f"{parent}/{DECISION_FILE}")
+    disk.sync_dir(parent)
