@@ -6,15 +6,19 @@ returned without records, because they occupy offsets and the image's `last` mus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batch import BatchHeader, batches, records_of
 from quorate.quorum.metadata.errors import MalformedRecord, MetadataError
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.seams import Buffer
+
+MAX_KEPT_BYTES = 1 << 20
+"""The maximum size of the batches that CheckedBatches keeps. A standby controller replays every
+few milliseconds, so a follower needs a fraction of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +35,89 @@ class MetadataBatch:
     records: Sequence[MetadataRecord]
 
 
-def check_value(value: Buffer | None) -> None:
-    """Raise a MetadataError for the value of a record that no node could replay."""
-    if value is None:
-        raise MalformedRecord("a record of metadata without a value")
-    decode_record(value)
-
-
 def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
     """Yield the batches in `data`, which consists of whole batches as `Log.read` returns them.
 
     Every batch is checked, because the disk may return damaged bytes and opening a log does not
     read what was flushed. Raise CorruptBatch, or a MetadataError that names the offset.
     """
+    return _batches(data, records_in_batch)
+
+
+def records_in_batch(
+    buffer: memoryview, position: int, header: BatchHeader
+) -> Sequence[MetadataRecord]:
+    """Return the records of the batch at `position`, none for a control batch. The CRC is not
+    checked. Raise CorruptBatch, or a MetadataError that names the offset."""
+    if header.is_control:
+        return ()
+    records = []
+    for record in records_of(buffer, position, header):
+        if record.value is None:
+            raise MalformedRecord(f"offset {record.offset} holds no value")
+        try:
+            records.append(decode_record(record.value))
+        except MetadataError as error:
+            error.add_note(f"at offset {record.offset} of the metadata log")
+            raise
+    return records
+
+
+class CheckedBatches:
+    """The records of batches that were checked before their append, kept until their replay.
+
+    A node decodes a leader's batch before it appends it, because a batch that cannot be replayed
+    would stop the node. It replays the batch after the commit. This object saves the second
+    decoding. Invariant: records are returned only for the very bytes that they were decoded from,
+    because a leader may replace a batch that is not committed.
+
+    At most MAX_KEPT_BYTES of batches are kept. The oldest are removed first; they are decoded
+    again. The event loop owns it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[bytes, Sequence[MetadataRecord]]] = {}  # by base offset
+        self._kept_bytes = 0
+
+    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
+        """Decode the batch at `position` and keep its records. Raise CorruptBatch or MetadataError
+        if no node could replay it."""
+        records = records_in_batch(buffer, position, header)
+        self._remove(header.base_offset)
+        size_bytes = header.size_bytes
+        if size_bytes > MAX_KEPT_BYTES:
+            return
+        while self._kept_bytes + size_bytes > MAX_KEPT_BYTES:
+            self._remove(next(iter(self._kept)))
+        data = bytes(buffer[position : position + size_bytes])
+        self._kept[header.base_offset] = data, records
+        self._kept_bytes += size_bytes
+
+    def batches(self, data: Buffer) -> Iterator[MetadataBatch]:
+        """Do what `metadata_batches` does. Batches that are kept are not decoded, and are kept no
+        longer."""
+        return _batches(data, self._taken)
+
+    def _taken(
+        self, buffer: memoryview, position: int, header: BatchHeader
+    ) -> Sequence[MetadataRecord]:
+        kept = self._kept.get(header.base_offset)
+        self._remove(header.base_offset)
+        if kept is not None and kept[0] == buffer[position : position + header.size_bytes]:
+            return kept[1]
+        return records_in_batch(buffer, position, header)
+
+    def _remove(self, base_offset: int) -> None:
+        kept = self._kept.pop(base_offset, None)
+        if kept is not None:
+            self._kept_bytes -= len(kept[0])
+
+
+def _batches(
+    data: Buffer, decode: Callable[[memoryview, int, BatchHeader], Sequence[MetadataRecord]]
+) -> Iterator[MetadataBatch]:
     view = memoryview(data)
     for position, header in batches(view):
-        records = []
-        if not header.is_control:
-            for record in records_of(view, position, header):
-                if record.value is None:
-                    raise MalformedRecord(f"offset {record.offset} holds no value")
-                try:
-                    records.append(decode_record(record.value))
-                except MetadataError as error:
-                    error.add_note(f"at offset {record.offset} of the metadata log")
-                    raise
         last = EpochOffset(header.leader_epoch, header.last_offset)
+        records = decode(view, position, header)
         yield MetadataBatch(header.base_offset, last, header.max_timestamp_ms, records)

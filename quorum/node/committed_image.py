@@ -19,18 +19,18 @@ Sources: Kafka's MetadataLoader and MetadataPublisher.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.log import Log
-from quorate.quorum.metadata.batches import metadata_batches
+from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.steps import freed
-from quorate.quorum.seams import Clock, Timer
+from quorate.quorum.seams import Buffer, Clock, Timer
 from quorate.quorum.steps import Steps
 
 SLICE_BYTES = 32 * 1024
@@ -78,9 +78,11 @@ class CommittedImage:
         image_changed: ImageChanged,
         prepare_load: PrepareLoad,
         on_failed: Callable[[BaseException], None],
+        decode: Callable[[Buffer], Iterator[MetadataBatch]] = metadata_batches,
     ) -> None:
         """`image_changed` and `prepare_load` act for all listeners."""
         self._clock = clock
+        self._decode = decode
         self._log = log
         self._image_changed = image_changed
         self._prepare_load = prepare_load
@@ -226,7 +228,7 @@ class CommittedImage:
         before = self.position
         try:
             data = self._log.read(before, SLICE_BYTES, end=self._high_watermark)
-            delta = self._loader.feed(metadata_batches(data))
+            delta = self._loader.feed(self._decode(data))
         except (CorruptBatch, ReplayError) as error:
             self._stop(self._log.first_damage() or error)
             return

@@ -16,7 +16,7 @@ from typing import Any
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
-from quorate.quorum.metadata.batches import check_value
+from quorate.quorum.metadata.batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
@@ -141,12 +141,18 @@ class NodeCore:
             seams.clock.wall_ms(),
             lost_log=bool(opened.lost),
         )
-        raft.check_values(check_value)
+        checked = CheckedBatches()
+        raft.check_batches(checked.check)
         self.replica = MetadataReplica(
             seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
         )
         self.committed_image = CommittedImage(
-            seams.clock, self.log, self._image_changed, self._prepare_load, self.fail
+            seams.clock,
+            self.log,
+            self._image_changed,
+            self._prepare_load,
+            self.fail,
+            checked.batches,
         )
         self.watch = Watch(self)
         self._snapshots = SnapshotGenerator(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
+from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
@@ -25,7 +26,7 @@ from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
 from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voter_set import VoterSet
-from quorate.quorum.seams import Buffer, Random
+from quorate.quorum.seams import Random
 
 DOUBT_INTERVAL_MS = 1000
 MAX_ADDRESSES = 1000
@@ -38,8 +39,12 @@ LASTING_REFUSALS = (
 )
 
 
-def _anything(value: Buffer | None) -> None:
-    """Accept any record's value, where the log is not that of metadata (tests)."""
+CheckBatch = Callable[[memoryview, int, BatchHeader], object]
+"""Raises an exception for the batch at a position of a buffer if no node could replay it."""
+
+
+def _any_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
+    """Accept every batch, where the log is not that of metadata (tests)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Core:
         "_persisted",
         "addresses",
         "bootstrap_ids",
-        "check_value",
+        "check_batch",
         "cluster_id",
         "configured",
         "connected",
@@ -132,7 +137,7 @@ class Core:
         self.doubts = 0  # claims of other nodes that were refused
         self.last_doubt = ""
         self.doubted_ms: int | None = None  # when one was last reported
-        self.check_value: Callable[[Buffer | None], object] = _anything
+        self.check_batch: CheckBatch = _any_batch
         self.lost_elections = 0
         self.lost_log = False  # see `catching_up`
         self.resigned_epoch = -1  # in which the leader said that it leads no more

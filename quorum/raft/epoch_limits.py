@@ -19,14 +19,11 @@ what this node knows is refused, and nothing of it is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.clipped import clipped
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
 from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.core import Core
 from quorate.quorum.seams import Buffer
@@ -85,26 +82,20 @@ def check_records(core: Core, data: Buffer) -> None:
     """Raise CorruptBatch for records that the leader of this epoch cannot have, or that no node
     could read once they are committed. The log checks checksums, and the order of offsets and
     epochs."""
-    for position, header in batches(data, verify=False):
+    view = memoryview(data)
+    for position, header in batches(view, verify=False):
         if header.leader_epoch > core.epoch:
             raise CorruptBatch(
                 f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, its leader "
                 f"leads {core.epoch}"
             )
-        reason = _why_unreadable(core, records_of(data, position, header), header.is_control)
-        if reason:
-            raise CorruptBatch(f"batch at offset {header.base_offset} cannot be read: {reason}")
-
-
-def _why_unreadable(core: Core, records: Iterable[Record], is_control: bool) -> str:
-    """Return the first error of reading, or an empty string. Reading changes nothing, so every
-    exception is the data's fault."""
-    try:
-        for record in records:
-            if is_control:
-                decode_control(record.key, record.value)
+        try:
+            if header.is_control:
+                for record in records_of(view, position, header):
+                    decode_control(record.key, record.value)
             else:
-                core.check_value(record.value)
-    except Exception as error:
-        return clipped(f"{type(error).__name__}: {error}")
-    return ""
+                core.check_batch(view, position, header)
+        except Exception as error:  # reading changes nothing: the data is at fault
+            reason = clipped(f"{type(error).__name__}: {error}")
+            message = f"batch at offset {header.base_offset} cannot be read: {reason}"
+            raise CorruptBatch(message) from error

@@ -21,7 +21,7 @@ from quorate.quorum.raft import (
     voter_changes,
 )
 from quorate.quorum.raft.control_records import Voter
-from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.core import CheckBatch, Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
@@ -47,7 +47,7 @@ from quorate.quorum.raft.states import (
 )
 from quorate.quorum.raft.transitions import become_follower
 from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters
-from quorate.quorum.seams import Buffer, Random
+from quorate.quorum.seams import Random
 
 STEPS: dict[Role, Callable[..., None]] = {
     Role.UNATTACHED: follower.step_unattached,
@@ -232,9 +232,9 @@ class Raft:
             follower.leader_refuses(core, voter_id)
             self._step()
 
-    def check_values(self, check: Callable[[Buffer | None], object]) -> None:
-        """Append records of a leader only if `check` raises nothing for any of their values."""
-        self._core.check_value = check
+    def check_batches(self, check: CheckBatch) -> None:
+        """Append data batches of a leader only if `check` raises nothing for any of them."""
+        self._core.check_batch = check
 
     def superseded(self) -> None:
         """A later generation of this quorum was met. Where this one has a leader it lives, and goes

@@ -8,7 +8,13 @@ import pytest
 
 from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import NO_NODE, EpochOffset
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batch import (
+    CONTROL,
+    BatchHeader,
+    build_batch,
+    build_value_batch,
+    records_of,
+)
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
@@ -158,12 +164,12 @@ def records(end: int, epoch: int = 1) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", list(records(0)))
 def test_records_that_cannot_be_the_leaders_are_not_appended(kind: str) -> None:
-    def check(value: object) -> None:
-        if value == b"bad":
+    def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
+        if any(each.value == b"bad" for each in records_of(buffer, position, header)):
             raise ZeroDivisionError
 
     cluster = led()
-    cluster.core(2).check_values(check)
+    cluster.core(2).check_batches(check)
     cluster.append(1, b"b")
     letter = cluster.pick(FetchResponse, 1, 2)
     answer = letter.message
