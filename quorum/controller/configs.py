@@ -38,6 +38,9 @@ from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterConfigsResponse,
 )
 
+MAX_UTF8_BYTES = 4
+"""The maximum size of one character in UTF-8."""
+
 Resource = TypeVar("Resource", AlterConfigsResource, IncrementalAlterConfigsResource)
 ValuesOf = Callable[[ConfigResourceKind, Mapping[str, str], Resource], Values]
 Outcome = tuple[ErrorCode, str | None]
@@ -132,12 +135,16 @@ def check_sizes(current: Mapping[str, str], values: Values) -> None:
     """Raise RequestRefused if a new value does not fit into a record, or if the resource would have
     too many configs."""
     for key, value in values.items():
-        if value is not None and len(value.encode()) > CONFIG_VALUE.limit:
+        if value is None or MAX_UTF8_BYTES * len(value) <= CONFIG_VALUE.limit:
+            continue
+        if len(value.encode()) > CONFIG_VALUE.limit:
             raise RequestRefused(
                 ErrorCode.INVALID_CONFIG,
                 f"The value of {clipped(key)} would have {len(value.encode())} bytes; at most "
                 f"{CONFIG_VALUE.limit} are allowed.",
             )
+    if len(current) + len(values) <= STORED_CONFIGS.limit:
+        return
     added = sum(value is not None and key not in current for key, value in values.items())
     if added and len(current) + added > STORED_CONFIGS.limit:
         raise RequestRefused(
