@@ -1,4 +1,4 @@
-"""The client port of one listener: which handler serves which API."""
+"""Builds the server of a client listener: maps each API to its handler."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
-from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.client_quotas import describe_client_quotas
+from quorate.broker.kafka.delete_records import DeleteRecordsHandler
+from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
+from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
+from quorate.broker.kafka.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
 from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, Forwarding
 from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_membership import GroupMembershipHandler
-from quorate.broker.kafka.group_offsets import GroupOffsetsHandler
 from quorate.broker.kafka.list_config_resources import ListConfigResourcesHandler
 from quorate.broker.kafka.list_offsets import ListOffsetsHandler
 from quorate.broker.kafka.log_lookups import LogLookups
-from quorate.broker.kafka.logs import LogsHandler, no_quotas
 from quorate.broker.kafka.metadata import MetadataHandler
+from quorate.broker.kafka.offset_commit import OffsetCommitHandler
+from quorate.broker.kafka.offset_delete import OffsetDeleteHandler
+from quorate.broker.kafka.offset_fetch import OffsetFetchHandler
 from quorate.broker.kafka.produce import ProduceHandler
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
@@ -34,10 +40,12 @@ from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
 from quorate.quorum.seams import Clock
 
+Handlers = dict[int, Handler]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the handlers stand on."""
+    """The parts of a broker that the handlers of all its listeners share."""
 
     config: NodeConfig
     clock: Clock
@@ -54,46 +62,23 @@ class Services:
     lookups: LogLookups = field(default_factory=LogLookups)
 
 
-Handlers = dict[int, Handler]
-
-
 def client_port(services: Services, listener: str) -> KafkaServer:
-    config, image = services.config, services.image
-    topics = TopicDirectory(image, listener)
-    creation = AutoCreation(services.forwarder, internal_topics(config))
-    metadata = MetadataHandler(
-        cluster_id=services.cluster_id,
-        listener=listener,
-        image=image,
-        suspects=services.suspects,
-        auto_create=creation.create if config["auto.create.topics.enable"] else None,
-    )
-    cluster = ClusterHandler(cluster_id=services.cluster_id, listener=listener, image=image)
-    offsets = ListOffsetsHandler(services.replicas, services.lookups)
-    logs = LogsHandler(services.replicas, config.log_dir)
-    coordinators = FindCoordinatorHandler(
-        listener=listener, image=image, creation=creation, suspects=services.suspects
-    )
+    """Return the server of one listener, with a handler for each API that a broker offers.
+
+    ApiVersions lists exactly these APIs.
+    """
+    topics = TopicDirectory(services.image, listener)
     handlers: Handlers = {
-        ApiKey.METADATA: metadata.handle,
-        ApiKey.LIST_OFFSETS: offsets.list_offsets,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,
-        ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
-        ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(node=config, image=image).handle,
-        ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS: cluster.describe_topic_partitions,
-        ApiKey.FIND_COORDINATOR: coordinators.handle,
-        ApiKey.DELETE_RECORDS: logs.delete_records,
-        ApiKey.DESCRIBE_LOG_DIRS: logs.describe_log_dirs,
-        ApiKey.DESCRIBE_PRODUCERS: logs.describe_producers,
-        ApiKey.DESCRIBE_CLIENT_QUOTAS: no_quotas,
-        ApiKey.SASL_HANDSHAKE: no_sasl,
-        ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(image).handle,
+        **metadata_handlers(services, listener),
+        **log_handlers(services),
         **group_handlers(services),
+        ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
+        ApiKey.SASL_HANDSHAKE: no_sasl,
     }
+    config, replicas = services.config, services.replicas
     raw: dict[int, RawHandler] = {
-        ApiKey.PRODUCE: ProduceHandler(services.replicas, topics).handle,
-        ApiKey.FETCH: FetchHandler(services.replicas, topics, config["fetch.max.bytes"]).handle,
+        ApiKey.PRODUCE: ProduceHandler(replicas, topics).handle,
+        ApiKey.FETCH: FetchHandler(replicas, topics, config["fetch.max.bytes"]).handle,
     }
     forwarding = Forwarding(services.forwarder)
     for key in FORWARDED_API_KEYS:
@@ -111,18 +96,62 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     )
 
 
+def metadata_handlers(services: Services, listener: str) -> Handlers:
+    """Return the handlers that answer from the committed metadata image."""
+    config, image = services.config, services.image
+    cluster_id = services.cluster_id
+    creation = AutoCreation(services.forwarder, internal_topics(config))
+    metadata = MetadataHandler(
+        cluster_id=cluster_id,
+        listener=listener,
+        image=image,
+        suspects=services.suspects,
+        auto_create=creation.create if config["auto.create.topics.enable"] else None,
+    )
+    cluster = DescribeClusterHandler(cluster_id=cluster_id, listener=listener, image=image)
+    coordinators = FindCoordinatorHandler(
+        listener=listener, image=image, creation=creation, suspects=services.suspects
+    )
+    topics = DescribeTopicPartitionsHandler(listener=listener, image=image)
+    return {
+        ApiKey.METADATA: metadata.handle,
+        ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(node=config, image=image).handle,
+        ApiKey.DESCRIBE_CLUSTER: cluster.handle,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.handle,
+        ApiKey.FIND_COORDINATOR: coordinators.handle,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
+        ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(image).handle,
+    }
+
+
+def log_handlers(services: Services) -> Handlers:
+    """Return the handlers that answer from the replicas on this broker, except Produce and
+    Fetch."""
+    replicas = services.replicas
+    offsets = ListOffsetsHandler(replicas, services.lookups)
+    log_dirs = DescribeLogDirsHandler(replicas, services.config.log_dir)
+    return {
+        ApiKey.LIST_OFFSETS: offsets.list_offsets,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,
+        ApiKey.DELETE_RECORDS: DeleteRecordsHandler(replicas).handle,
+        ApiKey.DESCRIBE_LOG_DIRS: log_dirs.handle,
+        ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(replicas).handle,
+    }
+
+
 def group_handlers(services: Services) -> Handlers:
-    members = GroupMembershipHandler(services.groups)
-    offsets = GroupOffsetsHandler(services.groups, services.image)
-    admin = GroupAdminHandler(services.groups)
+    """Return the handlers that the group coordinator serves."""
+    groups, image = services.groups, services.image
+    members = GroupMembershipHandler(groups)
+    admin = GroupAdminHandler(groups)
     return {
         ApiKey.JOIN_GROUP: members.join,
         ApiKey.SYNC_GROUP: members.sync,
         ApiKey.HEARTBEAT: members.heartbeat,
         ApiKey.LEAVE_GROUP: members.leave,
-        ApiKey.OFFSET_COMMIT: offsets.commit,
-        ApiKey.OFFSET_FETCH: offsets.fetch,
-        ApiKey.OFFSET_DELETE: offsets.delete,
+        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, image).handle,
+        ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups, image).handle,
+        ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups, image).handle,
         ApiKey.LIST_GROUPS: admin.list,
         ApiKey.DESCRIBE_GROUPS: admin.describe,
         ApiKey.DELETE_GROUPS: admin.delete,

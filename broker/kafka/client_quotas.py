@@ -1,4 +1,8 @@
-"""What DescribeClientQuotas may ask for: checked as in Kafka, though there are no quotas here."""
+"""Handles DescribeClientQuotas (API key 48).
+
+Quorate has no client quotas, so a valid filter matches none. An invalid filter fails with Kafka's
+errors.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
 )
+from quorate.quorum.rpc.kafka.server import RequestContext
 
 IP, USER, CLIENT_ID = "ip", "user", "client-id"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
@@ -17,7 +23,23 @@ NAMES = {
 }
 
 
+def describe_client_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:
+    """Respond with no quotas, or with the error of an invalid filter."""
+    try:
+        check_filter(request)
+    except KafkaError as error:
+        context.respond(
+            DescribeClientQuotasResponse(
+                error_code=error.code, error_message=error.message, entries=None
+            )
+        )
+    else:
+        context.respond(DescribeClientQuotasResponse(entries=()))
+
+
 def check_filter(request: DescribeClientQuotasRequest) -> None:
+    """Raise KafkaError if the filter is invalid: INVALID_REQUEST, or UNSUPPORTED_VERSION for an
+    unknown entity type."""
     seen: set[str] = set()
     for component in request.components:
         kind = component.entity_type
@@ -34,6 +56,8 @@ def check_filter(request: DescribeClientQuotasRequest) -> None:
 
 
 def check_match(component: ComponentData) -> None:
+    """Raise KafkaError if the match type is unknown, or if it lacks its match string or has one
+    that it may not have."""
     name = NAMES.get(component.match_type)
     if name is None:
         raise refused(f"Unknown match type {component.match_type}")
@@ -44,4 +68,5 @@ def check_match(component: ComponentData) -> None:
 
 
 def refused(message: str) -> KafkaError:
+    """Return the error of an invalid filter."""
     return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,13 +1,20 @@
-"""How group requests reach the shard that coordinates the group, and how its answers go back."""
+"""Routes group requests to the shard that coordinates the group, and their results back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from quorate.broker.groups.coordinator import GroupCoordinator, ShardContext
 from quorate.broker.groups.shard import Shard
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps
+
+TOPIC_IDS_SINCE = 10
+"""The first version of OffsetCommit and OffsetFetch that names topics by id (KIP-848)."""
 
 T = TypeVar("T")
 
@@ -19,7 +26,13 @@ def ask(
     done: Callable[[T], None],
     refusal: Callable[[ErrorCode], T],
 ) -> None:
-    """What `work` answers, once all that it may rest on is committed."""
+    """Call `done` with the result of `work(shard)`, when all records that the result may depend on
+    are committed.
+
+    If the shard cannot do the work, if `work` raises KafkaError, or if leadership is lost before
+    the commit, call `done(refusal(error))` instead. `done` is called exactly once, and it may be
+    called before this function returns.
+    """
 
     def refuse(error: ErrorCode) -> None:
         done(refusal(error))
@@ -36,6 +49,22 @@ def ask(
 
 
 def check_group_id(group_id: str) -> None:
-    """Members need one; offsets may be kept under the empty one."""
+    """Raise KafkaError (INVALID_GROUP_ID) if the group id is empty.
+
+    Requests of members need a group id. Offsets may be committed under the empty group id.
+    """
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+
+
+def name_of(image: MetadataImage, topic_id: Uuid) -> str:
+    """Return the name of the topic, or the empty string if no topic has this id."""
+    topic = image.topics.get(topic_id)
+    return "" if topic is None else topic.name
+
+
+def run_with(
+    context: RequestContext, steps: Callable[[Sequence[T]], Steps[None]], answers: Sequence[T]
+) -> None:
+    """Let the server run `steps(answers)` in slices."""
+    context.run(steps(answers))

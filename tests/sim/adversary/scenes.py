@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.log.batch import HEADER_BYTES, build_batch
 from quorate.quorum.log.record import Record
@@ -55,7 +55,7 @@ async def ask(stage: Simulation, broker: Machine, request: Message, version: int
 
 async def a_handler_raises(stage: Simulation) -> None:
     """A request meets a bug in its handler: it fails, and the broker serves on."""
-    with mock.patch.object(ClusterHandler, "describe_cluster", _raises):
+    with mock.patch.object(DescribeClusterHandler, "handle", _raises):
         await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.cluster import ClusterHandler
+from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
+from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import EpochOffset, Uuid
@@ -115,7 +116,8 @@ def test_named_configs_are_told_alone(node: NodeConfig) -> None:
     assert [each.name for each in result.configs] == ["retention.ms"]
 
 
-CLUSTER = ClusterHandler(cluster_id="c", listener="PLAINTEXT", image=lambda: ORDERS)
+CLUSTER = DescribeClusterHandler(cluster_id="c", listener="PLAINTEXT", image=lambda: ORDERS)
+TOPICS = DescribeTopicPartitionsHandler(listener="PLAINTEXT", image=lambda: ORDERS)
 
 
 @pytest.mark.parametrize(("include", "operations"), [(True, 0x1FA0), (False, -(1 << 31))])
@@ -126,7 +128,7 @@ def test_what_may_be_done_with_the_cluster(include: bool, operations: int) -> No
         endpoint_type=1,
         include_fenced_brokers=False,
     )
-    CLUSTER.describe_cluster(asked.context, request)
+    CLUSTER.handle(asked.context, request)
     assert asked.answer.cluster_authorized_operations == operations
 
 
@@ -136,6 +138,6 @@ def test_what_may_be_done_with_a_topic() -> None:
     request = DescribeTopicPartitionsRequest(
         topics=(TopicRequest(name="orders"),), response_partition_limit=10, cursor=None
     )
-    CLUSTER.describe_topic_partitions(asked.context, request)
+    TOPICS.handle(asked.context, request)
     (topic,) = asked.answer.topics
     assert topic.topic_authorized_operations == 0x0DF8

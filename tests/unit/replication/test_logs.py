@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.logs import LogsHandler, volume_bytes
+from quorate.broker.kafka.delete_records import DeleteRecordsHandler
+from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler, volume_bytes
+from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.delete_records import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
@@ -139,7 +141,7 @@ def test_answers_are_in_the_order_of_the_request(cluster: Cluster) -> None:
     cluster.run(50)
     produced(cluster, topic, count=2)
     asked = Asked()
-    handler = LogsHandler(cluster.nodes[1].replicas, "/data")
+    handler = DeleteRecordsHandler(cluster.nodes[1].replicas)
     request = DeleteRecordsRequest(
         topics=tuple(
             DeleteRecordsTopic(
@@ -149,7 +151,7 @@ def test_answers_are_in_the_order_of_the_request(cluster: Cluster) -> None:
         ),
         timeout_ms=1000,
     )
-    handler.delete_records(asked.context, request)
+    handler.handle(asked.context, request)
     assert [
         (each.name, each.partitions[0].error_code, each.partitions[0].low_watermark)
         for each in asked.answer.topics
@@ -164,12 +166,12 @@ def test_log_directories(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1), led_by(1), led_by(2)])
     cluster.run(50)
     produced(cluster, topic, count=1)
-    handler = LogsHandler(cluster.nodes[1].replicas, "/data")
+    handler = DescribeLogDirsHandler(cluster.nodes[1].replicas, "/data")
     wanted = (DescribableLogDirTopic(topic="t", partitions=(1, 7)),)
     found = []
     for topics in (None, wanted, ()):
         asked = Asked()
-        handler.describe_log_dirs(asked.context, DescribeLogDirsRequest(topics=topics))
+        handler.handle(asked.context, DescribeLogDirsRequest(topics=topics))
         (directory,) = asked.answer.results
         assert directory.log_dir == "/data"
         found.append([each.partition_index for t in directory.topics for each in t.partitions])
@@ -192,12 +194,12 @@ def test_producers(cluster: Cluster) -> None:
     cluster.produce(1, topic, producer=producer)
     asked = Asked()
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 5)),))
-    LogsHandler(cluster.nodes[1].replicas, "/data").describe_producers(asked.context, request)
+    DescribeProducersHandler(cluster.nodes[1].replicas).handle(asked.context, request)
     led, absent = asked.answer.topics[0].partitions
     (found,) = led.active_producers
     assert (found.producer_id, found.producer_epoch, found.last_sequence) == (9, 3, 0)
     assert absent.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.run(50)
-    LogsHandler(cluster.nodes[2].replicas, "/data").describe_producers(asked.context, request)
+    DescribeProducersHandler(cluster.nodes[2].replicas).handle(asked.context, request)
     follower = asked.answer.topics[0].partitions[0]
     assert [each.producer_id for each in follower.active_producers] == [9]

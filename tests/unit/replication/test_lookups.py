@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
+from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.kafka.list_offsets import CONSUMER, ListOffsetsHandler
 from quorate.broker.kafka.log_lookups import LogLookups
-from quorate.broker.kafka.logs import LogsHandler
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import timestamp_lookup as lookup
@@ -246,14 +246,14 @@ def test_producers_that_cannot_be_read_from_a_damaged_log(
         raise damage
 
     monkeypatch.setattr(Partition, "producers", property(damaged))
-    handler = LogsHandler(cluster.nodes[1].replicas, "/data")
+    handler = DescribeProducersHandler(cluster.nodes[1].replicas)
     asked = Asked()
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
     cluster.hosted(1, topic)
     if not alone:
         with pytest.raises(CorruptLog):
-            handler.describe_producers(cast(RequestContext, asked), request)
+            handler.handle(cast(RequestContext, asked), request)
         return
-    handler.describe_producers(cast(RequestContext, asked), request)
+    handler.handle(cast(RequestContext, asked), request)
     (answer,) = asked.described
     assert answer.topics[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE

@@ -1,5 +1,4 @@
-"""DescribeCluster (60) and DescribeTopicPartitions (75): the cluster as admin clients want it
-described."""
+"""Handles DescribeTopicPartitions (API key 75): topics in pages of partitions (KIP-966)."""
 
 from __future__ import annotations
 
@@ -7,21 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.broker.kafka.metadata import TOPIC_ENTRIES, describe_partition
-from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.protocol.authorized_operations import (
-    CLUSTER_OPERATIONS,
-    NOT_ASKED,
-    TOPIC_OPERATIONS,
-)
+from quorate.quorum.protocol.authorized_operations import TOPIC_OPERATIONS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     Cursor,
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
@@ -30,65 +21,31 @@ from quorate.quorum.protocol.schemas.cluster import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
-BROKERS = 1  # endpoint types of KIP-919
-MAX_PARTITIONS_PER_ANSWER = 2000  # max.request.partition.size.limit
+MAX_PARTITIONS_PER_ANSWER = 2000
+"""Maximum number of partitions in one response: Kafka's max.request.partition.size.limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterHandler:
-    cluster_id: str
+class DescribeTopicPartitionsHandler:
+    """Handles DescribeTopicPartitions on one listener of a broker, from its committed image."""
+
     listener: str
     image: Callable[[], MetadataImage]
 
-    def describe_cluster(self, context: RequestContext, request: DescribeClusterRequest) -> None:
-        if request.endpoint_type != BROKERS:
-            context.respond(
-                DescribeClusterResponse(
-                    error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                    error_message="this is a broker: controllers are described by controllers "
-                    "(--bootstrap-controller)",
-                    cluster_id=self.cluster_id,
-                    brokers=(),
-                )
-            )
-            return
-        image = self.image()
-        brokers = []
-        for broker_id in image.broker_ids():
-            broker = image.brokers[broker_id]
-            endpoint = broker.endpoint(self.listener)
-            if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
-                continue
-            brokers.append(
-                DescribeClusterBroker(
-                    broker_id=broker_id,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    rack=broker.rack,
-                    is_fenced=broker.fenced,
-                )
-            )
-        alive = [each.broker_id for each in brokers if not each.is_fenced]
-        context.respond(
-            DescribeClusterResponse(
-                cluster_id=self.cluster_id,
-                controller_id=alive[0] if alive else NO_NODE,
-                brokers=tuple(brokers),
-                cluster_authorized_operations=CLUSTER_OPERATIONS
-                if request.include_cluster_authorized_operations
-                else NOT_ASKED,
-            )
-        )
-
-    def describe_topic_partitions(
+    def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> Steps[None] | None:
+        """Respond with the topics in name order, from the cursor on.
+
+        The response holds as many partitions as the request allows, at most
+        MAX_PARTITIONS_PER_ANSWER, and a cursor if partitions are left. A negative cursor gets
+        INVALID_REQUEST. Return the steps that are left, or None.
+        """
         return begun(self._describe_topic_partitions(context, request))
 
     def _describe_topic_partitions(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> Steps[None]:
-        """Topics in name order from the cursor on, as many partitions as the limit allows."""
         image = self.image()
         cursor = request.cursor
         if cursor is not None and cursor.partition_index < 0:
@@ -155,6 +112,7 @@ class ClusterHandler:
 
 
 def unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """Return the result of a topic that does not exist."""
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,

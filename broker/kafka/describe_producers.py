@@ -1,0 +1,106 @@
+"""Handles DescribeProducers (API key 61): the idempotent producers of partitions (KIP-664)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.kafka.request_parts import emptied, in_pieces
+from quorate.broker.replication.damage import unreadable
+from quorate.quorum.controller.topic_names import what_is_wrong
+from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
+
+ENTRIES = 5
+"""The weight of a described partition in `Pace`."""
+NUMBERS_PER_ENTRY = 4
+"""The number of partition numbers in a request that weigh as much as one entry of `Pace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeProducersHandler:
+    """Handles DescribeProducers on one broker, on the broker's event loop."""
+
+    replicas: Replicas
+
+    def handle(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> Steps[None] | None:
+        """Respond with the producers of each named partition. Return the steps that are left.
+
+        A partition that the request names more than once is described once. Any replica answers,
+        also a follower, as in Kafka. Errors of a partition: INVALID_TOPIC_EXCEPTION, the error of
+        a missing replica, or the error of a damaged log.
+        """
+        return begun(self._describe_producers(context, request))
+
+    def _describe_producers(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> Steps[None]:
+        asked: dict[str, dict[int, None]] = {}
+        topics, pace = [], Pace()
+        for topic in request.topics:
+            if pace.is_time():
+                yield
+            wanted = asked.setdefault(topic.name, {})
+            for some in in_pieces(topic.partition_indexes):
+                if pace.is_time(len(some) // NUMBERS_PER_ENTRY):
+                    yield
+                wanted.update(dict.fromkeys(some))
+        for name, indexes in asked.items():
+            partitions = []
+            for index in indexes:
+                partition = self._producers(name, index)
+                partitions.append(partition)
+                if pace.is_time(ENTRIES + len(partition.active_producers)):
+                    yield
+            topics.append(TopicResponse(name=name, partitions=tuple(partitions)))
+            if pace.is_time(ENTRIES):
+                yield
+        yield from emptied(asked)
+        yield from context.respond_steps(DescribeProducersResponse(topics=tuple(topics)))
+
+    def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
+        registry = self.replicas.registry
+        problem = what_is_wrong(topic)
+        hosted = registry.find(topic, ZERO_UUID, partition_id)
+        if problem is not None or hosted is None:
+            error = registry.why_missing(topic, ZERO_UUID, partition_id)
+            if problem is not None:
+                error = ErrorCode.INVALID_TOPIC_EXCEPTION
+            return PartitionResponse(
+                partition_index=partition_id,
+                error_code=error,
+                error_message=problem or error.message,
+            )
+        try:
+            producers = hosted.partition.producers.producers
+        except CorruptLog as damage:  # they are read from the log at their first use
+            return PartitionResponse(
+                partition_index=partition_id,
+                error_code=unreadable(hosted, damage),
+                error_message=str(damage),
+            )
+        return PartitionResponse(
+            partition_index=partition_id,
+            active_producers=tuple(
+                ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
+                    last_timestamp=producer.last_timestamp_ms,
+                )
+                for producer_id, producer in producers.items()
+            ),
+        )
