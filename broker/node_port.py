@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from quorate.broker.replication.replica_sessions import Respond
 from quorate.quorum.open_files import open_files
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.hot import (
@@ -37,7 +38,6 @@ SLICED_ABOVE_BYTES = 64 << 10
 SLICED_ABOVE = 2000
 """Larger requests, and responses with more partitions, are handled in steps."""
 
-Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
 FetchAsReplica = Callable[[FetchRequest, Respond], None]
 
 
@@ -92,7 +92,7 @@ def node_port(
         {},
         settings.clock,
         raw_handlers={ApiKey.FETCH: handle},
-        connections=connections,
+        quotas=connections,
         resources=resources,
     )
     return {

@@ -91,7 +91,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         services.clock,
         raw_handlers=raw,
         settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
-        connections=services.connections,
+        quotas=services.connections,
         resources=services.resources,
     )
 

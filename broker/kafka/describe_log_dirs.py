@@ -55,7 +55,7 @@ class DescribeLogDirsHandler:
         topics: dict[str, list[DescribeLogDirsPartition]] = {}
         for name, partition_id in (yield from in_order(places)):
             if pace.is_time(ENTRIES):
-                context.builds(STEP_ENTRIES // ENTRIES)
+                context.count_elements(STEP_ENTRIES // ENTRIES)
                 yield
             hosted = registry.find(name, ZERO_UUID, partition_id)
             if hosted is None:

@@ -20,7 +20,7 @@ from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import DecodeError, decode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
-from quorate.quorum.rpc.kafka.server import Connection, RequestContext
+from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
 
 FORWARD_TIMEOUT_MS = 30_000
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
@@ -47,14 +47,16 @@ class Forwarding:
 
     def __init__(self, forwarder: Forwarder) -> None:
         self._forwarder = forwarder
-        self._queues: dict[Connection, _ConnectionQueue] = {}  # those that have requests open
+        self._queues: dict[
+            RequestConnection, _ConnectionQueue
+        ] = {}  # those that have requests open
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
         queue = self._queues.setdefault(context.connection, _ConnectionQueue())
         queue.waiting.append((context, body))
         self._send(context.connection, queue)
 
-    def _send(self, connection: Connection, queue: _ConnectionQueue) -> None:
+    def _send(self, connection: RequestConnection, queue: _ConnectionQueue) -> None:
         """Forward what the bound admits. Discard the requests of a connection that is closed."""
         if connection.closed:
             queue.waiting.clear()
@@ -70,7 +72,7 @@ class Forwarding:
 
     def _forward(
         self,
-        connection: Connection,
+        connection: RequestConnection,
         queue: _ConnectionQueue,
         context: RequestContext,
         body: memoryview,

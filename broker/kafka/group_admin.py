@@ -56,7 +56,7 @@ class GroupAdminHandler:
                     if descriptions.passes(group, states, types):
                         groups.append(descriptions.listed(group))
                     if pace.is_time(ENTRIES):
-                        context.builds(STEP_ENTRIES // ENTRIES)
+                        context.count_elements(STEP_ENTRIES // ENTRIES)
                         yield
         except KafkaError as refusal:
             error = refusal.code

@@ -203,7 +203,7 @@ def built(
         except StopIteration as end:
             response: MetadataResponse = end.value
             return response
-        context.builds(elements)
+        context.count_elements(elements)
         yield
 
 

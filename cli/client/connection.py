@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
+from quorate.quorum.protocol.headers import request_header
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quorate.quorum.protocol.varint import DecodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
@@ -24,7 +25,6 @@ MAX_RESPONSE_BYTES = 1 << 30
 SOFTWARE_NAME = "quorate-cli"
 INT32 = struct.Struct(">i")
 UNSUPPORTED_VERSION = 35
-NO_TAGS = b"\0"
 
 
 class ConnectionLost(Exception):
@@ -47,7 +47,7 @@ class Connection:
     def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str) -> None:
         """Connect within `timeout_s`. Raise ConnectionLost if that fails."""
         self.address = f"{host}:{port}"
-        self._client_id = client_id.encode()
+        self._client_id = client_id
         self._correlation_id = 0
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
@@ -120,20 +120,11 @@ class Connection:
 
     def _send(self, api: Api, version: int, request: Message, timeout_s: float) -> None:
         self._correlation_id += 1
+        header_version = api.request_header_version(version)
         frame = bytearray(
-            struct.pack(
-                f">hhih{len(self._client_id)}s",
-                api.key,
-                version,
-                self._correlation_id,
-                len(self._client_id),
-                self._client_id,
-            )
+            request_header(api.key, version, self._correlation_id, self._client_id, header_version)
         )
-        flexible = api.request_header_version(version) == 2
-        if flexible:
-            frame += NO_TAGS
-        writer(type(request), version, flexible)(frame, request)
+        writer(type(request), version, header_version == 2)(frame, request)
         with self._closed_when_it_fails():
             self._socket.settimeout(timeout_s)
             self._socket.sendall(INT32.pack(len(frame)) + frame)

@@ -39,7 +39,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
-from quorate.quorum.rpc.connector import Evidence, probe
+from quorate.quorum.rpc.connector import ProbeResult, probe
 from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
@@ -256,9 +256,9 @@ class ControllerNode:
     async def _evidence(self, effect: ProbeBroker) -> None:
         transport = self.core.seams.transport
         evidence = await probe(transport, effect.address, PROBE_TIMEOUT_MS)
-        if evidence is Evidence.ALIVE:
+        if evidence is ProbeResult.ALIVE:
             self._carry_out(self.rules.probe_succeeded(effect))
-        elif evidence is Evidence.UNREACHABLE:
+        elif evidence is ProbeResult.UNREACHABLE:
             self._carry_out(self.rules.probe_failed(effect))
         elif self.shell.active:
             self.shell.tell(lambda now_ms, _: self.rules.probe_refused(effect, now_ms=now_ms))

@@ -86,7 +86,7 @@ class ControllerPort:
             handlers,
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
-            connections=ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES)),
+            quotas=ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES)),
             resources=core.resources,
         )
 

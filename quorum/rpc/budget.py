@@ -80,11 +80,11 @@ class Holder(Protocol):
     @property
     def peer(self) -> Address: ...
 
-    def bound(self) -> None:
+    def update_reading(self) -> None:
         """Read the connection or not, as the bounds now require."""
 
-    def account(self) -> None:
-        """Call `hold` with the bytes that the connection holds now."""
+    def report_memory(self) -> None:
+        """Call `set_held` with the bytes that the connection holds now."""
 
     def evict(self) -> None:
         """Close the connection immediately and discard what it holds."""
@@ -137,11 +137,12 @@ class Budget:
         return len(self._holdings)
 
     @property
-    def pressed(self) -> bool:
+    def under_pressure(self) -> bool:
         return self.used_bytes > self.limit_bytes * PRESSURE
 
-    def over_share(self, holder: Holder) -> bool:
-        """Return True if `holder` must not be read now. Its `bound` is called when it may be."""
+    def must_wait(self, holder: Holder) -> bool:
+        """Return True if `holder` must not be read now. The budget calls its
+        `update_reading` when it may be read."""
         waits = self._waits(holder)
         if waits:
             self._unread[holder] = None
@@ -155,7 +156,7 @@ class Budget:
         left_bytes = self.limit_bytes - self.used_bytes
         return max(LEAST_READ_BYTES, left_bytes // 4)
 
-    def hold(self, holder: Holder, held_bytes: int) -> None:
+    def set_held(self, holder: Holder, held_bytes: int) -> None:
         """Note that `holder` now holds `held_bytes`. This may close connections, also `holder`.
 
         The time of a holding starts when it exceeds SMALL_BYTES, and ends when it does not."""
@@ -175,20 +176,22 @@ class Budget:
             self._large.pop(holder, None)
         if self.used_bytes > self.limit_bytes:
             self._evict_heaviest()
-        elif not self._checking and self.pressed:
+        elif not self._checking and self.under_pressure:
             self._checking = True
             self._clock.call_later(STALL_CHECK_MS, self._check_stalled)
         self._wake()
 
     def _waits(self, holder: Holder) -> bool:
-        return self.pressed and holder in self._large and next(iter(self._large)) is not holder
+        return (
+            self.under_pressure and holder in self._large and next(iter(self._large)) is not holder
+        )
 
     def _wake(self) -> None:
         """Let connections be read that need not wait any more."""
         if self._unread:
             for each in [each for each in self._unread if not self._waits(each)]:
                 self._unread.pop(each, None)
-                each.bound()
+                each.update_reading()
 
     def _release(self, holder: Holder, holding: _Holding) -> None:
         del self._holdings[holder]
@@ -218,13 +221,13 @@ class Budget:
         oldest_ms = now_ms - STALL_MS
         late = [each for each, its in self._holdings.items() if its.progress_ms <= oldest_ms]
         for holder in self._heaviest_first(late):
-            if not self.pressed:
+            if not self.under_pressure:
                 return
-            holder.account()
+            holder.report_memory()
             holding = self._holdings.get(holder)
             if holding is not None and holding.progress_ms <= oldest_ms:
                 self._evict(holder, f"it has made no progress for {STALL_MS} ms")
-        if self.pressed and not self._checking:
+        if self.under_pressure and not self._checking:
             self._checking = True
             self._clock.call_later(STALL_CHECK_MS, self._check_stalled)
 

@@ -154,7 +154,7 @@ class Connector:
         self._timer = settings.node.clock.call_later(delay_ms, self._attempt)
 
 
-class Evidence(enum.Enum):
+class ProbeResult(enum.Enum):
     """What a probe found out about a peer's port."""
 
     ALIVE = "alive"
@@ -162,18 +162,18 @@ class Evidence(enum.Enum):
     UNREACHABLE = "unreachable"  # nothing is known
 
 
-async def probe(transport: Transport, address: Address, timeout_ms: int) -> Evidence:
+async def probe(transport: Transport, address: Address, timeout_ms: int) -> ProbeResult:
     """Connect once and leave without a word."""
     try:
         link = await transport.connect(
             address, Wire.NODE, _Mute, max_frame_bytes=1024, timeout_ms=timeout_ms
         )
     except PeerRefused:
-        return Evidence.REFUSED
+        return ProbeResult.REFUSED
     except TransportError:
-        return Evidence.UNREACHABLE
+        return ProbeResult.UNREACHABLE
     link.close()
-    return Evidence.ALIVE
+    return ProbeResult.ALIVE
 
 
 class _Mute:

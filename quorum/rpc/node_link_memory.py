@@ -43,7 +43,7 @@ class NodeLinkMemory:
     def buffered(self, held_bytes: int) -> None:
         """Note that the link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes
-        self.account()
+        self.report_memory()
 
     def drained(self, drained: bool) -> None:
         """Note that the peer takes what is sent, or that it does not."""
@@ -53,15 +53,15 @@ class NodeLinkMemory:
     def sent(self) -> None:
         """Note that frames were written to the link."""
         if self._unread_now() != self._unread_bytes:
-            self.account()
+            self.report_memory()
 
     def release(self) -> None:
         """Note that the link is closed."""
         self._buffered_bytes = self._unread_bytes = 0
-        self._budget.hold(self, 0)
+        self._budget.set_held(self, 0)
 
-    def bound(self) -> None:
-        over = self._budget.over_share(self)
+    def update_reading(self) -> None:
+        over = self._budget.must_wait(self)
         if over != self._paused:
             self._paused = over
             if over:
@@ -72,10 +72,10 @@ class NodeLinkMemory:
     def evict(self) -> None:
         self._link.abort()
 
-    def account(self) -> None:
+    def report_memory(self) -> None:
         self._unread_bytes = self._unread_now()
-        self._budget.hold(self, self._buffered_bytes + self._unread_bytes)
-        self.bound()
+        self._budget.set_held(self, self._buffered_bytes + self._unread_bytes)
+        self.update_reading()
 
     def _unread_now(self) -> int:
         return 0 if self._drained else self._link.pending_bytes

@@ -61,7 +61,7 @@ def connections(node: Node) -> tuple[Any, Any]:
     assert controller.process is not None and controller.process.controller is not None
     return (
         broker.process.broker.connections,
-        controller.process.controller.port._server.connections,
+        controller.process.controller.port._server.quotas,
     )
 
 

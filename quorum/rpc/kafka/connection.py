@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import Api, ApiKey
@@ -16,11 +16,9 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.budget import SMALL_BYTES
 from quorate.quorum.rpc.kafka.connection_quotas import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
+from quorate.quorum.rpc.kafka.server_state import Route, ServerState
 from quorate.quorum.seams import Address, Link
 from quorate.quorum.steps import Steps
-
-if TYPE_CHECKING:
-    from quorate.quorum.rpc.kafka.server import KafkaServer, Route
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
@@ -33,11 +31,11 @@ class Connection:
     `client_software` (from ApiVersions) and `asked_metadata`."""
 
     __slots__ = (
-        "_accounted",
         "_buffered_bytes",
         "_checking",
         "_held",
         "_in_flight_bytes",
+        "_memory_counted",
         "_paused",
         "_polls",
         "_queue",
@@ -52,22 +50,22 @@ class Connection:
         "closed",
         "link",
         "server",
-        "turn",
         "used_ms",
+        "work",
     )
 
-    def __init__(self, server: KafkaServer, link: Link) -> None:
+    def __init__(self, server: ServerState, link: Link) -> None:
         self.server = server
         self.link = link
         self.clock = server.clock
         self.closed = False
-        self.turn = server.resources.scheduler.turn()
+        self.work = server.resources.scheduler.new_connection_work()
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
         self._queued = 0  # beyond ALWAYS_TAKEN
         self._in_flight_bytes = 0
-        self._accounted = False  # in a budget of the node
+        self._memory_counted = False  # in a budget of the node
         self._buffered_bytes = 0  # of a frame that is not finished
         self._ready_bytes = 0  # of responses that are built, or wait for earlier ones
         self._undrained = False  # the client does not take its responses
@@ -92,7 +90,7 @@ class Connection:
         return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
 
     @property
-    def waits(self) -> bool:
+    def has_requests(self) -> bool:
         return bool(self._queue)
 
     def on_frame(self, frame: memoryview) -> None:
@@ -112,7 +110,7 @@ class Connection:
             try:
                 self._dispatch(context, frame)
             except Exception as error:
-                context.raised(error)
+                context.fail_with(error)
 
     def on_closed(self, error: Exception | None) -> None:
         self.closed = True
@@ -122,21 +120,21 @@ class Connection:
         self._count_queued()
         self._buffered_bytes = self._in_flight_bytes = self._ready_bytes = 0
         self._undrained = False
-        self.account()
-        self.server.resources.scheduler.end(self.turn)
-        self.server.connections.left(self)
+        self.report_memory()
+        self.server.resources.scheduler.end(self.work)
+        self.server.quotas.remove(self)
 
     def on_buffered(self, held_bytes: int) -> None:
         """The link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
-        self.account()
-        self.bound()
+        self.report_memory()
+        self.update_reading()
 
     def on_drained(self, drained: bool) -> None:
         """The client takes its responses, or it does not."""
         self._undrained = not drained
-        self.account()
-        self.bound()
+        self.report_memory()
+        self.update_reading()
 
     def evict(self) -> None:
         self._refused = True
@@ -150,25 +148,25 @@ class Connection:
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
-            self.server.resources.scheduler.end(self.turn)
-            self.server.connections.left(self)
+            self.server.resources.scheduler.end(self.work)
+            self.server.quotas.remove(self)
             self.link.close()
             if self.link.pending_bytes:
                 self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
-    def hold(self, delay_ms: int) -> None:
+    def pause_reading_for(self, delay_ms: int) -> None:
         self._held = True
         self.clock.call_later(delay_ms, self._release)
-        self.bound()
+        self.update_reading()
 
-    def answered(self, answer: RequestContext) -> None:
+    def send_ready(self, answered: RequestContext) -> None:
         """Send the responses that are ready at the head of the queue."""
         self.used_ms = self.clock.now_ms()
         queue = self._queue
-        if queue and queue[0] is not answer:
-            ready_bytes = sum(map(len, answer.parts or ()))
-            self._ready_bytes += ready_bytes - answer.ready_bytes
-            answer.ready_bytes = ready_bytes
+        if queue and queue[0] is not answered:
+            ready_bytes = sum(map(len, answered.parts or ()))
+            self._ready_bytes += ready_bytes - answered.ready_bytes
+            answered.ready_bytes = ready_bytes
         while queue and (parts := queue[0].parts) is not None:
             context = queue.popleft()
             route = self.server.routes[context.api_key]
@@ -178,15 +176,26 @@ class Connection:
             self._ready_bytes -= context.ready_bytes
             if parts and not self._refused:
                 self.link.send(*parts)
-        if self._accounted or self._ready_bytes > SMALL_BYTES:
-            self.account()
-        self.bound()
+        if self._memory_counted or self._ready_bytes > SMALL_BYTES:
+            self.report_memory()
+        self.update_reading()
 
-    def builds(self, size_bytes: int) -> None:
+    def add_response_bytes(self, size_bytes: int) -> None:
         """Note that the response of a request takes so many more bytes while it is built."""
         if not self.closed:
             self._ready_bytes += size_bytes
-            self.account()
+            self.report_memory()
+
+    def run(self, context: RequestContext, steps: Steps[None]) -> None:
+        """Let the scheduler run `steps`, which answer `context`, in slices."""
+        self.server.resources.scheduler.begin(context, steps)
+
+    def report_failure(self, context: RequestContext, error: Exception) -> None:
+        """Count and log that the request failed with `error`, which no handler expected."""
+        server = self.server
+        route = server.routes[context.api_key]
+        route.failures += 1
+        server.boundary.report(error, route.api.name, context.version, self.peer, context.frame)
 
     def _context(self, frame: memoryview) -> RequestContext | None:
         """Read the fixed part of the header. Return None if the request is not for a handler."""
@@ -222,9 +231,9 @@ class Connection:
                 self._speaks()
             steps = route.handle(context, request)
         if steps is not None:
-            self.server.resources.scheduler.begin(context, steps)
-            if self.turn.tasks:
-                self.bound()
+            self.run(context, steps)
+            if self.work.tasks:
+                self.update_reading()
 
     def _handle_large(self, route: Route, context: RequestContext, body: memoryview) -> Steps[None]:
         """Decode a large request in steps, and count the memory of its elements until it is
@@ -236,7 +245,7 @@ class Connection:
         size_bytes = elements * ELEMENT_BYTES
         context.request_bytes += size_bytes
         self._in_flight_bytes += size_bytes
-        self.account()
+        self.report_memory()
         steps = route.handle(context, request)
         del request  # the handler holds what it needs
         if steps is not None:
@@ -245,7 +254,7 @@ class Connection:
     def _speaks(self) -> None:
         """The connection has sent a valid request."""
         self._spoke = True
-        self.server.connections.spoke(self)
+        self.server.quotas.sent_valid_request(self)
 
     def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
         if api.key != ApiKey.API_VERSIONS:
@@ -264,28 +273,28 @@ class Connection:
         self._queue.append(context)
         self._in_flight_bytes += context.request_bytes
         if self._in_flight_bytes > SMALL_BYTES:
-            self.account()
-        self.bound()
+            self.report_memory()
+        self.update_reading()
 
-    def account(self) -> None:
+    def report_memory(self) -> None:
         """State to the node's budgets what this connection holds. This may close it."""
         memory = self.server.resources.memory
         requests, responses = self.request_bytes, self.response_bytes
-        self._accounted = requests > SMALL_BYTES or responses > SMALL_BYTES
-        memory.requests.hold(self, requests)
-        memory.responses.hold(self, responses)
+        self._memory_counted = requests > SMALL_BYTES or responses > SMALL_BYTES
+        memory.requests.set_held(self, requests)
+        memory.responses.set_held(self, responses)
 
     def _count_queued(self) -> None:
         queued = max(0, len(self._queue) - ALWAYS_TAKEN)
         change, self._queued = queued - self._queued, queued
         if change:
-            self.server.connections.queued(change)
+            self.server.quotas.add_queued(change)
 
-    def bound(self) -> None:
+    def update_reading(self) -> None:
         """Stops or starts reading, as the bounds say."""
         self._count_queued()
-        settings, connections = self.server.settings, self.server.connections
-        crowded = connections.full and len(self._queue) >= ALWAYS_TAKEN
+        settings, quotas = self.server.settings, self.server.quotas
+        crowded = quotas.queue_full and len(self._queue) >= ALWAYS_TAKEN
         if self._polls:
             self._poll_drained(settings.max_pending_bytes)
         full = (
@@ -293,10 +302,10 @@ class Connection:
             or crowded
             or self._held
             or self._ready_bytes > settings.max_ready_bytes
-            or bool(self.turn.tasks)
+            or bool(self.work.tasks)
             or len(self._queue) >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
-            or (self._accounted and self.server.resources.memory.requests.over_share(self))
+            or (self._memory_counted and self.server.resources.memory.requests.must_wait(self))
         )
         if full != self._paused:
             self._paused = full
@@ -305,14 +314,14 @@ class Connection:
             else:
                 self.link.resume_reading()
         if crowded:
-            connections.held(self)
+            quotas.wait_for_room(self)
 
     def _poll_drained(self, max_pending_bytes: int) -> None:
         """Look at the unread bytes of a link that does not report when the client takes them."""
         undrained = self.link.pending_bytes > max_pending_bytes
         if undrained != self._undrained:
             self._undrained = undrained
-            self.account()
+            self.report_memory()
         if undrained and not self._checking and not self.closed:
             self._checking = True
             self.clock.call_later(self.server.settings.drain_check_ms, self._check_drained)
@@ -320,12 +329,12 @@ class Connection:
     def _check_drained(self) -> None:
         self._checking = False
         if not self.closed:
-            self.bound()
+            self.update_reading()
 
     def _release(self) -> None:
         self._held = False
         if not self.closed:
-            self.bound()
+            self.update_reading()
 
 
 def unsupported_api_versions(api: Api) -> Message:

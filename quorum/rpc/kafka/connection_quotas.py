@@ -72,7 +72,7 @@ class ConnectionLimits:
             max_queued_requests=node["queued.max.requests"],
         )
 
-    def of_ip(self, host: str) -> int:
+    def max_of_host(self, host: str) -> int:
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)
 
 
@@ -89,7 +89,7 @@ def _overrides(text: str) -> dict[str, int]:
     return bounds
 
 
-class Bounded(Protocol):
+class QuotaConnection(Protocol):
     """A connection as it is seen from here."""
 
     used_ms: int
@@ -98,16 +98,16 @@ class Bounded(Protocol):
     def peer(self) -> Address: ...
 
     @property
-    def waits(self) -> bool:
+    def has_requests(self) -> bool:
         """For an answer of ours."""
 
     def close_with(self, reason: str, level: int) -> None:
-        """Close it. `left` follows."""
+        """Close it. `remove` follows."""
 
-    def hold(self, delay_ms: int) -> None:
+    def pause_reading_for(self, delay_ms: int) -> None:
         """Do not read it for that long."""
 
-    def bound(self) -> None:
+    def update_reading(self) -> None:
         """Read it or not, as the bounds say now."""
 
 
@@ -117,28 +117,30 @@ class ConnectionQuotas:
     def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
         self._clock = clock
-        self._open: dict[Bounded, None] = {}
-        self._silent: dict[Bounded, None] = {}  # no valid request yet, the oldest first
-        self._unused: deque[tuple[int, Bounded]] = deque()  # (used_ms, connection) when looked at
+        self._open: dict[QuotaConnection, None] = {}
+        self._silent: dict[QuotaConnection, None] = {}  # no valid request yet, the oldest first
+        self._unused: deque[tuple[int, QuotaConnection]] = (
+            deque()
+        )  # (used_ms, connection) when looked at
         self._next_line_ms = 0
         self.displaced = 0
         """Connections closed to make room for a new one."""
         self._by_host: dict[str, int] = {}
         self._queued = 0
-        self._held: dict[Bounded, None] = {}  # not read because of what is queued
+        self._held: dict[QuotaConnection, None] = {}  # not read because of what is queued
         self._creation_due_ms = 0.0
         self._sweep_timer: Timer | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, connection: Bounded) -> None:
+    def add(self, connection: QuotaConnection) -> None:
         """Somebody connected; perhaps it is closed again at once, or another one is."""
         limits, host = self.limits, connection.peer.host
         self._open[connection] = self._silent[connection] = None
         count = self._by_host[host] = self._by_host.get(host, 0) + 1
-        if count > limits.of_ip(host):
-            most = limits.of_ip(host)
+        if count > limits.max_of_host(host):
+            most = limits.max_of_host(host)
             reason = f"{host} already has the configured maximum of {most} connections"
             connection.close_with(reason, logging.WARNING)
             return
@@ -148,7 +150,7 @@ class ConnectionQuotas:
         if self._sweep_timer is None and limits.max_idle_ms >= 0:
             self._sweep_in(limits.max_idle_ms)
 
-    def left(self, connection: Bounded) -> None:
+    def remove(self, connection: QuotaConnection) -> None:
         """It is closed, or about to be; told once or more."""
         if connection not in self._open:
             return
@@ -163,7 +165,7 @@ class ConnectionQuotas:
             self._sweep_timer.cancel()
             self._sweep_timer = None
 
-    def spoke(self, connection: Bounded) -> None:
+    def sent_valid_request(self, connection: QuotaConnection) -> None:
         """Note that `connection` has sent a valid request."""
         self._silent.pop(connection, None)
 
@@ -174,26 +176,26 @@ class ConnectionQuotas:
     # --- requests
 
     @property
-    def full(self) -> bool:
+    def queue_full(self) -> bool:
         return self._queued >= self.limits.max_queued_requests
 
-    def queued(self, change: int) -> None:
+    def add_queued(self, change: int) -> None:
         """Note that `change` more requests wait beyond ALWAYS_TAKEN of their connections."""
         self._queued += change
         free = self.limits.max_queued_requests - self._queued
         while change < 0 and free > 0 and self._held:
             connection = next(iter(self._held))
             del self._held[connection]
-            connection.bound()
+            connection.update_reading()
             free -= 1
 
-    def held(self, connection: Bounded) -> None:
-        """It is not read because `full`; it is told when there is room."""
+    def wait_for_room(self, connection: QuotaConnection) -> None:
+        """It is not read because `queue_full`; it is told when there is room."""
         self._held[connection] = None
 
     # --- connections
 
-    def _make_room(self, newcomer: Bounded) -> None:
+    def _make_room(self, newcomer: QuotaConnection) -> None:
         """Close another connection. Kafka leaves the newcomer waiting instead, until one closes."""
         most = self.limits.max_connections
         oldest = next(iter(self._silent))
@@ -209,7 +211,7 @@ class ConnectionQuotas:
             self._next_line_ms = now_ms + LINE_INTERVAL_MS
         oldest.close_with(reason, level)
 
-    def _longest_unused(self, newcomer: Bounded) -> Bounded:
+    def _longest_unused(self, newcomer: QuotaConnection) -> QuotaConnection:
         """Return the connection that was longest not used.
 
         A scan of all connections for each newcomer would let newcomers take the CPU, so one scan
@@ -224,7 +226,7 @@ class ConnectionQuotas:
             self._unused.extend((each.used_ms, each) for each in oldest)
         return newcomer
 
-    def _throttle(self, connection: Bounded) -> None:
+    def _throttle(self, connection: QuotaConnection) -> None:
         rate = self.limits.max_creation_rate
         if rate >= NO_LIMIT:
             return
@@ -233,7 +235,7 @@ class ConnectionQuotas:
         delay_ms = due_ms - now_ms - MAX_THROTTLE_MS
         self._creation_due_ms = min(due_ms, now_ms + 2 * MAX_THROTTLE_MS)
         if delay_ms > 0:
-            connection.hold(min(int(delay_ms) + 1, MAX_THROTTLE_MS))
+            connection.pause_reading_for(min(int(delay_ms) + 1, MAX_THROTTLE_MS))
 
     def _sweep_in(self, delay_ms: int) -> None:
         self._sweep_timer = self._clock.call_later(delay_ms, self._sweep)
@@ -246,7 +248,7 @@ class ConnectionQuotas:
         next_ms = max_idle_ms
         for connection in list(self._open):
             left_ms = connection.used_ms + max_idle_ms - now_ms
-            if connection.waits:
+            if connection.has_requests:
                 continue
             if left_ms > 0:
                 next_ms = min(next_ms, left_ms)

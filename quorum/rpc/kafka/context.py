@@ -8,7 +8,7 @@ for example a partition whose high watermark advances, cannot be harmed by a req
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec
+from typing import ParamSpec, Protocol
 
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
@@ -18,16 +18,49 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_node_failure
-from quorate.quorum.seams import Address, Buffer
+from quorate.quorum.rpc.kafka.request_scheduler import ConnectionWork
+from quorate.quorum.seams import Address, Buffer, Clock
 from quorate.quorum.steps import Steps
-
-if TYPE_CHECKING:
-    from quorate.quorum.rpc.kafka.connection import Connection
 
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
 ELEMENT_BYTES = 120
 """The memory that one element of an array takes, with its fields: 80 to 150 bytes."""
+
+
+class RequestConnection(Protocol):
+    """The connection of a request, as its context and its handler use it."""
+
+    client_software: tuple[str, str] | None
+    asked_metadata: bool
+    closed: bool
+    clock: Clock
+    work: ConnectionWork
+
+    def __hash__(self) -> int:
+        """Return the identity's hash: handlers keep state by connection."""
+
+    @property
+    def peer(self) -> Address:
+        """The address that the client connected from."""
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection. Responses that are ready still leave."""
+
+    def update_reading(self) -> None:
+        """Pause or resume reading, as the bounds now require."""
+
+    def add_response_bytes(self, size_bytes: int) -> None:
+        """Count `size_bytes` more of a response that is being built."""
+
+    def send_ready(self, answered: RequestContext) -> None:
+        """Send the responses that are ready at the head of the queue. `answered` is a new one."""
+
+    def run(self, context: RequestContext, steps: Steps[None]) -> None:
+        """Let the scheduler run `steps`, which answer `context`, in slices."""
+
+    def report_failure(self, context: RequestContext, error: Exception) -> None:
+        """Count and log that the request failed with `error`, which no handler expected."""
 
 
 class RequestContext:
@@ -51,7 +84,9 @@ class RequestContext:
         "version",
     )
 
-    def __init__(self, connection: Connection, api_key: int, version: int, correlation_id: int):
+    def __init__(
+        self, connection: RequestConnection, api_key: int, version: int, correlation_id: int
+    ) -> None:
         self.connection = connection
         self.api_key = api_key
         self.version = version
@@ -74,13 +109,13 @@ class RequestContext:
 
     @property
     def peer(self) -> Address:
-        return self.connection.link.peer
+        return self.connection.peer
 
     def respond(self, response: Message) -> None:
         try:
             body = encode(response, self.version)
         except Exception as error:
-            self.raised(error)
+            self.fail_with(error)
         else:
             self.respond_raw(body)
 
@@ -121,17 +156,17 @@ class RequestContext:
         if waiting is not None:
             waiting()
 
-    def builds(self, elements: int) -> None:
+    def count_elements(self, elements: int) -> None:
         """Count `elements` that the response has so far, in the budget of responses, until it is
         answered. A handler whose response grows with the node's state calls it before it pauses:
         many such requests may be in progress. This may close the connection."""
         size_bytes = elements * ELEMENT_BYTES
         self.ready_bytes += size_bytes
-        self.connection.builds(size_bytes)
+        self.connection.add_response_bytes(size_bytes)
 
     def run(self, steps: Steps[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices (`work.py`)."""
-        self.connection.server.resources.scheduler.begin(self, steps)
+        self.connection.run(self, steps)
 
     def callback(self, function: Callable[P, None]) -> Callable[P, None]:
         """Return `function` inside the boundary, for a caller that answers this request later."""
@@ -140,11 +175,11 @@ class RequestContext:
             try:
                 function(*args, **kwargs)
             except Exception as error:
-                self.raised(error)
+                self.fail_with(error)
 
         return call
 
-    def raised(self, error: Exception) -> None:
+    def fail_with(self, error: Exception) -> None:
         """Fail this request because its code raised `error`. Raise `error` again only if it says
         that the node's own state is at fault."""
         if isinstance(error, KafkaError):
@@ -157,10 +192,8 @@ class RequestContext:
             self._failed_by(error)
 
     def _failed_by(self, error: Exception) -> None:
-        server = self.connection.server
-        server.routes[self.api_key].failures += 1
         code = error_code_of(error)
-        server.boundary.report(error, APIS[self.api_key].name, self.version, self.peer, self.frame)
+        self.connection.report_failure(self, error)
         if self.parts is None:
             self.fail(code)
         self.abandon()
@@ -174,4 +207,4 @@ class RequestContext:
             return
         self.parts = parts
         self.frame = NO_FRAME
-        self.connection.answered(self)
+        self.connection.send_ready(self)

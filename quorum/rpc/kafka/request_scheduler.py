@@ -21,16 +21,13 @@ import heapq
 import logging
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
-from quorate.quorum.seams import Clock
+from quorate.quorum.seams import Address, Buffer, Clock
 from quorate.quorum.steps import Steps
-
-if TYPE_CHECKING:
-    from quorate.quorum.rpc.kafka.context import RequestContext
 
 logger = logging.getLogger("quorate.kafka")
 
@@ -59,10 +56,45 @@ class ConnectionWork:
         self.waits = False  # for its next slice
 
 
+class ScheduledConnection(Protocol):
+    """The connection of a scheduled request."""
+
+    work: ConnectionWork
+
+    def update_reading(self) -> None:
+        """Pause or resume reading, because the last work of the connection has ended."""
+
+
+class ScheduledRequest(Protocol):
+    """A request whose handler returned steps (`context.py`)."""
+
+    api_key: int
+    version: int
+    request_bytes: int
+    parts: tuple[Buffer, ...] | None
+
+    @property
+    def connection(self) -> ScheduledConnection:
+        """The connection that the request came from."""
+
+    @property
+    def peer(self) -> Address:
+        """The address of the client."""
+
+    def fail_with(self, error: Exception) -> None:
+        """Fail the request because its steps raised `error`."""
+
+    def fail(self, error: ErrorCode, message: str | None = None) -> None:
+        """Answer that the whole request failed."""
+
+    def abandon(self) -> None:
+        """Discard the state that waits for the request."""
+
+
 class Task:
     __slots__ = ("context", "cpu_ms", "steps")
 
-    def __init__(self, context: RequestContext, steps: Steps[None]) -> None:
+    def __init__(self, context: ScheduledRequest, steps: Steps[None]) -> None:
         self.context = context
         self.steps = steps
         self.cpu_ms = 0.0
@@ -79,7 +111,7 @@ class RequestScheduler:
         self._clock = clock
         self._waiting: list[tuple[float, int, ConnectionWork]] = []  # heap by virtual time
         self._order = 0
-        self._virtual_ms = 0.0  # of the turn that was served last
+        self._virtual_ms = 0.0  # of the work that was served last
         self._credit_ms = self.limits.slice_ms
         self._credited_ms = clock.now_ms()
         self._running: Task | None = None
@@ -90,41 +122,41 @@ class RequestScheduler:
         """The number of connections whose work waits."""
         return len(self._waiting)
 
-    def turn(self) -> ConnectionWork:
-        """Return the turn of a new connection.
+    def new_connection_work(self) -> ConnectionWork:
+        """Return the work of a new connection.
 
-        It begins one slice after the turn served last. Otherwise clients that open a new connection
+        It begins one slice after the work served last. Otherwise clients that open a new connection
         for each request would always be next, and waiting connections never."""
         return ConnectionWork(self._virtual_ms + self.limits.slice_ms)
 
-    def begin(self, context: RequestContext, steps: Steps[None]) -> None:
+    def begin(self, context: ScheduledRequest, steps: Steps[None]) -> None:
         """Run `steps`: the first slice immediately if no other work waits, the rest later."""
-        turn = context.connection.turn
-        if turn.ended:
+        work = context.connection.work
+        if work.ended:
             _close(steps)
             return
-        turn.tasks.append(Task(context, steps))
-        if len(turn.tasks) > 1:
+        work.tasks.append(Task(context, steps))
+        if len(work.tasks) > 1:
             return
-        turn.used_ms = max(turn.used_ms, self._virtual_ms - self.limits.slice_ms)
-        if self._running is None or self._running.context.connection.turn is not turn:
-            self._push(turn)
+        work.used_ms = max(work.used_ms, self._virtual_ms - self.limits.slice_ms)
+        if self._running is None or self._running.context.connection.work is not work:
+            self._push(work)
         if len(self._waiting) == 1 and self._running is None and self._may_run():
             self._slice()
         self._schedule()
 
-    def end(self, turn: ConnectionWork) -> None:
+    def end(self, work: ConnectionWork) -> None:
         """Discard the work of a connection that ends."""
-        turn.ended = True
-        tasks, turn.tasks = turn.tasks, deque()
+        work.ended = True
+        tasks, work.tasks = work.tasks, deque()
         for task in tasks:
             if task is not self._running:  # a generator cannot close itself
                 _close(task.steps)
 
-    def _push(self, turn: ConnectionWork) -> None:
-        turn.waits = True
+    def _push(self, work: ConnectionWork) -> None:
+        work.waits = True
         self._order += 1
-        heapq.heappush(self._waiting, (turn.used_ms, self._order, turn))
+        heapq.heappush(self._waiting, (work.used_ms, self._order, work))
 
     def _may_run(self) -> bool:
         """Refill the credit, and return True if some is left."""
@@ -153,63 +185,63 @@ class RequestScheduler:
             self._schedule()
 
     def _slice(self) -> None:
-        """Run the waiting turn with the least virtual time for one slice."""
-        turn = self._next()
-        if turn is None:
+        """Run the waiting work with the least virtual time for one slice."""
+        work = self._next()
+        if work is None:
             return
-        self._running = turn.tasks[0]
+        self._running = work.tasks[0]
         self.slices += 1
         begun_ms = self._clock.cpu_ms()
         try:
-            self._run_turn(turn, begun_ms)
+            self._run_first_task(work, begun_ms)
         finally:
             self._running = None
             spent_ms = self._clock.cpu_ms() - begun_ms
             self.cpu_ms += spent_ms
             self._credit_ms -= spent_ms
-            turn.used_ms += spent_ms
-            if turn.tasks and not turn.waits:
-                self._push(turn)
+            work.used_ms += spent_ms
+            if work.tasks and not work.waits:
+                self._push(work)
 
     def _next(self) -> ConnectionWork | None:
         while self._waiting:
-            virtual_ms, _, turn = heapq.heappop(self._waiting)
-            turn.waits = False
-            if turn.tasks:  # else its connection has ended
+            virtual_ms, _, work = heapq.heappop(self._waiting)
+            work.waits = False
+            if work.tasks:  # else its connection has ended
                 self._virtual_ms = max(self._virtual_ms, virtual_ms)
-                return turn
+                return work
         return None
 
-    def _run_turn(self, turn: ConnectionWork, begun_ms: float) -> None:
-        """Run the first task of `turn` for one slice. If the task ends, remove it."""
-        task = turn.tasks[0]
+    def _run_first_task(self, work: ConnectionWork, begun_ms: float) -> None:
+        """Run the first task of `work` for one slice. If the task ends, remove it."""
+        task = work.tasks[0]
         limits, cpu_ms, steps = self.limits, self._clock.cpu_ms, task.steps
         end_ms = begun_ms + min(limits.slice_ms, limits.request_cpu_ms - task.cpu_ms)
         try:
             for _ in range(limits.steps_per_slice):
                 next(steps)
-                if turn.ended:
+                if work.ended:
                     _close(steps)
                     return
                 if cpu_ms() >= end_ms:
                     break
         except StopIteration:
-            self._done(turn, task)
+            self._done(work, task)
             return
         except Exception as error:
-            self._done(turn, task)
-            task.context.raised(error)
+            self._done(work, task)
+            task.context.fail_with(error)
             return
         task.cpu_ms += cpu_ms() - begun_ms
         if task.cpu_ms >= limits.request_cpu_ms:
-            self._done(turn, task)
+            self._done(work, task)
             self._cut_off(task)
 
-    def _done(self, turn: ConnectionWork, task: Task) -> None:
-        if turn.tasks and turn.tasks[0] is task:
-            turn.tasks.popleft()
-        if not turn.tasks and not turn.ended:
-            task.context.connection.bound()
+    def _done(self, work: ConnectionWork, task: Task) -> None:
+        if work.tasks and work.tasks[0] is task:
+            work.tasks.popleft()
+        if not work.tasks and not work.ended:
+            task.context.connection.update_reading()
 
     def _cut_off(self, task: Task) -> None:
         context, limit_ms = task.context, self.limits.request_cpu_ms

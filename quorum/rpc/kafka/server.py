@@ -18,19 +18,16 @@ task and no future per request.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from quorate.quorum.protocol.apis import APIS, Api
-from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection import Connection
-from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.context import RequestContext
-from quorate.quorum.rpc.kafka.node_resources import NodeResources
-from quorate.quorum.seams import Clock, Link
-from quorate.quorum.steps import Steps
+from quorate.quorum.rpc.kafka.server_state import (
+    Handler,
+    RawHandler,
+    Route,
+    ServerSettings,
+    ServerState,
+)
+from quorate.quorum.seams import Link
 
 __all__ = [
     "Connection",
@@ -42,71 +39,11 @@ __all__ = [
     "ServerSettings",
 ]
 
-logger = logging.getLogger("quorate.kafka")
 
-Handler = Callable[[RequestContext, Any], Steps[None] | None]
-"""Takes the context and the decoded request. The server runs the steps that it returns."""
-RawHandler = Callable[[RequestContext, memoryview], Steps[None] | None]
-"""Takes the context and the body after the header. The server runs the steps that it returns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
-    max_request_bytes: int = 100 << 20
-    max_in_flight: int = 256
-    """Requests of one connection that are not answered yet."""
-    max_in_flight_bytes: int = 64 << 20
-    max_ready_bytes: int = 64 << 10
-    """Responses that wait for the response of an earlier request."""
-    max_pending_bytes: int = 1 << 20
-    """Responses that the client has not taken off the wire, on links that do not report when it
-    does. Links over TCP do, above 64 KiB (asyncio's default)."""
-    drain_check_ms: int = 10
-
-
-@dataclass(slots=True)
-class Route:
-    """The handler of an API, and counters of its use. `failures` counts requests that failed with
-    an exception that no handler expected."""
-
-    api: Api
-    handle: Handler | RawHandler
-    raw: bool
-    requests: int = 0
-    answers: int = 0
-    total_ms: int = 0
-    failures: int = 0
-
-
-class KafkaServer:
+class KafkaServer(ServerState):
     """`accept` is the Accept of `Wire.KAFKA` for a listener; the handlers decide what is served."""
-
-    def __init__(
-        self,
-        handlers: Mapping[int, Handler],
-        clock: Clock,
-        *,
-        raw_handlers: Mapping[int, RawHandler] | None = None,
-        settings: ServerSettings | None = None,
-        connections: ConnectionQuotas | None = None,
-        resources: NodeResources | None = None,
-    ) -> None:
-        """Ports that are bounded together share `connections`. All ports of a node share
-        `resources`."""
-        self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
-        for key, each in (raw_handlers or {}).items():
-            self.routes[key] = Route(APIS[key], each, True)
-        self.clock = clock
-        self.settings = settings or ServerSettings()
-        self.connections = ConnectionQuotas(clock) if connections is None else connections
-        self.resources = NodeResources(clock) if resources is None else resources
-        self.boundary = Boundary(clock)
-
-    @property
-    def api_keys(self) -> tuple[int, ...]:
-        return tuple(sorted(self.routes))
 
     def accept(self, link: Link) -> Connection:
         connection = Connection(self, link)
-        self.connections.opened(connection)
+        self.quotas.add(connection)
         return connection

@@ -18,6 +18,7 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
     ConnectionLimits,
     ConnectionQuotas,
 )
+from quorate.quorum.rpc.kafka.context import RequestConnection
 from quorate.quorum.rpc.kafka.server import (
     Connection,
     KafkaServer,
@@ -62,10 +63,8 @@ class Port:
     def __init__(self, **limits: Any) -> None:
         self.clock = FakeClock()
         self.connections = ConnectionQuotas(self.clock, ConnectionLimits(**limits))
-        self.clients: dict[Connection, Client] = {}
-        self.server = KafkaServer(
-            {ApiKey.METADATA: self.keep}, self.clock, connections=self.connections
-        )
+        self.clients: dict[RequestConnection, Client] = {}
+        self.server = KafkaServer({ApiKey.METADATA: self.keep}, self.clock, quotas=self.connections)
 
     def keep(self, context: RequestContext, request: MetadataRequest) -> None:
         self.clients[context.connection].contexts.append(context)
@@ -291,7 +290,7 @@ def test_a_nodes_limits_are_its_configs() -> None:
     node = {name: key.default for name, key in NODE_KEYS.items()}
     limits = ConnectionLimits.of(node)
     assert (limits.max_idle_ms, limits.max_queued_requests) == (600_000, 500)
-    assert limits.of_ip("10.0.0.1") == 2**31 - 1
+    assert limits.max_of_host("10.0.0.1") == 2**31 - 1
     node |= {
         "max.connections": 7,
         "max.connections.per.ip": 3,
@@ -300,4 +299,4 @@ def test_a_nodes_limits_are_its_configs() -> None:
     limits = ConnectionLimits.of(node)
     assert limits.max_connections == 7
     hosts = ("10.0.0.1", "::1", "::2", "10.0.0.2")
-    assert [limits.of_ip(each) for each in hosts] == [5, 6, 7, 3]
+    assert [limits.max_of_host(each) for each in hosts] == [5, 6, 7, 3]

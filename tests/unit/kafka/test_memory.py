@@ -149,11 +149,11 @@ def test_a_response_is_counted_while_it_is_built() -> None:
         connection.on_frame(frame(METADATA, 9))
     first, second = node.contexts
     for _ in range(10):
-        second.builds(1000)
+        second.count_elements(1000)
     assert node.memory.responses.used_bytes == 10_000 * ELEMENT_BYTES
     second.respond_raw(bytes(MIB))
     assert MIB < node.memory.responses.used_bytes < MIB + 100, "its bytes, while it waits"
-    first.builds(10_000)
+    first.count_elements(10_000)
     first.respond_raw(b"")
     assert node.memory.responses.used_bytes == 0
     assert not link.paused
@@ -170,7 +170,7 @@ def test_many_clients_that_let_responses_be_built_pay_for_others() -> None:
             if link.aborted:
                 connection.on_closed(None)
             else:
-                context.builds(500)
+                context.count_elements(500)
             assert node.memory.responses.used_bytes <= LIMITS.response_bytes
     assert 0 < sum(not link.aborted for _, link in clients) < 10
 

@@ -163,7 +163,7 @@ def test_answers_after_the_connection_is_gone_go_nowhere() -> None:
     second.respond(answer("2"))
     first.respond(answer("1"))
     assert served.link.sent == []
-    assert len(served.server.connections) == 0
+    assert len(served.server.quotas) == 0
 
 
 def test_api_versions_from_the_future_is_answered_in_version_0() -> None:

@@ -32,14 +32,14 @@ class Peer:
 
     def holds(self, held_bytes: int) -> None:
         self.held_bytes = held_bytes
-        self.account()
-        self.bound()
+        self.report_memory()
+        self.update_reading()
 
-    def account(self) -> None:
-        self.budget.hold(self, self.held_bytes)
+    def report_memory(self) -> None:
+        self.budget.set_held(self, self.held_bytes)
 
-    def bound(self) -> None:
-        self.read = not self.budget.over_share(self)
+    def update_reading(self) -> None:
+        self.read = not self.budget.must_wait(self)
 
     def evict(self) -> None:
         self.closed = True

@@ -14,7 +14,7 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.rpc.channel import Channel, Handlers
-from quorate.quorum.rpc.connector import Connector, ConnectorSettings, Evidence, probe
+from quorate.quorum.rpc.connector import Connector, ConnectorSettings, ProbeResult, probe
 from quorate.quorum.rpc.handshake import NodeSettings
 from quorate.quorum.rpc.hello import Hello, VersionRange, refusal_of
 from quorate.quorum.rpc.messages import VERSIONS
@@ -81,7 +81,7 @@ class Node:
         self.host.call_soon(self.connector.start)
         return self.connector
 
-    def probe(self) -> Evidence:
+    def probe(self) -> ProbeResult:
         return self.bench.loop.run(probe(self.transport, ADDRESS, 200))
 
     @property
@@ -166,7 +166,7 @@ def test_after_a_power_cut_there_is_no_evidence(bench: Bench) -> None:
     bench.network.crash(server.host, power_loss=True)
     bench.pass_ms(5000)
     assert client.events == ["up 1"]
-    assert client.probe() is Evidence.UNREACHABLE
+    assert client.probe() is ProbeResult.UNREACHABLE
 
 
 def test_a_broken_link_to_a_live_peer_comes_back_at_once(bench: Bench) -> None:
@@ -313,19 +313,19 @@ def test_a_peer_that_says_nothing_is_cut_off(bench: Bench) -> None:
 
 def test_probes(bench: Bench) -> None:
     server, client = serving(bench), bench.node(2)
-    assert client.probe() is Evidence.ALIVE
+    assert client.probe() is ProbeResult.ALIVE
     server.host.pause()
-    assert client.probe() is Evidence.UNREACHABLE
+    assert client.probe() is ProbeResult.UNREACHABLE
     server.host.resume()
     bench.network.block("n1", "n2")
-    assert client.probe() is Evidence.UNREACHABLE
+    assert client.probe() is ProbeResult.UNREACHABLE
     bench.network.heal()
     bench.network.refuse("n2", "n1")
-    assert client.probe() is Evidence.REFUSED
+    assert client.probe() is ProbeResult.REFUSED
     bench.network.heal()
-    assert client.probe() is Evidence.ALIVE
+    assert client.probe() is ProbeResult.ALIVE
     bench.network.crash(server.host)
-    assert client.probe() is Evidence.REFUSED
+    assert client.probe() is ProbeResult.REFUSED
     assert server.events == []
 
 
