@@ -47,7 +47,7 @@ from quorate.quorum.node.allocator import merge_freed_at_once
 from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator, SnapshotSettings
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
 
@@ -187,7 +187,7 @@ async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path
         return image
 
     generator = SnapshotGenerator(
-        seams, storage, SETTINGS, begun, lambda offset: UNKNOWN, failures.append
+        seams, storage, SETTINGS, begun, lambda offset: STATIC_VOTERS, failures.append
     )
 
     async def written() -> float:

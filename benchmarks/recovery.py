@@ -35,7 +35,7 @@ from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 
 RECORDS = 1_000_000
 TAIL = RECORDS // 10
@@ -163,7 +163,7 @@ def write_image(directory: Path, end: int) -> Path:
         image, _ = replay(image, decoded, last, decode.FIRST_TIMESTAMP_MS + offset)
     path = directory / snapshot_name(EpochOffset(EPOCH, end))
     with open(path, "wb") as file:
-        for batch in write_snapshot(image, UNKNOWN):
+        for batch in write_snapshot(image, STATIC_VOTERS):
             file.write(batch)
     return path
 

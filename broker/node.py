@@ -55,7 +55,7 @@ class BrokerNode:
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
-        self.client = ControllerClient(seams.clock, core.links, core.replica.hurry)
+        self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
             seams.clock, self.client, config.node_id, self._broker_epoch
         )

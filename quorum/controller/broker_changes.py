@@ -26,7 +26,7 @@ from quorate.quorum.metadata.records import (
 FENCE = 1
 UNFENCE = -1
 ENTER_CONTROLLED_SHUTDOWN = 1
-NOBODY = -1
+NO_BROKER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class BrokerChange:
     """
 
     cause: Cause
-    remove: int = NOBODY
-    add: int = NOBODY
+    remove: int = NO_BROKER
+    add: int = NO_BROKER
 
 
 def leader_and_isr_changes(

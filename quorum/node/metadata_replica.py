@@ -31,7 +31,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.seams import Seams, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
@@ -120,15 +120,15 @@ class MetadataReplica:
             effects.Committed: lambda effect: self._listener.on_committed(effect.high_watermark),
             effects.RoleChanged: self._role_changed,
             effects.Truncated: self._truncated,
-            effects.Install: self._install,
-            effects.Loaded: self._loaded,
+            effects.InstallSnapshot: self._install,
+            effects.SnapshotInstalled: self._loaded,
             effects.VotersChanged: lambda effect: self._listener.on_voters(effect),
             effects.LeaderFound: lambda effect: self._listener.on_leader_found(effect),
             effects.ProbeVoter: self._meet,
-            effects.VotersAnswer: self._voters_answer,
+            effects.VoterChangeResult: self._voters_answer,
             effects.Resigned: lambda effect: self._listener.on_resigned(),
             effects.CaughtUp: self._caught_up,
-            effects.Refused: self._refused,
+            effects.PeerProblem: self._refused,
         }
 
     def start(self) -> None:
@@ -154,10 +154,10 @@ class MetadataReplica:
         self._advance()
         return offset
 
-    def hurry(self) -> None:
+    def fetch_now(self) -> None:
         """Something was asked for here whose commit is awaited: be there when it comes."""
-        if self.raft.rests:
-            self._put(self.raft.hurry)
+        if self.raft.fetch_paused:
+            self._put(self.raft.fetch_now)
 
     def resign(self) -> None:
         self._put(self.raft.resign)
@@ -186,7 +186,7 @@ class MetadataReplica:
 
         self._listener.probe_voter(effect.voter, met)
 
-    def _voters_answer(self, effect: effects.VotersAnswer) -> None:
+    def _voters_answer(self, effect: effects.VoterChangeResult) -> None:
         done = self._changes.pop(effect.token, None)
         if done is not None:
             done(effect.error, effect.message)
@@ -322,7 +322,7 @@ class MetadataReplica:
         logger.warning("metadata log cut back to offset %d: the leader's differs", effect.offset)
         self._flushes = deque(each for each in self._flushes if each.offset <= effect.offset)
 
-    def _install(self, effect: effects.Install) -> None:
+    def _install(self, effect: effects.InstallSnapshot) -> None:
         """Reading it all and making it durable are the disk thread's, a batch at a time: votes and
         flushes do not wait for all of it."""
         snapshot = effect.snapshot
@@ -347,7 +347,7 @@ class MetadataReplica:
                 return
             if self._running:
                 self._checked, size_bytes = found or (None, -1)
-                quorum = UNKNOWN if self._checked is None else self._checked.quorum
+                quorum = STATIC_VOTERS if self._checked is None else self._checked.quorum
                 self._put(
                     lambda now_ms: self.raft.snapshot_checked(now_ms, snapshot, size_bytes, quorum)
                 )
@@ -376,7 +376,7 @@ class MetadataReplica:
 
         self._disk.submit(work, removed)
 
-    def _loaded(self, effect: effects.Loaded) -> None:
+    def _loaded(self, effect: effects.SnapshotInstalled) -> None:
         """Flushes asked for before prove nothing about the log that begins now."""
         logger.info("the log goes on behind a snapshot, at offset %d", effect.snapshot.offset)
         self._flushes.clear()
@@ -388,7 +388,7 @@ class MetadataReplica:
         logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)
         self._listener.on_role(effect)
 
-    def _refused(self, effect: effects.Refused) -> None:
+    def _refused(self, effect: effects.PeerProblem) -> None:
         logger.warning("replica %d: %s", effect.replica_id, effect.reason)
 
     def _fail(self, error: BaseException) -> None:

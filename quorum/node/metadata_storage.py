@@ -30,11 +30,11 @@ from quorate.quorum.metadata.snapshot_file import (
     read_snapshot,
 )
 from quorate.quorum.raft.control_records import decode_control
-from quorate.quorum.raft.voter_history import UNKNOWN, QuorumVoters, VoterHistory
+from quorate.quorum.raft.voter_history import STATIC_VOTERS, QuorumVoters, VoterHistory
 from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
-EMPTY = SnapshotContents(MetadataImage(), UNKNOWN)
+EMPTY = SnapshotContents(MetadataImage(), STATIC_VOTERS)
 
 logger = logging.getLogger("quorate.quorum.storage")
 
@@ -84,7 +84,7 @@ def _history(log: Log, snapshots: SnapshotFiles, beginning: SnapshotContents) ->
             for record in records_of(batch, position, header):
                 control = decode_control(record.key, record.value)
                 if control is not None:
-                    history.appended(record.offset, control)
+                    history.append(record.offset, control)
     return history
 
 
@@ -93,7 +93,7 @@ def _formatted(disk: Disk, directory: str) -> QuorumVoters:
     path = f"{directory}/{snapshot_name(BEFORE_ALL)}"
     content = read_small(disk, path)
     if content is None:
-        return UNKNOWN
+        return STATIC_VOTERS
     try:
         return read_snapshot(BEFORE_ALL, [content]).quorum
     except CorruptSnapshot as error:

@@ -20,7 +20,7 @@ def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Mem
             voter.id: LeaderAddress(host=voter.host, port=voter.port) for voter in config.voters
         },
         bootstrap_ids=tuple(bootstrap_addresses(config)),
-        mine=own_voter(config, me) if config.is_controller else None,
+        own_voter=own_voter(config, me) if config.is_controller else None,
     )
 
 

@@ -18,7 +18,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.raft.control_records import SUPPORTED, Voter, VoterEndpoint
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.raft.voter_changes import KRAFT_VERSION, Refused, require_upgrade
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION, VoterChangeRefused, require_upgrade
 
 if TYPE_CHECKING:
     from quorate.quorum.node.node_core import NodeCore
@@ -119,7 +119,7 @@ class VoterAdmin:
             current = raft.voters_at(self._core.end_offset).kraft_version
             try:
                 require_upgrade(current, update.max_version_level)
-            except Refused as refused:
+            except VoterChangeRefused as refused:
                 respond(refused.error, str(refused))
             else:
                 respond(ErrorCode.NONE, "")

@@ -23,10 +23,10 @@ from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import GenerationFile
 from quorate.quorum.raft.quorum_state import (
     Damaged,
-    choose,
+    choose_election,
     decode_copy,
     decode_kafka,
-    read_found,
+    read_saved_election,
 )
 from quorate.quorum.seams import Disk
 
@@ -62,11 +62,13 @@ def check_election(
     disk: Disk, directory: str, found: Found, *, has_records: bool
 ) -> Election | None:
     """Return the election that the next start believes, or None if it believes none."""
-    kafka, kafka_says = read_found(disk, f"{directory}/{KAFKA_NAME}", decode_kafka)
-    copy, copy_says = read_found(disk, f"{directory}/{COPY_NAME}", decode_copy)
+    kafka, kafka_says = read_saved_election(disk, f"{directory}/{KAFKA_NAME}", decode_kafka)
+    copy, copy_says = read_saved_election(disk, f"{directory}/{COPY_NAME}", decode_copy)
     files = {KAFKA_NAME: kafka_says, COPY_NAME: copy_says}
     try:
-        election = choose(files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records)
+        election = choose_election(
+            files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records
+        )
     except ElectionFileError as error:
         found(CheckResult(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
         return None

@@ -40,7 +40,7 @@ def end(core: Core) -> None:
     """Let this replica vote from now on."""
     core.lost_log = False
     state = core.state
-    if not core.campaigns:
+    if not core.is_electable:
         return
     if isinstance(state, Follower):
         state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
@@ -49,7 +49,7 @@ def end(core: Core) -> None:
 
 
 def _is_complete(core: Core, state: Follower) -> bool:
-    committed = state.committed_offset
+    committed = state.leader_high_watermark
     end = core.log_end()
     if committed == 0 or core.durable_offset < committed or end.epoch != core.epoch:
         return False

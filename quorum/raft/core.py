@@ -28,10 +28,10 @@ from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Random
 
-DOUBT_INTERVAL_MS = 1000
+CLAIM_REPORT_INTERVAL_MS = 1000
 MAX_ADDRESSES = 1000
 """Of nodes that other nodes named as leaders."""
-NOTHING_ASKED = EpochOffset(-1, -1)
+NO_FLUSH = EpochOffset(-1, -1)
 LASTING_REFUSALS = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.INVALID_VOTER_KEY,
@@ -48,43 +48,44 @@ def _any_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     voter_id: int
     request: Request
 
 
 class Core:
     __slots__ = (
-        "_announced",
         "_dirty",
+        "_emitted_election",
+        "_emitted_role",
         "_next_token",
-        "_persisted",
         "addresses",
+        "applied_voters",
         "bootstrap_ids",
         "check_batch",
+        "claim_reported_ms",
         "cluster_id",
         "configured",
         "connected",
-        "doubted_ms",
-        "doubts",
         "durable_offset",
         "effects",
         "election",
-        "flush_asked",
-        "followed",
         "high_watermark",
         "history",
+        "in_flight",
         "installing",
-        "last_doubt",
+        "last_refused_claim",
         "log",
         "lost_elections",
         "lost_log",
         "me",
-        "mine",
         "now_ms",
+        "own_voter",
         "random",
+        "refused_claims",
         "refusing",
         "reported",
+        "requested_flush",
         "resigned_epoch",
         "resigning",
         "settings",
@@ -92,7 +93,6 @@ class Core:
         "state",
         "stopped",
         "superseded",
-        "under_way",
         "voters",
         "wall_offset_ms",
     )
@@ -116,9 +116,9 @@ class Core:
         self.me = me
         self.configured = VoterSet(membership.configured)
         self.history = membership.history
-        self.followed: QuorumVoters | None = None  # what `voters` was made from
+        self.applied_voters: QuorumVoters | None = None  # what `voters` was made from
         self.bootstrap_ids = membership.bootstrap_ids
-        self.mine = membership.mine
+        self.own_voter = membership.own_voter
         self.addresses = dict(membership.addresses)
         self.log = log
         self.snapshots = snapshots
@@ -130,13 +130,13 @@ class Core:
         latest = snapshots.latest  # only what is committed is ever in a snapshot
         self.high_watermark = max(log.start_offset, latest.offset if latest else 0)
         self.durable_offset = log.flushed_offset
-        self.flush_asked = NOTHING_ASKED
+        self.requested_flush = NO_FLUSH
         self.connected: set[int] = set()
         self.refusing: set[int] = set()
         self.reported: dict[int, str] = {}  # by voter id
-        self.doubts = 0  # claims of other nodes that were refused
-        self.last_doubt = ""
-        self.doubted_ms: int | None = None  # when one was last reported
+        self.refused_claims = 0  # claims of other nodes that were refused
+        self.last_refused_claim = ""
+        self.claim_reported_ms: int | None = None  # when one was last reported
         self.check_batch: CheckBatch = _any_batch
         self.lost_elections = 0
         self.lost_log = False  # see `catching_up`
@@ -145,10 +145,10 @@ class Core:
         self.stopped = False
         self.superseded = False  # a later generation of this quorum was met, and no leader since
         self.effects: list[effects.Effect] = []
-        self.under_way: dict[int, Asked] = {}
-        self._announced: effects.RoleChanged | None = None
+        self.in_flight: dict[int, SentRequest] = {}
+        self._emitted_role: effects.RoleChanged | None = None
         self._dirty = True
-        self._persisted = election
+        self._emitted_election = election
         self._next_token = 0
 
     @property
@@ -167,7 +167,7 @@ class Core:
         return self.catching_up or not self.is_voter
 
     @property
-    def campaigns(self) -> bool:
+    def is_electable(self) -> bool:
         """Also a voter that is removed, until that is committed: it may be the only one who has the
         record, and nobody with less can win its vote (Ongaro's thesis, 4.2.2)."""
         if self.catching_up:
@@ -177,12 +177,12 @@ class Core:
         undecided = self.history.latest_offset >= self.high_watermark
         return undecided and any(key_of(each) == self.me for each in self.history.previous.voters)
 
-    def votes_of(self, ids: Collection[int]) -> int:
+    def count_voters(self, ids: Collection[int]) -> int:
         """How many of `ids` vote."""
         return sum(voter_id in ids for voter_id in self.voters.ids)
 
     @property
-    def flushes_first(self) -> bool:
+    def must_flush_before_fetch(self) -> bool:
         """Its fetch offset counts, or may by the time that it arrives."""
         return self.settings.may_become_voter or self.is_voter or self.catching_up
 
@@ -211,30 +211,30 @@ class Core:
 
     def emit(self, effect: effects.Effect) -> None:
         if self._dirty:
-            self._say_what_changed()
+            self._emit_changes()
         self.effects.append(effect)
 
-    def _say_what_changed(self) -> None:
+    def _emit_changes(self) -> None:
         """Once for all that one input changed: a vote in a new epoch is one save, not two."""
         self._dirty = False
-        if self.election != self._persisted:
-            self._persisted = self.election
+        if self.election != self._emitted_election:
+            self._emitted_election = self.election
             self.effects.append(effects.Persist(self.election))
         role = effects.RoleChanged(self.state.role, self.epoch, self.leader_id)
-        if role != self._announced:
-            self._announced = role
+        if role != self._emitted_role:
+            self._emitted_role = role
             self.effects.append(role)
 
     def take_effects(self) -> list[effects.Effect]:
         if self._dirty:
-            self._say_what_changed()
+            self._emit_changes()
         taken, self.effects = self.effects, []
         return taken
 
     def send(self, voter_id: int, request: Request, extra_ms: int = 0) -> int:
         token = self._next_token
         self._next_token += 1
-        self.under_way[token] = Asked(voter_id, request)
+        self.in_flight[token] = SentRequest(voter_id, request)
         timeout_ms = self.settings.request_timeout_ms + extra_ms
         self.emit(effects.Send(voter_id, token, request, timeout_ms))
         return token
@@ -245,8 +245,8 @@ class Core:
     def flush(self) -> None:
         """Ask for all of the log to be made durable, once for each (epoch, end)."""
         asked = EpochOffset(self.epoch, self.log.end_offset)
-        if asked != self.flush_asked:
-            self.flush_asked = asked
+        if asked != self.requested_flush:
+            self.requested_flush = asked
             self.emit(effects.Flush(asked.epoch, asked.offset))
 
     def raise_high_watermark(self, offset: int) -> None:
@@ -258,16 +258,21 @@ class Core:
         """Said once, until there is something else to say about that replica."""
         if self.reported.get(replica_id) != reason:
             self.reported[replica_id] = reason
-            self.emit(effects.Refused(replica_id, reason))
+            self.emit(effects.PeerProblem(replica_id, reason))
 
-    def doubt(self, replica_id: int, claim: str) -> None:
+    def refuse_claim(self, replica_id: int, claim: str) -> None:
         """Report a claim of another node that is refused, at most one in DOUBT_INTERVAL_MS."""
-        self.doubts += 1
-        self.last_doubt = f"node {replica_id} {claim}"
-        due = self.doubted_ms is None or self.now_ms - self.doubted_ms >= DOUBT_INTERVAL_MS
+        self.refused_claims += 1
+        self.last_refused_claim = f"node {replica_id} {claim}"
+        due = (
+            self.claim_reported_ms is None
+            or self.now_ms - self.claim_reported_ms >= CLAIM_REPORT_INTERVAL_MS
+        )
         if due:
-            self.doubted_ms = self.now_ms
-            self.emit(effects.Refused(replica_id, f"{claim} (refused so far: {self.doubts})"))
+            self.claim_reported_ms = self.now_ms
+            self.emit(
+                effects.PeerProblem(replica_id, f"{claim} (refused so far: {self.refused_claims})")
+            )
 
     def report_refusal(self, voter_id: int, error: int) -> None:
         """When an answer says what no retry will mend."""
@@ -277,7 +282,7 @@ class Core:
 
     # The durable facts
 
-    def meet(self, replica: ReplicaKey) -> bool:
+    def verify_voter_key(self, replica: ReplicaKey) -> bool:
         """False when it is not the voter that its id says; pins a directory id that was unknown."""
         if self.voters.is_impostor(replica):
             known = self.voters.key(replica.id)
@@ -288,12 +293,12 @@ class Core:
                 f"{known}, or remove that voter and add this one",
             )
             return False
-        if self.voters.learns(replica) and self.is_voter:
+        if self.voters.can_pin(replica) and self.is_voter:
             self.voters = self.configured = self.voters.pin(replica)
             self.set_election(replace(self.election, pinned=self.voters.pinned()))
         return True
 
-    def can_reach(self, node_id: int) -> bool:
+    def has_address(self, node_id: int) -> bool:
         """Is it known where: does it vote, as far as this node knows, or did somebody say so?"""
         return node_id in self.voters.ids or node_id in self.addresses
 
@@ -308,7 +313,7 @@ class Core:
 
     # Roles
 
-    def may_campaign(self) -> bool:
+    def epoch_is_open(self) -> bool:
         """No leader, and no vote that a candidate may yet win with."""
         return self.leader_id == NO_NODE and self.election.voted in (None, self.me)
 
@@ -334,7 +339,7 @@ class Core:
         self.set_election(Election(epoch, voted, leader_id, self.election.pinned))
         self.state = state
         self._dirty = True
-        self.under_way.clear()
+        self.in_flight.clear()
 
     def election_deadline_ms(self) -> int:
         timeout_ms = self.settings.election_timeout_ms

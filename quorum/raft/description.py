@@ -59,6 +59,6 @@ def _replica(core: Core, progress: Progress) -> ReplicaDescription:
     return ReplicaDescription(
         replica=progress.key,
         log_end_offset=progress.end_offset,
-        last_fetch_ms=wall_ms(progress.fetch_ms),
+        last_fetch_ms=wall_ms(progress.last_fetch_ms),
         last_caught_up_ms=wall_ms(progress.caught_up_ms),
     )

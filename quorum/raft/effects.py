@@ -75,7 +75,7 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
-class Install:
+class InstallSnapshot:
     """All bytes of this snapshot are received: check and freeze them, then
     `Raft.snapshot_checked(now_ms, snapshot, size_bytes)`, -1 when they are no whole snapshot."""
 
@@ -83,7 +83,7 @@ class Install:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class SnapshotInstalled:
     """The log was replaced by that snapshot, and begins where it ends; so does the state."""
 
     snapshot: EpochOffset
@@ -115,7 +115,7 @@ class ProbeVoter:
 
 
 @dataclass(frozen=True, slots=True)
-class VotersAnswer:
+class VoterChangeResult:
     """What became of the change of voters that was asked for with `token`."""
 
     token: int
@@ -135,7 +135,7 @@ class CaughtUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PeerProblem:
     """A replica was refused, or refused us, for what an operator has to mend. To be logged."""
 
     replica_id: int
@@ -150,13 +150,13 @@ Effect = (
     | Committed
     | RoleChanged
     | Truncated
-    | Install
-    | Loaded
+    | InstallSnapshot
+    | SnapshotInstalled
     | VotersChanged
     | LeaderFound
     | ProbeVoter
-    | VotersAnswer
+    | VoterChangeResult
     | Resigned
     | CaughtUp
-    | Refused
+    | PeerProblem
 )

@@ -13,13 +13,13 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import (
     COPY_NAME,
     KAFKA_NAME,
-    choose,
+    choose_election,
     decode_copy,
     decode_kafka,
     encode_copy,
     encode_v0,
     encode_v1,
-    read_found,
+    read_saved_election,
 )
 from quorate.quorum.seams import Disk
 
@@ -45,9 +45,9 @@ class ElectionFile:
 
         `has_records`: the log has some. `any_epoch`: an epoch beyond Kafka's range is no error.
         Raises ElectionFileError."""
-        kafka, kafka_says = read_found(self._disk, self._path(KAFKA_NAME), decode_kafka)
-        copy, copy_says = read_found(self._disk, self._path(COPY_NAME), decode_copy)
-        election = choose(
+        kafka, kafka_says = read_saved_election(self._disk, self._path(KAFKA_NAME), decode_kafka)
+        copy, copy_says = read_saved_election(self._disk, self._path(COPY_NAME), decode_copy)
+        election = choose_election(
             kafka_says, copy_says, self._directory, has_records=has_records, any_epoch=any_epoch
         )
         found = {KAFKA_NAME: kafka, COPY_NAME: copy}

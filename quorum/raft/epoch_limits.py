@@ -41,7 +41,7 @@ def is_plausible(core: Core, epoch: int) -> bool:
     return epoch - core.epoch <= MAX_EPOCH_JUMP or core.log.end_offset == 0
 
 
-def contradicts(core: Core, epoch: int, leader_id: int) -> bool:
+def contradicts_known_leader(core: Core, epoch: int, leader_id: int) -> bool:
     """Return True if this node knows another leader of `epoch` than `leader_id`."""
     if epoch != core.epoch or NO_NODE in (leader_id, core.leader_id):
         return False
@@ -51,14 +51,14 @@ def contradicts(core: Core, epoch: int, leader_id: int) -> bool:
 def is_credible(core: Core, epoch: int, leader_id: int, replica_id: int) -> bool:
     """Return True if `replica_id` may be right that `leader_id` leads `epoch`. If not, say so."""
     if not is_plausible(core, epoch):
-        core.doubt(
+        core.refuse_claim(
             replica_id,
             f"claims epoch {epoch}, this node is in {core.epoch}. If the claim is right, format "
             "this node's disk anew and let it catch up; if not, find that node",
         )
         return False
-    if contradicts(core, epoch, leader_id):
-        core.doubt(
+    if contradicts_known_leader(core, epoch, leader_id):
+        core.refuse_claim(
             replica_id,
             f"claims that node {leader_id} leads epoch {epoch}, whose leader is {core.leader_id}",
         )
@@ -70,7 +70,7 @@ def has_next_epoch(core: Core) -> bool:
     """Return True if an election can raise the epoch. If not, say so: the file has to be mended."""
     if core.epoch < MAX_EPOCH:
         return True
-    core.doubt(
+    core.refuse_claim(
         core.me.id,
         f"is in epoch {core.epoch}, the last that there is: it cannot be elected. Stop all voters "
         "and run `quorate storage repair-epoch` on each of them",

@@ -12,7 +12,7 @@ from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
-from quorate.quorum.raft.core import NOTHING_ASKED, Core
+from quorate.quorum.raft.core import NO_FLUSH, Core
 from quorate.quorum.raft.epoch_limits import check_records, is_credible
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -26,19 +26,19 @@ from quorate.quorum.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.quorum.raft.states import Fetching, Follower, Unattached
-from quorate.quorum.raft.transitions import heed, learn
+from quorate.quorum.raft.states import FetchState, Follower, Unattached
+from quorate.quorum.raft.transitions import learn_from_response, learn_leader
 from quorate.quorum.raft.vote import campaign
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.state_in_doubt import changing
 
-OBSERVER_REST_MS = 5
+OBSERVER_PAUSE_MS = 5
 NEVER = (1 << 63) - 1
 """The high watermark in the fetch of a replica that does not want to be woken by commits."""
 
 
 def step_follower(core: Core, state: Follower) -> None:
-    if _is_due(core, state):
+    if _may_start_election(core, state):
         campaign(core)
     else:
         if core.catching_up:
@@ -50,43 +50,43 @@ def step_follower(core: Core, state: Follower) -> None:
 
 def step_unattached(core: Core, state: Unattached) -> None:
     """A voter waits for its election timeout, an observer asks around for the leader."""
-    if _is_due(core, state):
+    if _may_start_election(core, state):
         campaign(core)
     elif core.looks_for_leader:
         _fetch(core, state.fetching, NO_NODE)
 
 
-def _is_due(core: Core, state: Follower | Unattached) -> bool:
+def _may_start_election(core: Core, state: Follower | Unattached) -> bool:
     if state.deadline_ms is None or core.now_ms < state.deadline_ms:
         return False
-    if not core.campaigns:
+    if not core.is_electable:
         state.deadline_ms = None  # its removal is committed
-    return core.campaigns
+    return core.is_electable
 
 
 def on_fetch_response(
     core: Core, voter_id: int, request: FetchRequest, response: FetchResponse | None
 ) -> None:
-    state = _follower_of(core, voter_id, response)
+    state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
         return
     fetching = state.fetching
     if response.error != ErrorCode.NONE:
-        _retry(core, fetching)
+        _retry_later(core, fetching)
         return
     if (response.epoch, response.leader_id) != (core.epoch, state.leader_id):
-        core.doubt(voter_id, f"answers a fetch for epoch {response.epoch}, not {core.epoch}")
-        _retry(core, fetching)
+        core.refuse_claim(voter_id, f"answers a fetch for epoch {response.epoch}, not {core.epoch}")
+        _retry_later(core, fetching)
         return
-    _leader_answered(core, state)
+    _leader_responded(core, state)
     if response.snapshot is not None:
-        if not snapshots.begin(core, fetching, response.snapshot):
-            _retry(core, fetching)
+        if not snapshots.begin_fetch(core, fetching, response.snapshot):
+            _retry_later(core, fetching)
         return
     if response.diverging is not None:
         # Its high watermark says nothing about a log that is not a prefix of its own (R15).
         if not _truncate(core, response.diverging):
-            _retry(core, fetching)
+            _retry_later(core, fetching)
         return
     try:
         check_records(core, response.records)
@@ -94,15 +94,15 @@ def on_fetch_response(
             core.log.append(response.records, wall_ms=core.wall_ms)
     except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
         core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
-        _retry(core, fetching)
+        _retry_later(core, fetching)
         return
-    if core.flushes_first and core.durable_offset < core.log.end_offset:
+    if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
         core.flush()  # before anybody acts on what is committed: the leader waits for it
     if response.records and not core.is_voter:
-        fetching.retry_ms = core.now_ms + OBSERVER_REST_MS
-    membership.read_appended(core, response.records)
+        fetching.retry_ms = core.now_ms + OBSERVER_PAUSE_MS
+    membership.on_follower_append(core, response.records)
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
-    state.committed_offset = response.high_watermark
+    state.leader_high_watermark = response.high_watermark
 
 
 def on_fetch_snapshot_response(
@@ -111,16 +111,16 @@ def on_fetch_snapshot_response(
     request: FetchSnapshotRequest,
     response: FetchSnapshotResponse | None,
 ) -> None:
-    state = _follower_of(core, voter_id, response)
+    state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
         return
-    if not snapshots.received(core, state.fetching, request, response):
-        _retry(core, state.fetching)
+    if not snapshots.on_chunk(core, state.fetching, request, response):
+        _retry_later(core, state.fetching)
     elif response.error == ErrorCode.NONE:
-        _leader_answered(core, state)
+        _leader_responded(core, state)
 
 
-def _follower_of(
+def _leaders_follower(
     core: Core, voter_id: int, response: FetchResponse | FetchSnapshotResponse | None
 ) -> Follower | None:
     """This node's role, when the answer is its leader's; else what is to be done is done."""
@@ -129,12 +129,12 @@ def _follower_of(
         return None
     state.fetching.token = None
     if response is not None:
-        heed(core, voter_id, response)
+        learn_from_response(core, voter_id, response)
         if core.state is not state:
             return None
         if isinstance(state, Follower) and voter_id == state.leader_id:
             return state
-    _retry(core, state.fetching)
+    _retry_later(core, state.fetching)
     if response is not None and isinstance(state, Follower):
         # Who was asked instead says that the leader is still the same: ask that again.
         state.fetching.failed = response.leader_id != state.leader_id
@@ -149,30 +149,34 @@ def on_update_voter_response(
 ) -> None:
     """The set will say whether it was done; until then it is asked again, seldom."""
     if response is not None:
-        heed(core, voter_id, response)
+        learn_from_response(core, voter_id, response)
 
 
 def _update_voter(core: Core, state: Follower) -> None:
     """The set has this voter at other addresses than it has, or does not have it and should."""
-    mine, quorum = core.mine, core.history.latest
-    if mine is None or quorum.kraft_version == 0 or core.now_ms < state.update_ms:
+    own_voter, quorum = core.own_voter, core.history.latest
+    if own_voter is None or quorum.kraft_version == 0 or core.now_ms < state.next_update_ms:
         return
-    state.update_ms = core.now_ms + core.settings.fetch_timeout_ms
+    state.next_update_ms = core.now_ms + core.settings.fetch_timeout_ms
     caught_up = core.high_watermark == core.log.end_offset
     join = not core.is_voter and core.settings.auto_join and caught_up
-    known = next((each for each in quorum.voters if key_of(each) == core.me), mine)
-    if join or known != mine:
+    known = next((each for each in quorum.voters if key_of(each) == core.me), own_voter)
+    if join or known != own_voter:
         request = UpdateVoterRequest(
-            cluster_id=core.cluster_id, replica=core.me, epoch=core.epoch, voter=mine, join=join
+            cluster_id=core.cluster_id,
+            replica=core.me,
+            epoch=core.epoch,
+            voter=own_voter,
+            join=join,
         )
         core.send(state.leader_id, request)
 
 
-def _leader_answered(core: Core, state: Follower) -> None:
+def _leader_responded(core: Core, state: Follower) -> None:
     state.fetching.failed = state.fetching.is_first = False
     state.has_fetched = True
     core.superseded = False  # this quorum lives
-    state.heard_ms = core.now_ms
+    state.last_response_ms = core.now_ms
     state.leader_gone = False
     if state.deadline_ms is not None:
         state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
@@ -189,7 +193,7 @@ def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochReque
     elif not core.is_me(request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
     else:
-        learn(core, request.epoch, request.leader_id, request.leader)
+        learn_leader(core, request.epoch, request.leader_id, request.leader)
     core.reply(
         token, BeginQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
     )
@@ -204,14 +208,14 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
     elif request.leader_id < 0 or not _is_credible_leader(core, request):
         error = ErrorCode.INVALID_REQUEST
     else:
-        learn(core, request.epoch, request.leader_id)
+        learn_leader(core, request.epoch, request.leader_id)
         state = core.state
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.leader_gone = True
             core.resigned_epoch = core.epoch
-            _forget(core, state.fetching)  # an answer that is still under way is from before
+            _cancel_fetch(core, state.fetching)  # an answer that is still under way is from before
             if state.deadline_ms is not None:
-                state.deadline_ms = core.now_ms + _succession_delay_ms(core, request)
+                state.deadline_ms = core.now_ms + _election_delay_ms(core, request)
     core.reply(
         token, EndQuorumEpochResponse(error=error, epoch=core.epoch, leader_id=core.leader_id)
     )
@@ -223,7 +227,7 @@ def _is_credible_leader(
     return is_credible(core, request.epoch, request.leader_id, request.leader_id)
 
 
-def leader_refuses(core: Core, voter_id: int) -> None:
+def on_leader_port_refused(core: Core, voter_id: int) -> None:
     """Its link is gone and its port refuses: the leader's process is dead (idea 9)."""
     state = core.state
     if isinstance(state, Follower) and state.leader_id == voter_id and not state.leader_gone:
@@ -232,7 +236,7 @@ def leader_refuses(core: Core, voter_id: int) -> None:
             state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
 
 
-def _succession_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
+def _election_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
     """The first in the list at once, the others ever later, so that they seldom compete."""
     preferred = request.preferred_candidates
     if not preferred:
@@ -244,40 +248,40 @@ def _succession_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
     return limit_ms
 
 
-def rests(core: Core) -> bool:
+def fetch_paused(core: Core) -> bool:
     state = core.state
     if not isinstance(state, Follower):
         return False
     return state.fetching.token is None and not state.fetching.failed and not core.is_voter
 
 
-def end_rest(core: Core) -> None:
-    if isinstance(core.state, Follower) and rests(core):
+def end_pause(core: Core) -> None:
+    if isinstance(core.state, Follower) and fetch_paused(core):
         core.state.fetching.retry_ms = core.now_ms
 
 
-def fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
+def next_fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
     """When the next fetch is due; None while that depends on something else."""
     fetching = state.fetching
     if fetching.token is not None or core.installing is not None:
         return None
     if isinstance(state, Unattached) and not core.looks_for_leader:
         return None
-    if core.flushes_first and core.durable_offset < core.log.end_offset:
+    if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
         return None
     return fetching.retry_ms
 
 
-def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
+def _fetch(core: Core, fetching: FetchState, leader_id: int) -> None:
     if fetching.token is not None or core.installing is not None:
         return
     last, settings = core.log_end(), core.settings
-    if core.flushes_first and core.durable_offset < last.offset:
+    if core.must_flush_before_fetch and core.durable_offset < last.offset:
         core.flush()
         return
     if core.now_ms < fetching.retry_ms:
         return
-    if not core.can_reach(leader_id) or (fetching.failed and core.looks_for_leader):
+    if not core.has_address(leader_id) or (fetching.failed and core.looks_for_leader):
         fetching.failed = False
         others = (*core.voters.others(core.me.id), *core.bootstrap_ids)
         if not others:
@@ -302,14 +306,14 @@ def _fetch(core: Core, fetching: Fetching, leader_id: int) -> None:
     fetching.token = core.send(leader_id, request, settings.fetch_max_wait_ms)
 
 
-def _forget(core: Core, fetching: Fetching) -> None:
+def _cancel_fetch(core: Core, fetching: FetchState) -> None:
     if fetching.token is not None:
-        core.under_way.pop(fetching.token, None)
+        core.in_flight.pop(fetching.token, None)
         fetching.token = None
-        _retry(core, fetching)
+        _retry_later(core, fetching)
 
 
-def _retry(core: Core, fetching: Fetching) -> None:
+def _retry_later(core: Core, fetching: FetchState) -> None:
     fetching.failed = True
     fetching.retry_ms = core.now_ms + core.settings.retry_backoff_ms
 
@@ -319,7 +323,7 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
     nothing."""
     offset = agreed_offset(core, diverging)
     if offset < core.high_watermark:
-        core.doubt(
+        core.refuse_claim(
             core.leader_id,
             f"leads epoch {core.epoch} and does not have the committed records from offset "
             f"{offset} to {core.high_watermark}. Nothing was truncated here",
@@ -329,16 +333,16 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
         return False
     core.log.truncate_to(offset)
     core.durable_offset = min(core.durable_offset, offset)
-    core.flush_asked = NOTHING_ASKED  # the log may grow to the same end with other records
+    core.requested_flush = NO_FLUSH  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
-    membership.truncated(core, offset)
+    membership.on_truncation(core, offset)
     return True
 
 
 def agreed_offset(core: Core, diverging: EpochOffset) -> int:
     """How far this log can agree with one whose epochs up to `diverging.epoch` end there: what both
     have of that epoch, so a suffix is cut only where it is known to differ (R14)."""
-    mine = core.log.epochs.end_offset_for(diverging.epoch) or core.log_end()
-    if mine.epoch == diverging.epoch:
-        return min(mine.offset, diverging.offset)
-    return mine.offset
+    own_voter = core.log.epochs.end_offset_for(diverging.epoch) or core.log_end()
+    if own_voter.epoch == diverging.epoch:
+        return min(own_voter.offset, diverging.offset)
+    return own_voter.offset

@@ -30,9 +30,13 @@ from quorate.quorum.raft.messages import (
     BeginQuorumEpochResponse,
     FetchRequest,
 )
-from quorate.quorum.raft.serving import answer_data, expire, release
+from quorate.quorum.raft.serving import (
+    complete_voter_fetches,
+    expire_delayed_fetches,
+    fail_waiting_requests,
+)
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, ServedSlice
-from quorate.quorum.raft.transitions import become_unattached, heed
+from quorate.quorum.raft.transitions import become_unattached, learn_from_response
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Buffer
 
@@ -50,16 +54,16 @@ def become_leader(core: Core, granted: Collection[int]) -> None:
     core.lost_elections = 0
     granting = tuple(voters.key(voter_id) for voter_id in voters.ids if voter_id in granted)
     change = leader_change(core.me.id, voters.keys(), granting)
-    append_control(core, state, [change, *_voters_to_write(core)])
+    append_control(core, state, [change, *_missing_voter_records(core)])
 
 
-def _voters_to_write(core: Core) -> list[ControlRecord]:
+def _missing_voter_records(core: Core) -> list[ControlRecord]:
     """What the log does not say yet: who votes since `storage format`, or where this node is."""
-    quorum, mine = core.history.latest, core.mine
+    quorum, own_voter = core.history.latest, core.own_voter
     if quorum.kraft_version == 0:
         return []
     voters = tuple(
-        mine if mine is not None and key_of(each) == key_of(mine) else each
+        own_voter if own_voter is not None and key_of(each) == key_of(own_voter) else each
         for each in quorum.voters
     )
     if core.history.latest_offset < 0 and not core.history.base_in_log:
@@ -75,7 +79,7 @@ def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) 
         for offset, record in enumerate(records, base_offset)
     ]
     _append(core, state, core.wall_ms, build_batch(rows, leader_epoch=core.epoch, flags=CONTROL))
-    membership.appended(core, base_offset, records)
+    membership.on_leader_append(core, base_offset, records)
 
 
 def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
@@ -99,35 +103,35 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
     state.served_slice = ServedSlice(base_offset, core.log.end_offset, batch)
-    answer_data(core, state)
+    complete_voter_fetches(core, state)
     core.flush()
 
 
 def step_leader(core: Core, state: Leader) -> None:
-    if nobody_follows(core, state):
+    if check_quorum_expired(core, state):
         resign(core, state)
         return
-    _answer_change(core, state)
+    _complete_voter_change(core, state)
     if not core.is_voter and core.history.latest_offset < core.high_watermark:
         resign(core, state)  # it was removed; until the others had committed that, it led on
         return
     if state.begin_epoch_ms is not None and core.now_ms >= state.begin_epoch_ms:
-        _announce(core, state)
+        _send_begin_quorum_epoch(core, state)
     if state.delayed_fetch_ms is not None and core.now_ms >= state.delayed_fetch_ms:
-        expire(core, state)
+        expire_delayed_fetches(core, state)
 
 
-def nobody_follows(core: Core, state: Leader) -> bool:
+def check_quorum_expired(core: Core, state: Leader) -> bool:
     """No majority has fetched for long: another may lead already (check-quorum)."""
     return state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms
 
 
-def _answer_change(core: Core, state: Leader) -> None:
+def _complete_voter_change(core: Core, state: Leader) -> None:
     change = state.change
     if change is None or change.offset is None or change.offset >= core.high_watermark:
         return
     state.change = None
-    core.emit(effects.VotersAnswer(change.token, ErrorCode.NONE, ""))
+    core.emit(effects.VoterChangeResult(change.token, ErrorCode.NONE, ""))
 
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
@@ -153,7 +157,7 @@ def resign(core: Core, state: Leader) -> None:
         unacked=set(state.voters),
     )
     core.become(resigned, core.epoch, voted=core.election.voted, leader_id=core.me.id)
-    release(core, state)
+    fail_waiting_requests(core, state)
 
 
 def on_begin_quorum_epoch_response(
@@ -165,12 +169,12 @@ def on_begin_quorum_epoch_response(
     state = core.state
     if not isinstance(state, Leader) or response is None:
         return
-    heed(core, voter_id, response)
+    learn_from_response(core, voter_id, response)
     if response.error == ErrorCode.NONE and voter_id in state.voters:
         state.voters[voter_id].knows_leader = True
 
 
-def _announce(core: Core, state: Leader) -> None:
+def _send_begin_quorum_epoch(core: Core, state: Leader) -> None:
     """BeginQuorumEpoch to every voter that has neither acknowledged it nor fetched."""
     uninformed = [each for each in state.voters.values() if not each.knows_leader]
     for progress in uninformed:

@@ -26,53 +26,53 @@ from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Buffer
 
-ABOUT_VOTERS = (KRaftVersionRecord, VotersRecord)
+VOTER_RECORDS = (KRaftVersionRecord, VotersRecord)
 
 
-def read_appended(core: Core, data: Buffer) -> None:
+def on_follower_append(core: Core, data: Buffer) -> None:
     """A follower's log has grown by `data`."""
     for position, header in batches(data, verify=False):
         if header.is_control:
             for record in records_of(data, position, header):
                 control = decode_control(record.key, record.value)
-                if isinstance(control, ABOUT_VOTERS):
-                    core.history.appended(record.offset, control)
-            follow_history(core)  # kraft.version 1 comes with its voters, in one batch
+                if isinstance(control, VOTER_RECORDS):
+                    core.history.append(record.offset, control)
+            apply_history(core)  # kraft.version 1 comes with its voters, in one batch
 
 
-def appended(core: Core, base_offset: int, records: Iterable[ControlRecord]) -> None:
+def on_leader_append(core: Core, base_offset: int, records: Iterable[ControlRecord]) -> None:
     """The leader's log has grown by `records`."""
     for offset, record in enumerate(records, base_offset):
-        if isinstance(record, ABOUT_VOTERS):
-            core.history.appended(offset, record)
-    follow_history(core)
+        if isinstance(record, VOTER_RECORDS):
+            core.history.append(offset, record)
+    apply_history(core)
 
 
-def truncated(core: Core, end_offset: int) -> None:
+def on_truncation(core: Core, end_offset: int) -> None:
     if core.history.truncate_to(end_offset):
-        follow_history(core)
+        apply_history(core)
 
 
-def replaced(core: Core, quorum: QuorumVoters) -> None:
+def on_snapshot_installed(core: Core, quorum: QuorumVoters) -> None:
     """A snapshot stands for the log now, and for who votes."""
     core.history.reset(quorum)
-    follow_history(core)
+    apply_history(core)
 
 
-def voters_now(core: Core) -> VoterSet:
+def current_voters(core: Core) -> VoterSet:
     quorum = core.history.latest
     if quorum.kraft_version == 0:
         return core.configured
     return VoterSet(ReplicaKey(voter.voter_id, voter.voter_directory_id) for voter in quorum.voters)
 
 
-def follow_history(core: Core) -> None:
+def apply_history(core: Core) -> None:
     quorum = core.history.latest
-    if quorum == core.followed:
+    if quorum == core.applied_voters:
         return
-    core.followed = quorum
-    campaigned = core.campaigns
-    core.voters = voters_now(core)
+    core.applied_voters = quorum
+    campaigned = core.is_electable
+    core.voters = current_voters(core)
     for voter in quorum.voters:
         if voter.endpoints:
             endpoint = voter.endpoints[0]
@@ -80,13 +80,13 @@ def follow_history(core: Core) -> None:
     core.emit(effects.VotersChanged(quorum.kraft_version, quorum.voters))
     state = core.state
     if isinstance(state, Leader):
-        _follow_as_leader(core, state)
+        _apply_as_leader(core, state)
         advance(core, state)
-    elif isinstance(state, Unattached | Follower) and core.campaigns != campaigned:
-        state.deadline_ms = core.election_deadline_ms() if core.campaigns else None
+    elif isinstance(state, Unattached | Follower) and core.is_electable != campaigned:
+        state.deadline_ms = core.election_deadline_ms() if core.is_electable else None
 
 
-def _follow_as_leader(core: Core, state: Leader) -> None:
+def _apply_as_leader(core: Core, state: Leader) -> None:
     """Who became a voter starts with nothing acknowledged: what it fetched as an observer may not
     be on its disk."""
     others = core.voters.others(core.me.id)
@@ -102,7 +102,10 @@ def _follow_as_leader(core: Core, state: Leader) -> None:
         observer = state.observers.pop(key, None)
         progress = Progress(key, True)
         if observer is not None:
-            progress.delayed_fetch, progress.fetch_ms = observer.delayed_fetch, observer.fetch_ms
+            progress.delayed_fetch, progress.last_fetch_ms = (
+                observer.delayed_fetch,
+                observer.last_fetch_ms,
+            )
             progress.caught_up_ms = observer.caught_up_ms
         state.voters[voter_id] = progress
     state.fetched &= set(others)
@@ -115,7 +118,7 @@ def _follow_as_leader(core: Core, state: Leader) -> None:
 
 
 def _to_observers(state: Leader, progress: Progress) -> None:
-    if progress.fetch_ms == NOT_YET_MS:
+    if progress.last_fetch_ms == NOT_YET_MS:
         return  # it may be gone for good
     progress.is_voter = False
     delayed = progress.delayed_fetch

@@ -32,7 +32,7 @@ class Damaged:
     reason: str
 
 
-Found = Election | Damaged | None
+SavedElection = Election | Damaged | None
 """What one of the two files holds; None when there is no such file."""
 
 
@@ -54,7 +54,7 @@ def encode_v1(election: Election) -> bytes:
     return _json(**_fields(election), data_version=1)
 
 
-def decode_kafka(content: bytes) -> Found:
+def decode_kafka(content: bytes) -> SavedElection:
     def parse(state: Any) -> Election:
         version = state["data_version"]
         if version not in (0, 1):
@@ -77,7 +77,7 @@ def encode_copy(election: Election) -> bytes:
     return b"%b\n%08x\n" % (body, crc32c(body))
 
 
-def decode_copy(content: bytes) -> Found:
+def decode_copy(content: bytes) -> SavedElection:
     body, newline, checksum = content.partition(b"\n")
     if not newline or checksum != b"%08x\n" % crc32c(body):
         return Damaged("its checksum does not match")
@@ -94,7 +94,9 @@ def decode_copy(content: bytes) -> Found:
     return _checked(body, parse)
 
 
-def read_found(disk: Disk, path: str, decode: Callable[[bytes], Found]) -> tuple[bytes, Found]:
+def read_saved_election(
+    disk: Disk, path: str, decode: Callable[[bytes], SavedElection]
+) -> tuple[bytes, SavedElection]:
     """Read one of the two files: its bytes, and what they say."""
     try:
         content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
@@ -103,8 +105,13 @@ def read_found(disk: Disk, path: str, decode: Callable[[bytes], Found]) -> tuple
     return (b"", None) if content is None else (content, decode(content))
 
 
-def choose(
-    kafka: Found, copy: Found, where: str, *, has_records: bool = False, any_epoch: bool = False
+def choose_election(
+    kafka: SavedElection,
+    copy: SavedElection,
+    where: str,
+    *,
+    has_records: bool = False,
+    any_epoch: bool = False,
 ) -> Election:
     """Return the election to believe. Raise ElectionFileError if none can be, or if its epoch is
     beyond INT32_MAX and `any_epoch` is false.
@@ -130,7 +137,9 @@ def choose(
     return election
 
 
-def _believed(kafka: Found, copy: Found, where: str, *, has_records: bool) -> Election:
+def _believed(
+    kafka: SavedElection, copy: SavedElection, where: str, *, has_records: bool
+) -> Election:
     match kafka, copy:
         case None, None if not has_records:
             return Election()
@@ -198,7 +207,7 @@ def _json(**fields: object) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode("ascii")
 
 
-def _checked(content: bytes, parse: Callable[[Any], Election]) -> Found:
+def _checked(content: bytes, parse: Callable[[Any], Election]) -> SavedElection:
     try:
         return parse(json.loads(content))
     except UNREADABLE as error:

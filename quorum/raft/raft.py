@@ -46,10 +46,10 @@ from quorate.quorum.raft.states import (
     Unattached,
 )
 from quorate.quorum.raft.transitions import become_follower
-from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters
+from quorate.quorum.raft.voter_history import STATIC_VOTERS, Membership, QuorumVoters
 from quorate.quorum.seams import Random
 
-STEPS: dict[Role, Callable[..., None]] = {
+ROLE_STEPS: dict[Role, Callable[..., None]] = {
     Role.UNATTACHED: follower.step_unattached,
     Role.PROSPECTIVE: vote.step_prospective,
     Role.CANDIDATE: vote.step_candidate,
@@ -124,7 +124,7 @@ class Raft:
         """The answer to a `Send`; None when there was none. Forgotten tokens are fine."""
         core = self._core
         core.now_ms = now_ms
-        asked = core.under_way.pop(token, None)
+        asked = core.in_flight.pop(token, None)
         if asked is not None:
             RESPONSES[type(asked.request)](core, asked.voter_id, asked.request, message)
             self._step()
@@ -163,16 +163,16 @@ class Raft:
         now_ms: int,
         snapshot: EpochOffset,
         size_bytes: int,
-        quorum: QuorumVoters = UNKNOWN,
+        quorum: QuorumVoters = STATIC_VOTERS,
     ) -> None:
-        """What an `Install` came to: durable under its name, or not whole (-1)."""
+        """What an `InstallSnapshot` came to: durable under its name, or not whole (-1)."""
         core = self._core
         core.now_ms = now_ms
-        snapshots.checked(core, snapshot, size_bytes, quorum)
+        snapshots.on_checked(core, snapshot, size_bytes, quorum)
         self._step()
 
     def add_voter(self, now_ms: int, token: int, voter: Voter) -> None:
-        """Answered by `VotersAnswer`, as the two below; first `ProbeVoter` is carried out."""
+        """Answered by `VoterChangeResult`, as the two below; first `ProbeVoter` is carried out."""
         self._change_voters(now_ms, token, voter_changes.add, voter)
 
     def voter_probed(self, now_ms: int, token: int, met: bool) -> None:
@@ -192,8 +192,8 @@ class Raft:
         core.now_ms = now_ms
         try:
             rule(core, token, *arguments)
-        except voter_changes.Refused as refused:
-            core.emit(effects.VotersAnswer(token, refused.error, str(refused)))
+        except voter_changes.VoterChangeRefused as refused:
+            core.emit(effects.VoterChangeResult(token, refused.error, str(refused)))
         self._step()
 
     def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:
@@ -202,7 +202,7 @@ class Raft:
         With links to a majority and no leader in sight there is nothing to wait for."""
         core = self._core
         core.now_ms = now_ms
-        if not core.meet(voter):
+        if not core.verify_voter_key(voter):
             return
         core.connected.add(voter.id)
         core.refusing.discard(voter.id)
@@ -214,7 +214,7 @@ class Raft:
             state.leader_gone = False
         elif isinstance(state, Unattached) and state.deadline_ms is not None:
             enough = len(core.connected | {core.me.id}) >= core.voters.majority
-            if core.settings.hints and enough and not state.hinted and core.may_campaign():
+            if core.settings.hints and enough and not state.hinted and core.epoch_is_open():
                 state.hinted = True
                 state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
         self._step()
@@ -229,7 +229,7 @@ class Raft:
         core.now_ms = now_ms
         if core.settings.hints and voter_id not in core.connected:
             core.refusing.add(voter_id)
-            follower.leader_refuses(core, voter_id)
+            follower.on_leader_port_refused(core, voter_id)
             self._step()
 
     def check_batches(self, check: CheckBatch) -> None:
@@ -245,13 +245,13 @@ class Raft:
             self._core.superseded = True
 
     @property
-    def rests(self) -> bool:
-        """An observer that waits before it fetches again: `hurry` ends that."""
-        return follower.rests(self._core)
+    def fetch_paused(self) -> bool:
+        """An observer that waits before it fetches again: `fetch_now` ends that."""
+        return follower.fetch_paused(self._core)
 
-    def hurry(self, now_ms: int) -> None:
+    def fetch_now(self, now_ms: int) -> None:
         self._core.now_ms = now_ms
-        follower.end_rest(self._core)
+        follower.end_pause(self._core)
         self._step()
 
     def resign(self, now_ms: int) -> None:
@@ -276,7 +276,7 @@ class Raft:
         if isinstance(state, Leader):
             return earliest(state.check_quorum_ms, state.begin_epoch_ms, state.delayed_fetch_ms)
         if isinstance(state, Unattached | Follower):
-            return earliest(state.deadline_ms, follower.fetch_ms(self._core, state))
+            return earliest(state.deadline_ms, follower.next_fetch_ms(self._core, state))
         return min((state.deadline_ms, *state.retry_ms.values()))
 
     def describe(self) -> QuorumDescription | None:
@@ -311,13 +311,13 @@ class Raft:
         return NO_NODE if voted is None else voted.id
 
     @property
-    def doubts(self) -> int:
+    def refused_claims(self) -> int:
         """Claims of other nodes that this node refused (`claims.py`)."""
-        return self._core.doubts
+        return self._core.refused_claims
 
     @property
-    def last_doubt(self) -> str:
-        return self._core.last_doubt
+    def last_refused_claim(self) -> str:
+        return self._core.last_refused_claim
 
     @property
     def high_watermark(self) -> int:
@@ -330,6 +330,6 @@ class Raft:
             return
         while True:
             state = core.state
-            STEPS[state.role](core, state)
+            ROLE_STEPS[state.role](core, state)
             if core.state is state:
                 return

@@ -6,7 +6,7 @@ from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.epoch_limits import has_next_epoch
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.raft.states import ResignedLeader
-from quorate.quorum.raft.transitions import become_unattached, heed
+from quorate.quorum.raft.transitions import become_unattached, learn_from_response
 
 
 def step_resigned(core: Core, state: ResignedLeader) -> None:
@@ -18,7 +18,7 @@ def step_resigned(core: Core, state: ResignedLeader) -> None:
         else:
             state.deadline_ms = core.election_deadline_ms()
     else:
-        _ask(core, state)
+        _send_end_quorum_epoch(core, state)
 
 
 def on_end_quorum_epoch_response(
@@ -30,18 +30,18 @@ def on_end_quorum_epoch_response(
     state = core.state
     if not isinstance(state, ResignedLeader):
         return
-    state.asked.discard(voter_id)
+    state.awaiting.discard(voter_id)
     if response is None and not core.resigning:
         state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
     state.unacked.discard(voter_id)
     if response is not None:
-        heed(core, voter_id, response)
+        learn_from_response(core, voter_id, response)
 
 
-def _ask(core: Core, state: ResignedLeader) -> None:
+def _send_end_quorum_epoch(core: Core, state: ResignedLeader) -> None:
     unacked = [each for each in core.voters.others(core.me.id) if each in state.unacked]
-    for voter_id in state.due(unacked, core.now_ms):
+    for voter_id in state.take_due(unacked, core.now_ms):
         request = EndQuorumEpochRequest(
             cluster_id=core.cluster_id,
             leader_id=core.me.id,

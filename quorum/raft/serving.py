@@ -42,9 +42,9 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         _refuse(core, token, ErrorCode.REQUEST_TIMED_OUT)
         return
     complete_delayed_fetch(core, progress, ErrorCode.NONE)
-    progress.fetch_ms = core.now_ms
+    progress.last_fetch_ms = core.now_ms
     if progress.is_voter:
-        contact(core, state, progress)
+        note_voter_fetch(core, state, progress)
     if request.catching_up:
         progress.end_offset = NO_OFFSET  # what it acknowledged before is lost
     steps_back = progress.is_voter and request.offset < progress.end_offset
@@ -66,7 +66,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         core.report(progress.key.id, reason)
         _refuse(core, token, ErrorCode.INVALID_REQUEST)
         return
-    _note(core, progress, request)
+    _record_fetch(core, progress, request)
     high_watermark = request.high_watermark
     if not progress.is_voter:  # who has not heard of its removal asks as a voter
         high_watermark = min(high_watermark, request.offset)
@@ -88,7 +88,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         state.delayed_fetch_ms = delayed.deadline_ms
 
 
-def answer_data(core: Core, state: Leader) -> None:
+def complete_voter_fetches(core: Core, state: Leader) -> None:
     """The log has grown: voters that wait for data get it, before it is durable here."""
     for progress in state.voters.values():
         if progress.delayed_fetch is not None:
@@ -111,7 +111,7 @@ def advance(core: Core, state: Leader) -> None:
                 complete_delayed_fetch(core, progress, ErrorCode.NONE)
 
 
-def expire(core: Core, state: Leader) -> None:
+def expire_delayed_fetches(core: Core, state: Leader) -> None:
     """Answer the fetches that have waited long enough."""
     state.delayed_fetch_ms = None
     for replicas in (state.voters, state.observers):
@@ -125,14 +125,16 @@ def expire(core: Core, state: Leader) -> None:
                 state.delayed_fetch_ms = delayed.deadline_ms
 
 
-def release(core: Core, old: State) -> None:
+def fail_waiting_requests(core: Core, old: State) -> None:
     """Whoever waits at a deposed leader is told at once where to go (R25)."""
     if isinstance(old, Leader):
         for progress in (*old.voters.values(), *old.observers.values()):
             complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if old.change is not None:
             lost = "leadership was lost before the change was committed: look before trying again"
-            core.emit(effects.VotersAnswer(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost))
+            core.emit(
+                effects.VoterChangeResult(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost)
+            )
 
 
 def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> None:
@@ -144,7 +146,7 @@ def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> 
         _refuse(core, delayed.token, error)
         return
     end = core.log.end_offset if progress.is_voter else core.high_watermark
-    core.reply(delayed.token, _slice(core, delayed.offset, delayed.max_bytes, end))
+    core.reply(delayed.token, _read_slice(core, delayed.offset, delayed.max_bytes, end))
 
 
 def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
@@ -200,7 +202,7 @@ def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | No
     progress = state.voters.get(replica.id)
     if progress is not None and progress.key.directory_id == replica.directory_id:
         return progress
-    if progress is not None and core.meet(replica):
+    if progress is not None and core.verify_voter_key(replica):
         progress.key = core.voters.key(replica.id)
         return progress
     progress = state.observers.get(replica)
@@ -209,7 +211,9 @@ def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | No
             state.observers = dict(live_observers(core, state))
         if len(state.observers) >= core.settings.max_observers:
             return None
-        core.meet(replica)  # says so when it is a voter's id on another disk: it may only observe
+        core.verify_voter_key(
+            replica
+        )  # says so when it is a voter's id on another disk: it may only observe
         progress = state.observers[replica] = Progress(replica, False)
     return progress
 
@@ -217,10 +221,10 @@ def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | No
 def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Progress]]:
     """Those that have fetched lately."""
     since_ms = core.now_ms - core.settings.observer_session_timeout_ms
-    return (item for item in state.observers.items() if item[1].fetch_ms >= since_ms)
+    return (item for item in state.observers.items() if item[1].last_fetch_ms >= since_ms)
 
 
-def contact(core: Core, state: Leader, progress: Progress) -> None:
+def note_voter_fetch(core: Core, state: Leader, progress: Progress) -> None:
     progress.knows_leader = True
     state.fetched.add(progress.key.id)
     if len(state.fetched) + core.is_voter >= core.voters.majority:
@@ -228,7 +232,7 @@ def contact(core: Core, state: Leader, progress: Progress) -> None:
         state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
 
 
-def _note(core: Core, progress: Progress, request: FetchRequest) -> None:
+def _record_fetch(core: Core, progress: Progress, request: FetchRequest) -> None:
     log_end, offset = core.log.end_offset, request.offset
     if offset >= log_end:
         progress.caught_up_ms = core.now_ms
@@ -245,7 +249,7 @@ def _is_ready(core: Core, progress: Progress, delayed: DelayedFetch) -> bool:
     )
 
 
-def _slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
+def _read_slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
     """The records from `offset` to `end`. Replicas mostly ask for the same at once, so the last
     slice is kept, and with the same high watermark the very answer."""
     state = core.state
@@ -261,10 +265,10 @@ def _slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
     ):
         records = core.log.read(offset, max_bytes, end=end)
         served = state.served_slice = ServedSlice(offset, end, records)
-    answer = served.answer
-    if answer is None or answer.high_watermark != core.high_watermark:
-        answer = served.answer = _response(core, ErrorCode.NONE, records=served.records)
-    return answer
+    response = served.response
+    if response is None or response.high_watermark != core.high_watermark:
+        response = served.response = _response(core, ErrorCode.NONE, records=served.records)
+    return response
 
 
 def _response(

@@ -12,12 +12,12 @@ from __future__ import annotations
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership
-from quorate.quorum.raft.core import NOTHING_ASKED, Core
+from quorate.quorum.raft.core import NO_FLUSH, Core
 from quorate.quorum.raft.epoch_limits import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorate.quorum.raft.serving import contact, leader_refusal, progress_of
-from quorate.quorum.raft.states import Fetching, Leader
+from quorate.quorum.raft.serving import leader_refusal, note_voter_fetch, progress_of
+from quorate.quorum.raft.states import FetchState, Leader
 from quorate.quorum.raft.voter_history import QuorumVoters
 
 # -- the leader ------------------------------------------------------------------------------
@@ -32,9 +32,9 @@ def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> 
     assert isinstance(state, Leader)
     progress = progress_of(core, state, request.replica)
     if progress is not None:
-        progress.fetch_ms = core.now_ms
+        progress.last_fetch_ms = core.now_ms
         if progress.is_voter:
-            contact(core, state, progress)
+            note_voter_fetch(core, state, progress)
     max_bytes = min(request.max_bytes, core.settings.fetch_snapshot_max_bytes)
     data = core.snapshots.read(request.snapshot, request.position, max_bytes)
     if data is None:  # the next one is as good
@@ -73,11 +73,11 @@ def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
 # -- the replica -----------------------------------------------------------------------------
 
 
-def begin(core: Core, fetching: Fetching, snapshot: EpochOffset) -> bool:
+def begin_fetch(core: Core, fetching: FetchState, snapshot: EpochOffset) -> bool:
     """Fetch `snapshot`, which the leader's answer to a fetch names. Return False if this node
     cannot need it."""
     if snapshot.offset <= core.high_watermark or snapshot.epoch > core.epoch:
-        core.doubt(
+        core.refuse_claim(
             core.leader_id,
             f"leads epoch {core.epoch} and offers a snapshot up to offset {snapshot.offset} of "
             f"epoch {snapshot.epoch}; here everything up to {core.high_watermark} is committed",
@@ -89,7 +89,7 @@ def begin(core: Core, fetching: Fetching, snapshot: EpochOffset) -> bool:
     return True
 
 
-def next_request(core: Core, fetching: Fetching) -> FetchSnapshotRequest:
+def next_request(core: Core, fetching: FetchState) -> FetchSnapshotRequest:
     assert fetching.snapshot is not None
     return FetchSnapshotRequest(
         cluster_id=core.cluster_id,
@@ -101,9 +101,9 @@ def next_request(core: Core, fetching: Fetching) -> FetchSnapshotRequest:
     )
 
 
-def received(
+def on_chunk(
     core: Core,
-    fetching: Fetching,
+    fetching: FetchState,
     request: FetchSnapshotRequest,
     response: FetchSnapshotResponse,
 ) -> bool:
@@ -118,7 +118,7 @@ def received(
         fetching.position = end
         if end == response.size_bytes:
             core.installing = snapshot
-            core.emit(effects.Install(snapshot))
+            core.emit(effects.InstallSnapshot(snapshot))
         return True
     if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         core.snapshots.drop_part(snapshot)
@@ -126,13 +126,13 @@ def received(
     return False
 
 
-def _is_its_size(core: Core, fetching: Fetching, size_bytes: int) -> bool:
+def _is_its_size(core: Core, fetching: FetchState, size_bytes: int) -> bool:
     """Return True if the snapshot may have this size: every chunk names the same."""
     known_bytes = fetching.size_bytes or size_bytes
     if size_bytes == known_bytes <= MAX_SNAPSHOT_BYTES:
         fetching.size_bytes = size_bytes
         return True
-    core.doubt(
+    core.refuse_claim(
         core.leader_id,
         f"serves a snapshot of {size_bytes} bytes, before of {known_bytes}; at most "
         f"{MAX_SNAPSHOT_BYTES} are fetched",
@@ -140,7 +140,7 @@ def _is_its_size(core: Core, fetching: Fetching, size_bytes: int) -> bool:
     return False
 
 
-def checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVoters) -> None:
+def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVoters) -> None:
     """The received snapshot is durable and whole, and says who votes; or, with -1, what was
     received is not it."""
     core.installing = None
@@ -152,7 +152,7 @@ def checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVo
         core.snapshots.drop_part(snapshot)
         return
     core.snapshots.added(snapshot, size_bytes)
-    if holds(core, snapshot):
+    if log_contains(core, snapshot):
         core.raise_high_watermark(snapshot.offset)
         return
     if isinstance(core.state, Leader):
@@ -160,13 +160,13 @@ def checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVo
     core.log.reset_to(snapshot.offset, snapshot.epoch)
     core.snapshots.remove_before(snapshot.offset)
     core.durable_offset = core.log.flushed_offset
-    core.flush_asked = NOTHING_ASKED
-    core.emit(effects.Loaded(snapshot))
-    membership.replaced(core, quorum)
+    core.requested_flush = NO_FLUSH
+    core.emit(effects.SnapshotInstalled(snapshot))
+    membership.on_snapshot_installed(core, quorum)
     core.raise_high_watermark(snapshot.offset)
 
 
-def holds(core: Core, snapshot: EpochOffset) -> bool:
+def log_contains(core: Core, snapshot: EpochOffset) -> bool:
     """Does this log contain what `snapshot` stands for (log matching)?"""
     end = core.log.epochs.end_offset_for(snapshot.epoch) or core.log_end()
     return end.epoch == snapshot.epoch and end.offset >= snapshot.offset > core.log.start_offset

@@ -16,7 +16,7 @@ from dataclasses import replace
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.membership import follow_history, voters_now
+from quorate.quorum.raft.membership import apply_history, current_voters
 from quorate.quorum.raft.states import (
     FIRST_ROLES,
     Follower,
@@ -24,20 +24,20 @@ from quorate.quorum.raft.states import (
     State,
     Unattached,
 )
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 
 
 def start(core: Core) -> None:
     election = core.election
     for replica in (*election.pinned, core.me):
         core.configured = core.configured.pin(replica)
-    core.voters = voters_now(core)
+    core.voters = current_voters(core)
     if core.log.last_epoch > election.epoch:
         election = Election(core.log.last_epoch, None, NO_NODE, election.pinned)
-    alone = core.campaigns and core.is_voter and len(core.voters.ids) == 1
-    if election.leader_id == core.me.id and (alone or not core.campaigns):
+    alone = core.is_electable and core.is_voter and len(core.voters.ids) == 1
+    if election.leader_id == core.me.id and (alone or not core.is_electable):
         election = replace(election, leader_id=NO_NODE)
-    if election.leader_id != core.me.id and not core.can_reach(election.leader_id):
+    if election.leader_id != core.me.id and not core.has_address(election.leader_id):
         election = replace(election, leader_id=NO_NODE)  # where it is reached is asked anew
     pinned = core.voters.pinned() if core.is_voter else election.pinned
     voted = election.voted
@@ -46,9 +46,9 @@ def start(core: Core) -> None:
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
     assert core.state.role in FIRST_ROLES, f"a node cannot start as {core.state.role}"
-    if core.history.latest != UNKNOWN:
-        follow_history(core)
-    core.meet(core.me)  # says so when the directory is not the one that voted before
+    if core.history.latest != STATIC_VOTERS:
+        apply_history(core)
+    core.verify_voter_key(core.me)  # says so when the directory is not the one that voted before
 
 
 def _role(core: Core, alone: bool) -> State:
@@ -60,8 +60,8 @@ def _role(core: Core, alone: bool) -> State:
             unacked=set(core.voters.others(core.me.id)),
         )
     if leader_id != NO_NODE:
-        deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.campaigns else None
+        deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_electable else None
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:
         return Unattached(deadline_ms=core.now_ms)
-    return Unattached(deadline_ms=core.election_deadline_ms() if core.campaigns else None)
+    return Unattached(deadline_ms=core.election_deadline_ms() if core.is_electable else None)

@@ -22,7 +22,7 @@ NOT_YET_MS = -1
 
 
 @dataclass(slots=True)
-class Fetching:
+class FetchState:
     """At most one fetch is under way; the next one leaves at `retry_ms` or later."""
 
     token: int | None = None
@@ -41,7 +41,7 @@ class Unattached:
     role: ClassVar[Role] = Role.UNATTACHED
     deadline_ms: int | None
     hinted: bool = False
-    fetching: Fetching = field(default_factory=Fetching)
+    fetching: FetchState = field(default_factory=FetchState)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,15 +49,15 @@ class PendingRequests:
     """Voters are asked, each until it answers or `deadline_ms`."""
 
     deadline_ms: int
-    asked: set[int] = field(default_factory=set)  # whose answer is awaited
+    awaiting: set[int] = field(default_factory=set)  # whose answer is awaited
     retry_ms: dict[int, int] = field(default_factory=dict)  # of those who gave none
 
-    def due(self, wanted: Iterable[int], now_ms: int) -> list[int]:
+    def take_due(self, wanted: Iterable[int], now_ms: int) -> list[int]:
         """Who of `wanted` is to be asked now, and counts as asked; nobody else is asked again."""
-        wanted = [each for each in wanted if each not in self.asked]
+        wanted = [each for each in wanted if each not in self.awaiting]
         due = [each for each in wanted if self.retry_ms.get(each, now_ms) <= now_ms]
         self.retry_ms = {each: self.retry_ms[each] for each in wanted if each not in due}
-        self.asked.update(due)
+        self.awaiting.update(due)
         return due
 
 
@@ -88,12 +88,14 @@ class Follower:
     leader_id: int
     deadline_ms: int | None  # of the fetch timeout; None for an observer
     has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
-    heard_ms: int = 0  # when it answered last; an observer has no deadline to tell
+    last_response_ms: int = 0  # when it answered last; an observer has no deadline to tell
     leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
-    committed_offset: int = 0  # the high watermark in the leader's latest answer
+    leader_high_watermark: int = 0  # the high watermark in the leader's latest answer
     caught_up: bool = False  # `CaughtUp` is emitted, and not yet saved
-    update_ms: int = 0  # not before, whether the set of voters has this node right is looked at
-    fetching: Fetching = field(default_factory=Fetching)
+    next_update_ms: int = (
+        0  # not before, whether the set of voters has this node right is looked at
+    )
+    fetching: FetchState = field(default_factory=FetchState)
 
 
 @dataclass(slots=True)
@@ -114,7 +116,7 @@ class Progress:
     key: ReplicaKey
     is_voter: bool
     end_offset: int = NO_OFFSET  # a voter has flushed all below; only grows within an epoch
-    fetch_ms: int = NOT_YET_MS
+    last_fetch_ms: int = NOT_YET_MS
     previous_fetch_ms: int = NOT_YET_MS
     last_fetch_log_end: int = 0  # the leader's log end at the fetch before
     caught_up_ms: int = NOT_YET_MS
@@ -129,7 +131,7 @@ class ServedSlice:
     offset: int
     end: int
     records: Buffer
-    answer: FetchResponse | None = None
+    response: FetchResponse | None = None
 
 
 @dataclass(slots=True)

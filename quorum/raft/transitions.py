@@ -8,7 +8,7 @@ from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import MAX_ADDRESSES, Core
 from quorate.quorum.raft.epoch_limits import is_credible
 from quorate.quorum.raft.messages import LeaderAddress, Response
-from quorate.quorum.raft.serving import release
+from quorate.quorum.raft.serving import fail_waiting_requests
 from quorate.quorum.raft.states import Follower, Leader, Unattached
 
 
@@ -17,43 +17,45 @@ def become_unattached(core: Core, epoch: int) -> None:
     vote in must not put off its own election (R12)."""
     old = core.state
     deadline_ms = None
-    if core.campaigns:
+    if core.is_electable:
         running_ms = None if isinstance(old, Leader) else old.deadline_ms
         deadline_ms = core.election_deadline_ms() if running_ms is None else running_ms
     core.become(Unattached(deadline_ms=deadline_ms), epoch, voted=None)
-    release(core, old)
+    fail_waiting_requests(core, old)
 
 
 def become_voted(core: Core, candidate: ReplicaKey) -> None:
     """This node's vote of this epoch is given, and the candidate gets its time."""
-    deadline_ms = core.election_deadline_ms() if core.campaigns else None
+    deadline_ms = core.election_deadline_ms() if core.is_electable else None
     core.become(Unattached(deadline_ms=deadline_ms), core.epoch, voted=candidate)
 
 
 def become_follower(core: Core, epoch: int, leader_id: int) -> None:
     old = core.state
     voted = core.election.voted if epoch == core.epoch else None
-    deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.campaigns else None
+    deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_electable else None
     follower = Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     core.become(follower, epoch, voted=voted, leader_id=leader_id)
     core.lost_elections = 0
-    release(core, old)
+    fail_waiting_requests(core, old)
     address = core.addresses.get(leader_id)
     if address is not None and leader_id not in core.voters.ids:
         core.emit(effects.LeaderFound(leader_id, address.host, address.port))
 
 
-def heed(core: Core, voter_id: int, response: Response) -> None:
+def learn_from_response(core: Core, voter_id: int, response: Response) -> None:
     """What every answer says besides: the epoch, who leads it, and perhaps where."""
     core.report_refusal(voter_id, response.error)
     if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
         return
     if is_credible(core, response.epoch, response.leader_id, voter_id):
         address = getattr(response, "leader", None)
-        learn(core, response.epoch, response.leader_id, address)
+        learn_leader(core, response.epoch, response.leader_id, address)
 
 
-def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None) -> None:
+def learn_leader(
+    core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None
+) -> None:
     """Follow what another node says: `leader_id`, or no node that it knows, leads `epoch`.
 
     The caller has checked that the claim is credible (`claims.py`)."""
@@ -62,7 +64,7 @@ def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None 
     if epoch < core.epoch:
         return
     if address is not None and leader_id != NO_NODE:
-        _learn_address(core, leader_id, address)
+        _note_address(core, leader_id, address)
     if leader_id == NO_NODE:
         if epoch > core.epoch:
             become_unattached(core, epoch)
@@ -70,7 +72,7 @@ def learn(core: Core, epoch: int, leader_id: int, address: LeaderAddress | None 
         become_follower(core, epoch, leader_id)
 
 
-def _learn_address(core: Core, leader_id: int, address: LeaderAddress) -> None:
+def _note_address(core: Core, leader_id: int, address: LeaderAddress) -> None:
     """Note where a leader is reached. Configured voters (kraft.version 0) are where the
     configuration says."""
     configured = core.history.latest.kraft_version == 0 and leader_id in core.voters.ids

@@ -25,7 +25,7 @@ from quorate.quorum.raft.transitions import (
     become_follower,
     become_unattached,
     become_voted,
-    heed,
+    learn_from_response,
 )
 
 BACKOFF_BASE_MS = 100
@@ -39,11 +39,11 @@ def campaign(core: Core) -> None:
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    if not core.campaigns:  # it was removed meanwhile
+    if not core.is_electable:  # it was removed meanwhile
         known = core.election
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
-    elif _may_be_elected(core, state) and has_next_epoch(core):
+    elif _has_won(core, state) and has_next_epoch(core):
         candidate = Candidate(deadline_ms=core.election_deadline_ms())
         core.become(candidate, core.epoch + 1, voted=core.me)
     elif _is_over(core, state):
@@ -54,11 +54,11 @@ def step_prospective(core: Core, state: Prospective) -> None:
             again = Unattached(deadline_ms=core.election_deadline_ms())
             core.become(again, known.epoch, voted=known.voted, leader_id=known.leader_id)
     else:
-        _ask(core, state, pre_vote=True)
+        _send_vote_requests(core, state, pre_vote=True)
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    if _may_be_elected(core, state):
+    if _has_won(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
         if not state.lost:
@@ -74,11 +74,11 @@ def step_candidate(core: Core, state: Candidate) -> None:
         limit_ms = min(limit_ms, core.settings.election_backoff_max_ms)
         state.deadline_ms = core.now_ms + core.random.randrange(0, limit_ms)
     else:
-        _ask(core, state, pre_vote=False)
+        _send_vote_requests(core, state, pre_vote=False)
 
 
-def _may_be_elected(core: Core, state: VoteRound) -> bool:
-    return core.votes_of(state.granted) >= core.voters.majority and not core.superseded
+def _has_won(core: Core, state: VoteRound) -> bool:
+    return core.count_voters(state.granted) >= core.voters.majority and not core.superseded
 
 
 def vote_saved(core: Core, epoch: int) -> None:
@@ -112,12 +112,12 @@ def on_vote_response(
     state = core.state
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return
-    state.asked.discard(voter_id)
+    state.awaiting.discard(voter_id)
     if response is None:
         if not (isinstance(state, Candidate) and state.lost):
             state.retry_ms[voter_id] = core.now_ms + core.settings.retry_backoff_ms
         return
-    heed(core, voter_id, response)
+    learn_from_response(core, voter_id, response)
     if core.state is state and response.epoch <= core.epoch:
         granted = response.granted and response.error == ErrorCode.NONE
         (state.granted if granted else state.rejected).add(voter_id)
@@ -138,7 +138,7 @@ def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if request.candidate.id < 0:
         return ErrorCode.INVALID_REQUEST
-    if not core.is_me(request.voter) or not core.meet(request.candidate):
+    if not core.is_me(request.voter) or not core.verify_voter_key(request.candidate):
         return ErrorCode.INVALID_VOTER_KEY
     return ErrorCode.NONE
 
@@ -156,7 +156,7 @@ def _grants(core: Core, request: VoteRequest) -> bool:
                 return False
             case Follower():
                 # Also of an observer: it may be a voter that has not heard of it (R7).
-                silent = core.now_ms >= state.heard_ms + core.settings.fetch_timeout_ms
+                silent = core.now_ms >= state.last_response_ms + core.settings.fetch_timeout_ms
                 return up_to_date and (state.leader_gone or not state.has_fetched or silent)
             case _:  # also one that resigned, where Kafka refuses: another may be elected sooner
                 return up_to_date
@@ -170,7 +170,7 @@ def _grants(core: Core, request: VoteRequest) -> bool:
     return up_to_date
 
 
-def _ask(core: Core, state: VoteRound, *, pre_vote: bool) -> None:
+def _send_vote_requests(core: Core, state: VoteRound, *, pre_vote: bool) -> None:
     if core.superseded:
         state.retry_ms.clear()
         return
@@ -178,7 +178,7 @@ def _ask(core: Core, state: VoteRound, *, pre_vote: bool) -> None:
         return
     others = core.voters.others(core.me.id)
     unheard = [each for each in others if each not in state.granted | state.rejected]
-    for voter_id in state.due(unheard, core.now_ms):
+    for voter_id in state.take_due(unheard, core.now_ms):
         request = VoteRequest(
             cluster_id=core.cluster_id,
             voter=core.voters.key(voter_id),
@@ -196,14 +196,14 @@ def _cannot_be_won(core: Core, state: VoteRound) -> bool:
     if not core.settings.hints or not state.rejected:
         return False
     hopeless = (state.rejected | core.refusing) - state.granted
-    return core.votes_of(hopeless) > len(core.voters.ids) - core.voters.majority
+    return core.count_voters(hopeless) > len(core.voters.ids) - core.voters.majority
 
 
 def _is_over(core: Core, state: Prospective) -> bool:
     """Return True if this pre-vote leads to no election. A won one does not in the last epoch."""
     ended = _is_lost(core, state) or core.now_ms >= state.deadline_ms
-    return ended or _may_be_elected(core, state)
+    return ended or _has_won(core, state)
 
 
 def _is_lost(core: Core, state: VoteRound) -> bool:
-    return core.votes_of(state.rejected) > len(core.voters.ids) - core.voters.majority
+    return core.count_voters(state.rejected) > len(core.voters.ids) - core.voters.majority

@@ -29,13 +29,13 @@ from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
-NOBODY = -1
+NO_ADMINISTRATOR = -1
 """The token of a change that no administrator waits for; smaller ones are nobody's, too."""
 KRAFT_VERSION = "kraft.version"
 KRAFT_VERSIONS = (SUPPORTED.min_supported_version, SUPPORTED.max_supported_version)
 
 
-class Refused(Exception):
+class VoterChangeRefused(Exception):
     """Why a change is not made, in Kafka's code and in words."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
@@ -64,7 +64,7 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
     _require_ready(core, state)
     _require_new(core, voter)
     if not met:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
             f"replica {voter.voter_id} was not met at {_address(voter)}: no node with that id and "
             "directory id answers there",
@@ -72,7 +72,7 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
     _require_supporting(core, voter)
     progress = state.observers.get(key_of(voter))
     if progress is None or progress.caught_up_ms < max(1, core.now_ms - CAUGHT_UP_WITHIN_MS):
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
             f"replica {key_of(voter)} has not caught up with the leader's log: start it as an "
             "observer, wait until `describe --replication` shows no lag, then add it",
@@ -87,9 +87,11 @@ def remove(core: Core, token: int, voter: ReplicaKey) -> None:
     voters = core.history.latest.voters
     left = [each for each in voters if key_of(each) != voter]
     if len(left) == len(voters):
-        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is not a voter")
+        raise VoterChangeRefused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is not a voter")
     if not left:
-        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is the only voter: it stays")
+        raise VoterChangeRefused(
+            ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is the only voter: it stays"
+        )
     _change(core, state, token, left)
 
 
@@ -102,7 +104,7 @@ def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None
     if error == ErrorCode.NONE:
         try:
             (_join if request.join else _update)(core, request.voter)
-        except Refused as refused:
+        except VoterChangeRefused as refused:
             error = refused.error
     core.reply(token, UpdateVoterResponse(error=error, epoch=core.epoch, leader_id=core.leader_id))
 
@@ -114,10 +116,10 @@ def _update(core: Core, voter: Voter) -> None:
     _require_supporting(core, voter)
     voters = core.history.latest.voters
     if all(key_of(each) != key_of(voter) for each in voters):
-        raise Refused(ErrorCode.VOTER_NOT_FOUND, f"{key_of(voter)} is not a voter")
+        raise VoterChangeRefused(ErrorCode.VOTER_NOT_FOUND, f"{key_of(voter)} is not a voter")
     updated = [voter if key_of(each) == key_of(voter) else each for each in voters]
     if tuple(updated) != voters:
-        _change(core, state, NOBODY, updated)
+        _change(core, state, NO_ADMINISTRATOR, updated)
 
 
 def _join(core: Core, voter: Voter) -> None:
@@ -126,14 +128,16 @@ def _join(core: Core, voter: Voter) -> None:
         (each for each in core.history.latest.voters if each.voter_id == voter.voter_id), None
     )
     if old is None:
-        add(core, NOBODY - core.epoch, voter)  # a meeting ends in the leadership that began it
+        add(
+            core, NO_ADMINISTRATOR - core.epoch, voter
+        )  # a meeting ends in the leadership that began it
     elif key_of(old) != key_of(voter):
-        remove(core, NOBODY, key_of(old))
+        remove(core, NO_ADMINISTRATOR, key_of(old))
 
 
 def require_upgrade(current: int, level: int) -> None:
     if level not in KRAFT_VERSIONS or level < current:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
             f"kraft.version {current} cannot become {level}: it only goes up, to 1",
         )
@@ -147,7 +151,7 @@ def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> 
     current = core.history.latest.kraft_version
     require_upgrade(current, level)
     if level == current:
-        core.emit(effects.VotersAnswer(token, ErrorCode.NONE, ""))
+        core.emit(effects.VoterChangeResult(token, ErrorCode.NONE, ""))
         return
     known = {each.id: each.directory_id for each in core.voters.pinned()}
     voters = [
@@ -157,7 +161,7 @@ def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> 
     ]
     if len(voters) != len(core.voters.ids):
         missing = sorted(set(core.voters.ids) - set(known))
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
             f"the directory ids of voters {missing} are not known: all voters must be up",
         )
@@ -170,13 +174,13 @@ def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> 
 
 def _leader(core: Core) -> Leader:
     if not isinstance(core.state, Leader):
-        raise Refused(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
+        raise VoterChangeRefused(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
     return core.state
 
 
 def _require_whole(replica: ReplicaKey) -> None:
     if replica.id < 0 or replica.directory_id == ZERO_UUID:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.INVALID_REQUEST,
             f"{replica} is no voter: its id and its directory id must be given",
         )
@@ -186,9 +190,9 @@ def _require_described(core: Core, voter: Voter) -> None:
     """A voter is reached at the listener that this node's controllers speak over."""
     _require_whole(key_of(voter))
     names = [each.name for each in voter.endpoints]
-    wanted = [each.name for each in core.mine.endpoints[:1]] if core.mine else names[:1]
+    wanted = [each.name for each in core.own_voter.endpoints[:1]] if core.own_voter else names[:1]
     if not wanted or wanted[0] not in names:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.INVALID_REQUEST,
             f"voter {voter.voter_id} is described with the listeners {names}, without "
             f"{wanted[0] if wanted else 'one'} over which controllers reach each other",
@@ -199,18 +203,18 @@ def _require_supporting(core: Core, voter: Voter) -> None:
     level = core.history.latest.kraft_version
     supported = voter.k_raft_version_feature
     if not supported.min_supported_version <= level <= supported.max_supported_version:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.INVALID_REQUEST, f"replica {voter.voter_id} lacks kraft.version {level}"
         )
 
 
 def _require_settled(core: Core, state: Leader) -> None:
     if core.high_watermark <= state.epoch_start_offset:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT, "this leader has not yet committed anything; try again"
         )
     if state.change is not None or core.history.latest_offset >= core.high_watermark:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is pending; try again"
         )
 
@@ -218,7 +222,7 @@ def _require_settled(core: Core, state: Leader) -> None:
 def _require_ready(core: Core, state: Leader) -> None:
     _require_settled(core, state)
     if core.history.latest.kraft_version == 0:
-        raise Refused(
+        raise VoterChangeRefused(
             ErrorCode.UNSUPPORTED_VERSION,
             "the voters stand in controller.quorum.voters (kraft.version 0): upgrade first, "
             "`quorate features upgrade --feature kraft.version=1`",
@@ -227,7 +231,9 @@ def _require_ready(core: Core, state: Leader) -> None:
 
 def _require_new(core: Core, voter: Voter) -> None:
     if voter.voter_id in core.voters.ids:
-        raise Refused(ErrorCode.DUPLICATE_VOTER, f"{voter.voter_id} is the id of a voter already")
+        raise VoterChangeRefused(
+            ErrorCode.DUPLICATE_VOTER, f"{voter.voter_id} is the id of a voter already"
+        )
 
 
 def _change(core: Core, state: Leader, token: int, voters: list[Voter]) -> None:

@@ -46,7 +46,7 @@ class QuorumVoters:
                 return self
 
 
-UNKNOWN = QuorumVoters()
+STATIC_VOTERS = QuorumVoters()
 
 
 def key_of(voter: Voter) -> ReplicaKey:
@@ -71,7 +71,7 @@ class Membership:
     """Of the configured voters."""
     bootstrap_ids: tuple[int, ...] = ()
     """Negative ids of controller.quorum.bootstrap.servers, which may be any node of the quorum."""
-    mine: Voter | None = None
+    own_voter: Voter | None = None
     """A controller's description of itself, as the set should have it."""
 
 
@@ -80,7 +80,7 @@ class VoterHistory:
 
     def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
         """`in_log`: a snapshot of the log says so; else only `storage format` does."""
-        base = UNKNOWN if base is None else base
+        base = STATIC_VOTERS if base is None else base
         self.base_in_log = in_log
         self._offsets = [-1]
         self._entries = [base]
@@ -91,14 +91,14 @@ class VoterHistory:
 
     @property
     def previous(self) -> QuorumVoters:
-        return self._entries[-2] if len(self._entries) > 1 else UNKNOWN
+        return self._entries[-2] if len(self._entries) > 1 else STATIC_VOTERS
 
     @property
     def latest_offset(self) -> int:
         """Of the record that said so; -1 when a snapshot or the configuration did."""
         return self._offsets[-1]
 
-    def appended(self, offset: int, record: ControlRecord) -> bool:
+    def append(self, offset: int, record: ControlRecord) -> bool:
         """True when another set holds from here on."""
         quorum = self.latest.after(record)
         if quorum == self.latest and not isinstance(record, VotersRecord):

@@ -41,12 +41,12 @@ class VoterSet:
         """A voter's id with another directory than that voter's."""
         return replica.id in self._directories and replica not in self
 
-    def learns(self, replica: ReplicaKey) -> bool:
+    def can_pin(self, replica: ReplicaKey) -> bool:
         return self._directories.get(replica.id) == ZERO_UUID and replica.directory_id != ZERO_UUID
 
     def pin(self, replica: ReplicaKey) -> VoterSet:
         """The set that knows `replica`'s directory, when it is a voter whose was unknown."""
-        if not self.learns(replica):
+        if not self.can_pin(replica):
             return self
         return VoterSet((*(key for key in self.keys() if key.id != replica.id), replica))
 

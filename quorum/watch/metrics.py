@@ -201,7 +201,7 @@ class NodeMetrics:
         yield counter(
             "quorate_raft_claims_refused_total",
             "Claims of other nodes that contradict this node's log or election.",
-            self._core.replica.raft.doubts,
+            self._core.replica.raft.refused_claims,
         )
 
     def _loader(self) -> Iterator[Metric]:

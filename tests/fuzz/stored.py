@@ -42,7 +42,7 @@ from quorate.quorum.raft import generation, quorum_state
 from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import RaftError
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
 from tests.fuzz.mutations import mutated
@@ -143,8 +143,8 @@ METADATA_RECORDS: tuple[MetadataRecord, ...] = (
 METADATA_SAMPLES = tuple(bytes(encode_record(each)) for each in METADATA_RECORDS)
 LAST = EpochOffset(-1, -1)
 IMAGE, _ = replay(MetadataImage(), METADATA_RECORDS, LAST, WALL_MS)
-FULL_SNAPSHOT = b"".join(map(bytes, write_snapshot(IMAGE, UNKNOWN)))
-EMPTY_SNAPSHOT = b"".join(map(bytes, write_snapshot(MetadataImage(), UNKNOWN)))
+FULL_SNAPSHOT = b"".join(map(bytes, write_snapshot(IMAGE, STATIC_VOTERS)))
+EMPTY_SNAPSHOT = b"".join(map(bytes, write_snapshot(MetadataImage(), STATIC_VOTERS)))
 
 
 @contextmanager

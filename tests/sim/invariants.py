@@ -246,8 +246,8 @@ class Invariants:
     def _sweep_process(self, machine: Machine, process: Process) -> None:
         seen = self._seen[machine.name]
         raft = process.core.replica.raft
-        if raft.doubts and not self.doubts_expected:
-            raise Violation(f"{machine.name} refuses a claim: {raft.last_doubt}")
+        if raft.refused_claims and not self.doubts_expected:
+            raise Violation(f"{machine.name} refuses a claim: {raft.last_refused_claim}")
         epoch = raft.epoch
         if epoch < seen.raft_epoch:
             raise Violation(f"{machine.name}: raft epoch {epoch} after {seen.raft_epoch}")

@@ -23,7 +23,7 @@ from quorate.quorum.metadata.records import (
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.raft.control_records import LeaderChangeMessage, encode_control
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.seams import Buffer
 from tests.sim.invariants import Violation
 from tests.system.admin_load import Fate, Told
@@ -97,7 +97,7 @@ def write_snapshot_of(directory: Path, records: list[MetadataRecord]) -> None:
     last = EpochOffset(1, len(records))
     image, _ = replay(MetadataImage(), records, last, WALL_MS)
     path = directory / snapshot_name(EpochOffset(1, last.offset + 1))
-    path.write_bytes(b"".join(write_snapshot(image, UNKNOWN)))
+    path.write_bytes(b"".join(write_snapshot(image, STATIC_VOTERS)))
 
 
 GOOD = (leader_change(0, 1, 1), batch(1, [TOPIC, CREATED]), batch(3, [MOVED]))

@@ -23,7 +23,7 @@ _append = voter_changes._append
 
 def answer_at_once(core: Core, state: Leader, token: int, records: tuple[Any, ...]) -> None:
     _append(core, state, token, records)
-    core.emit(effects.VotersAnswer(token, ErrorCode.NONE, ""))
+    core.emit(effects.VoterChangeResult(token, ErrorCode.NONE, ""))
 
 
 ABLATIONS = (

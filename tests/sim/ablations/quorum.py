@@ -24,7 +24,7 @@ from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
-from quorate.quorum.raft.states import Fetching, Leader, Progress, Prospective, State
+from quorate.quorum.raft.states import FetchState, Leader, Progress, Prospective, State
 from tests.sim import lost_directory_scenarios, scenarios
 from tests.sim.ablations import quorum_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
@@ -40,14 +40,14 @@ _truncate = follower._truncate
 _advance = serving.advance
 _grants = vote._grants
 _become_leader = leader.become_leader
-_say_what_changed = Core._say_what_changed
+_emit_changes = Core._emit_changes
 _become = Core.become
 _role = start._role
 _flushed = Raft.flushed
-_checked = snapshots.checked
+_checked = snapshots.on_checked
 
 
-def fetch_before_flush(core: Core, fetching: Fetching, leader_id: int) -> None:
+def fetch_before_flush(core: Core, fetching: FetchState, leader_id: int) -> None:
     core.durable_offset = core.log.end_offset
     _fetch(core, fetching, leader_id)
 
@@ -77,14 +77,14 @@ def vote_for_shorter_logs(core: Core, request: VoteRequest) -> bool:
 
 
 def forget_the_vote(core: Core) -> None:
-    _say_what_changed(core)
+    _emit_changes(core)
     for position, effect in enumerate(core.effects):
         if isinstance(effect, effects.Persist):
             core.effects[position] = effects.Persist(replace(effect.election, voted=None))
 
 
 def save_votes_only(core: Core) -> None:
-    _say_what_changed(core)
+    _emit_changes(core)
     core.effects[:] = [
         each
         for each in core.effects
@@ -125,9 +125,9 @@ def lead_on(core: Core, alone: bool) -> State:
 def keep_requests(
     core: Core, state: State, epoch: int, *, voted: Any, leader_id: int = NO_NODE
 ) -> None:
-    asked = dict(core.under_way)
+    asked = dict(core.in_flight)
     _become(core, state, epoch, voted=voted, leader_id=leader_id)
-    core.under_way.update(asked)
+    core.in_flight.update(asked)
 
 
 def any_flush_counts(raft: Raft, now_ms: int, epoch: int, offset: int) -> None:
@@ -145,7 +145,7 @@ def gate(*, own_epoch: bool, one_at_a_time: bool) -> Callable[[Core, Leader], No
         nothing = core.high_watermark <= state.epoch_start_offset
         pending = state.change is not None or core.history.latest_offset >= core.high_watermark
         if (own_epoch and nothing) or (one_at_a_time and pending):
-            raise voter_changes.Refused(ErrorCode.REQUEST_TIMED_OUT, "not yet")
+            raise voter_changes.VoterChangeRefused(ErrorCode.REQUEST_TIMED_OUT, "not yet")
 
     return require
 
@@ -221,7 +221,7 @@ ABLATIONS = (
         "vote-saved",
         "what is saved of an election says who was voted for",
         Core,
-        "_say_what_changed",
+        "_emit_changes",
         forget_the_vote,
         Script(scripts.vote_forgotten_in_a_crash),
         TWO_LEADERS,
@@ -230,7 +230,7 @@ ABLATIONS = (
         "election-saved",
         "not only votes are saved, also which directories the voters had that were met",
         Core,
-        "_say_what_changed",
+        "_emit_changes",
         save_votes_only,
         RaftWalk(747, 176),
         NOT_DURABLE,
@@ -302,7 +302,7 @@ ABLATIONS = (
         "check-quorum",
         "a leader that no majority fetches from resigns",
         leader,
-        "nobody_follows",
+        "check_quorum_expired",
         believe_in_followers,
         Script(scripts.nobody_follows),
         "a leader that nobody follows leads on",
@@ -347,7 +347,7 @@ ABLATIONS = (
         "truncated-voters",
         "a set of voters goes with its record",
         membership,
-        "truncated",
+        "on_truncation",
         lambda core, end_offset: None,
         Script(scripts.change_truncated),
         "after a change that never was",
@@ -365,7 +365,7 @@ ABLATIONS = (
         "joining-flush",
         "a controller flushes before it fetches also while it does not vote",
         Core,
-        "flushes_first",
+        "must_flush_before_fetch",
         property(lambda core: core.is_voter),
         Script(scripts.joins_without_knowing),
         NOT_DURABLE,
@@ -374,7 +374,7 @@ ABLATIONS = (
         "wiped-directory",
         "a voter's id with another directory does not vote (KAFKA-12181)",
         Core,
-        "meet",
+        "verify_voter_key",
         lambda core, replica: True,
         RaftWalk(80, 400),
         "does not have the committed records",
@@ -410,7 +410,7 @@ ABLATIONS = (
         "snapshot-verification",
         "a received snapshot is checked as a whole before it is used",
         snapshots,
-        "checked",
+        "on_checked",
         install_unchecked,
         RaftWalk(22, 218),
         "snapshot",
@@ -419,7 +419,7 @@ ABLATIONS = (
         "snapshot-replaces-log",
         "a snapshot replaces a log that does not hold what it stands for",
         snapshots,
-        "holds",
+        "log_contains",
         lambda core, snapshot: True,
         RaftWalk(26, 400),
         "offers a snapshot",

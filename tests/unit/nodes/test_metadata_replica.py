@@ -53,7 +53,7 @@ class Core:
             self.storage.snapshots.added(snapshot, size_bytes)
             self.storage.log.reset_to(snapshot.offset, snapshot.epoch)
             self.storage.snapshots.remove_before(snapshot.offset)
-            self.effects.append(effects.Loaded(snapshot))
+            self.effects.append(effects.SnapshotInstalled(snapshot))
 
 
 class Listener:
@@ -94,7 +94,7 @@ class Node:
 
     def receive(self, content: bytes) -> None:
         self.node.storage.snapshots.write_part(SNAPSHOT, 0, content)
-        self.core.effects.append(effects.Install(SNAPSHOT))
+        self.core.effects.append(effects.InstallSnapshot(SNAPSHOT))
         self.replica.link_lost(0)
 
     def content(self) -> bytes:

@@ -45,7 +45,7 @@ from quorate.quorum.offline.storage_verify import verify
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
-from quorate.quorum.raft.voter_history import UNKNOWN
+from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from tests.sim.disk import PowerCut, SimDisk
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -134,7 +134,7 @@ class Cluster:
     def snapshot(self, parent: str, snapshot: EpochOffset, image: MetadataImage) -> None:
         directory = f"{parent}/{METADATA_DIRECTORY}"
         file = self.disk.open(f"{directory}/{snapshot_name(snapshot)}", create=True)
-        file.pwrite(b"".join(write_snapshot(image, UNKNOWN)), 0)
+        file.pwrite(b"".join(write_snapshot(image, STATIC_VOTERS)), 0)
         file.sync()
         self.disk.sync_dir(directory)
 

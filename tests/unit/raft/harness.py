@@ -21,7 +21,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
-from quorate.quorum.raft.voter_history import UNKNOWN, Membership, QuorumVoters, VoterHistory
+from quorate.quorum.raft.voter_history import STATIC_VOTERS, Membership, QuorumVoters, VoterHistory
 from tests.unit.raft.memory_log import MemoryLog
 from tests.unit.raft.memory_snapshots import MemorySnapshots
 
@@ -169,12 +169,12 @@ class Cluster:
         for batch in node.log.batches:
             for offset, record in batch.control_records():
                 if latest is None or offset >= latest.offset:
-                    history.appended(offset, record)
+                    history.append(offset, record)
         return Membership(
             configured=(),
             history=history,
             bootstrap_ids=tuple(-each for each in self.voter_ids),
-            mine=voter(node.me.id) if node.me.id < 100 else None,
+            own_voter=voter(node.me.id) if node.me.id < 100 else None,
         )
 
     def take_snapshot(self, node_id: int) -> EpochOffset | None:
@@ -360,7 +360,7 @@ class Cluster:
         snapshot, node.installing = node.installing, None
         data = node.snapshots.parts[snapshot]
         whole = not data.startswith(b"damaged")
-        quorum = quorum_of(data) if whole and self.dynamic else UNKNOWN
+        quorum = quorum_of(data) if whole and self.dynamic else STATIC_VOTERS
         node.core.snapshot_checked(self.now_ms, snapshot, len(data) if whole else -1, quorum)
         self.collect(node)
 
@@ -390,7 +390,7 @@ class Cluster:
             case effects.ProbeVoter(token):
                 node.core.voter_probed(self.now_ms, token, node.meets)
                 node.outbox.extend(node.core.take_effects())
-            case effects.VotersAnswer(token, error, message):
+            case effects.VoterChangeResult(token, error, message):
                 node.answers[token] = (error, message)
             case effects.Send(voter_id, token, request, timeout_ms):
                 node.waiting[token] = (self.now_ms + timeout_ms, voter_id)
@@ -406,9 +406,9 @@ class Cluster:
                 node.high_watermark = high_watermark
             case effects.RoleChanged():
                 node.roles.append(effect)
-            case effects.Install(snapshot):
+            case effects.InstallSnapshot(snapshot):
                 node.installing = snapshot
-            case effects.Loaded():
+            case effects.SnapshotInstalled():
                 node.flushes.clear()
             case effects.CaughtUp():
                 node.lost_log = False

@@ -61,7 +61,7 @@ class Invariants:
 
     def _memory(self, node_id: int, node: Node) -> None:
         raft = node.core
-        assert not raft.doubts, raft.last_doubt  # no node of these lies
+        assert not raft.refused_claims, raft.last_refused_claim  # no node of these lies
         epoch = raft.epoch
         assert epoch >= self.epochs.get(node_id, 0) or node.incarnation > 0, "an epoch went back"
         self.epochs[node_id] = epoch

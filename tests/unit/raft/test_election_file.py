@@ -13,8 +13,8 @@ from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFil
 from quorate.quorum.raft.errors import ElectionFileError
 from quorate.quorum.raft.quorum_state import (
     Damaged,
-    Found,
-    choose,
+    SavedElection,
+    choose_election,
     decode_copy,
     decode_kafka,
     encode_copy,
@@ -117,7 +117,7 @@ def test_every_flipped_bit_of_the_copy_is_noticed() -> None:
 # -- which is believed ----------------------------------------------------------------------------
 
 
-def kafka_side(epoch: int, voted: int | None = None, leader_id: int = -1) -> Found:
+def kafka_side(epoch: int, voted: int | None = None, leader_id: int = -1) -> SavedElection:
     """As version 0 has it: without directory ids."""
     key_ = None if voted is None else ReplicaKey(voted, ZERO_UUID)
     return Election(epoch, key_, leader_id)
@@ -140,9 +140,9 @@ def kafka_side(epoch: int, voted: int | None = None, leader_id: int = -1) -> Fou
     ],
 )
 def test_the_newer_or_the_intact_one_is_believed(
-    kafka: Found, copy: Found, believed: Election
+    kafka: SavedElection, copy: SavedElection, believed: Election
 ) -> None:
-    assert choose(kafka, copy, DIRECTORY) == believed
+    assert choose_election(kafka, copy, DIRECTORY) == believed
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_the_newer_or_the_intact_one_is_believed(
     ],
 )
 def test_what_cannot_be_known_is_refused_with_a_way_out(
-    kafka: Found, copy: Found, says: str
+    kafka: SavedElection, copy: SavedElection, says: str
 ) -> None:
     with pytest.raises(ElectionFileError, match=says) as refused:
-        choose(kafka, copy, DIRECTORY)
+        choose_election(kafka, copy, DIRECTORY)
     assert DIRECTORY in str(refused.value)
     assert "move this metadata directory out" in str(refused.value).lower()
 

@@ -619,7 +619,7 @@ def test_a_voter_that_refuses_what_no_retry_will_mend_is_named_once() -> None:
     for letter in [each for each in cluster.letters if each.target in (2, 3)]:
         cluster.core(1).response(cluster.now_ms, letter.token, refusal)
     cluster.collect(cluster.nodes[1])
-    said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.Refused)]
+    said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.PeerProblem)]
     assert [each.replica_id for each in said] == [2, 3]
     assert "refuses this node" in said[0].reason and "INCONSISTENT_CLUSTER_ID" in said[0].reason
     assert cluster.core(1).epoch == 0, "what another cluster says is not learnt"
@@ -648,6 +648,6 @@ def test_what_an_operator_has_to_mend_is_said_once() -> None:
     cluster.wipe(3)
     cluster.start(3)
     cluster.run(20_000)
-    said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.Refused)]
+    said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.PeerProblem)]
     assert [each.replica_id for each in said] == [3]
     assert f"replica {key(3, 2)} is not voter {key(3)}" in said[0].reason

@@ -362,7 +362,7 @@ def test_a_snapshot_carries_the_set() -> None:
 def test_a_voter_at_another_address_says_so() -> None:
     cluster, leader = dynamic()
     moved = next(each for each in (1, 2, 3) if each != leader)
-    cluster.core(moved)._core.mine = voter(moved, port=9999)
+    cluster.core(moved)._core.own_voter = voter(moved, port=9999)
     cluster.run(5000)
     catch_up(cluster)
     quorum = cluster.core(leader).voters_at(cluster.nodes[leader].log.end_offset)
@@ -593,7 +593,7 @@ def test_a_controller_with_a_new_disk_takes_the_place_of_its_old_self() -> None:
     cluster.crash(wiped)
     cluster.wipe(wiped)
     cluster.start(wiped)
-    cluster.core(wiped)._core.mine = replace(
+    cluster.core(wiped)._core.own_voter = replace(
         voter(wiped), voter_directory_id=cluster.nodes[wiped].me.directory_id
     )
     cluster.until(lambda: cluster.nodes[wiped].me in cluster.core(leader)._core.voters)

@@ -13,7 +13,7 @@ from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
-from quorate.quorum.raft.follower import OBSERVER_REST_MS
+from quorate.quorum.raft.follower import OBSERVER_PAUSE_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, Cluster, key
@@ -93,7 +93,7 @@ def test_one_commit_costs_one_fetch_per_replica() -> None:
     cluster.settle()
     assert sorted(fetches) == [2, 3]
     assert cluster.nodes[101].high_watermark == cluster.nodes[102].high_watermark == 2
-    cluster.run(OBSERVER_REST_MS)
+    cluster.run(OBSERVER_PAUSE_MS)
     assert sorted(fetches) == [2, 3, 101, 102]
 
 
@@ -111,7 +111,7 @@ def test_commits_while_an_observer_rests_cost_it_one_fetch() -> None:
         cluster.append(1, value)
         cluster.settle()
     assert cluster.nodes[101].high_watermark == 2
-    cluster.run(OBSERVER_REST_MS)
+    cluster.run(OBSERVER_PAUSE_MS)
     assert fetches.count(101) == 1
     assert cluster.nodes[101].high_watermark == 5
 
@@ -123,10 +123,10 @@ def test_who_waits_for_a_commit_of_his_own_ends_the_rest() -> None:
     cluster.append(1, b"a")
     cluster.settle()
     observer = cluster.core(101)
-    rested = observer.rests
-    observer.hurry(cluster.now_ms)
+    rested = observer.fetch_paused
+    observer.fetch_now(cluster.now_ms)
     cluster.collect(cluster.nodes[101])
-    assert (rested, observer.rests) == (True, False)
+    assert (rested, observer.fetch_paused) == (True, False)
     cluster.append(1, b"b")
     cluster.settle()
     assert cluster.nodes[101].high_watermark == 3
@@ -441,7 +441,7 @@ def test_a_follower_never_truncates_what_is_committed() -> None:
     )
     cluster.deliver(letter)
     assert cluster.nodes[2].log.end_offset == 2
-    refused = [each for each in cluster.nodes[2].seen if isinstance(each, effects.Refused)]
+    refused = [each for each in cluster.nodes[2].seen if isinstance(each, effects.PeerProblem)]
     assert "committed records from offset 0 to 2" in refused[-1].reason
 
 
@@ -459,7 +459,7 @@ def test_an_answer_with_damaged_records_is_asked_for_again() -> None:
     )
     cluster.deliver(letter)
     assert cluster.nodes[2].log.end_offset == 1
-    assert isinstance(cluster.nodes[2].seen[-1], effects.Refused)
+    assert isinstance(cluster.nodes[2].seen[-1], effects.PeerProblem)
     cluster.run(600)
     assert cluster.nodes[2].log.end_offset == 2
 
@@ -506,7 +506,7 @@ def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
     assert description is not None
     assert [each.log_end_offset for each in description.voters] == [2, 2, 2]
     assert cluster.core(1).high_watermark == 2
-    reasons = [e.reason for e in cluster.nodes[1].seen if isinstance(e, effects.Refused)]
+    reasons = [e.reason for e in cluster.nodes[1].seen if isinstance(e, effects.PeerProblem)]
     assert "KAFKA-12181" in reasons[0]
 
 

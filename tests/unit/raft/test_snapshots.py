@@ -103,8 +103,8 @@ def test_an_observer_that_is_too_far_behind_gets_the_snapshot_in_chunks_and_then
     assert observer.log.start_offset == snapshot.offset
     assert observer.log.entries() == cluster.nodes[leader].log.entries()
     assert observer.high_watermark == cluster.nodes[leader].high_watermark
-    loaded = [each for each in observer.seen if isinstance(each, effects.Loaded)]
-    assert loaded == [effects.Loaded(snapshot)]
+    loaded = [each for each in observer.seen if isinstance(each, effects.SnapshotInstalled)]
+    assert loaded == [effects.SnapshotInstalled(snapshot)]
 
 
 def test_a_voter_counts_again_once_it_has_the_snapshot() -> None:
@@ -150,7 +150,7 @@ def test_what_is_no_whole_snapshot_is_fetched_again_and_the_log_stays() -> None:
     observer = cluster.nodes[101]
     cluster.until(
         lambda: (
-            any(isinstance(each, effects.Install) for each in observer.seen)
+            any(isinstance(each, effects.InstallSnapshot) for each in observer.seen)
             and observer.installing is None
         )
     )
@@ -326,7 +326,7 @@ def test_a_snapshot_of_what_is_committed_here_is_not_fetched() -> None:
     )
     node.core.response(cluster.now_ms, token, response)
     cluster.collect(node)
-    refused = [each for each in node.seen if isinstance(each, effects.Refused)]
+    refused = [each for each in node.seen if isinstance(each, effects.PeerProblem)]
     assert "committed" in refused[-1].reason
     assert not [each for each in cluster.letters if isinstance(each.message, FetchSnapshotRequest)]
 

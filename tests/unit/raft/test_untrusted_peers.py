@@ -19,7 +19,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import ControlType, control_key
-from quorate.quorum.raft.core import DOUBT_INTERVAL_MS
+from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
@@ -52,7 +52,7 @@ def led() -> Cluster:
 
 def doubts(cluster: Cluster, node_id: int) -> list[str]:
     return [
-        each.reason for each in cluster.nodes[node_id].seen if isinstance(each, effects.Refused)
+        each.reason for each in cluster.nodes[node_id].seen if isinstance(each, effects.PeerProblem)
     ]
 
 
@@ -258,7 +258,7 @@ def test_doubts_are_reported_at_a_bounded_rate() -> None:
     for _ in range(1000):
         cluster.inject(2, claims(2, INT32_MAX)[0])
     assert len(doubts(cluster, 2)) == 1
-    cluster.run(DOUBT_INTERVAL_MS)
+    cluster.run(CLAIM_REPORT_INTERVAL_MS)
     cluster.inject(2, claims(2, INT32_MAX)[0])
     assert doubts(cluster, 2)[-1].endswith("(refused so far: 1001)")
 

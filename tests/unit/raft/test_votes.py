@@ -372,7 +372,7 @@ def test_a_wiped_voter_may_watch_but_not_vote() -> None:
     assert description is not None
     assert [each.replica for each in description.observers] == [key(2, 2)]
     assert [each.replica for each in description.voters] == [key(1), key(2), key(3)]
-    reasons = [e.reason for e in cluster.nodes[1].seen if isinstance(e, effects.Refused)]
+    reasons = [e.reason for e in cluster.nodes[1].seen if isinstance(e, effects.PeerProblem)]
     assert len(reasons) == 1
     assert str(key(2)) in reasons[0]
     cluster.crash(3)  # 1 and the wiped 2 are no majority
@@ -389,7 +389,7 @@ def test_a_directory_id_that_changed_under_an_old_election_file_is_noticed() -> 
     cluster.crash(2)
     cluster.nodes[2].me = key(2, 9)
     cluster.start(2)
-    reasons = [e.reason for e in cluster.nodes[2].seen if isinstance(e, effects.Refused)]
+    reasons = [e.reason for e in cluster.nodes[2].seen if isinstance(e, effects.PeerProblem)]
     assert len(reasons) == 1
     cluster.run(3_000)
     assert cluster.role(2) is Role.FOLLOWER
