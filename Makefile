@@ -7,13 +7,14 @@ ARGS ?=
 # Tests start hundreds of processes; none should compile again what the one before it did.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long demo sim break attack bench clean
+.PHONY: help check test test-kafka test-long docs demo sim break attack bench clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
 	@echo "make test       every test but the two below                  10 min"
 	@echo "make test-kafka Apache Kafka 4.1.1 as oracle (Java, Maven)    10 min"
 	@echo "make test-long  long scenarios, seeds, fuzzers: 10 min each    4 h"
+	@echo "make docs       the generated parts of docs/protocol: diagrams, scripts"
 	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
 	@echo "make sim        the simulator, until stopped"
 	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"
@@ -56,6 +57,9 @@ test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
 
 test-long: $(STAMP)
 	$(BIN)/pytest -q -m "long and not kafka" --timeout 2400 $(ARGS)
+
+docs: $(STAMP)
+	@$(BIN)/python -m tests.docs
 
 demo: $(STAMP)
 	@$(BIN)/quorate demo $(ARGS)

@@ -39,7 +39,7 @@ class Transition(NamedTuple):
 TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
     (PartitionState.LED, PartitionState.LED): Transition(
         LeaderEpoch.SAME_OR_NEXT,
-        "same epoch: ISR or reassignment; next epoch: another leader, or a replica is removed",
+        "the ISR, the assignment or the leader changes",
     ),
     (PartitionState.LED, PartitionState.LEADERLESS): Transition(
         LeaderEpoch.NEXT, "no member of the ISR is active"
@@ -49,7 +49,7 @@ TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
     ),
     (PartitionState.RECOVERING, PartitionState.RECOVERING): Transition(
         LeaderEpoch.SAME_OR_NEXT,
-        "same epoch: reassignment; next epoch: another leader, or a replica is removed",
+        "the assignment or the leader changes",
     ),
     (PartitionState.RECOVERING, PartitionState.LED): Transition(
         LeaderEpoch.SAME_OR_NEXT, "the leader reports its recovery with an ISR"
@@ -58,7 +58,7 @@ TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
         LeaderEpoch.NEXT, "no member of the ISR is active"
     ),
     (PartitionState.LEADERLESS, PartitionState.LEADERLESS): Transition(
-        LeaderEpoch.SAME_OR_NEXT, "same epoch: reassignment; next epoch: a replica is removed"
+        LeaderEpoch.SAME_OR_NEXT, "the assignment changes"
     ),
     (PartitionState.LEADERLESS, PartitionState.LED): Transition(
         LeaderEpoch.NEXT, "a member of the ISR is active again"

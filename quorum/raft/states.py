@@ -205,30 +205,32 @@ FIRST_ROLES: dict[Role, str] = {
 
 TRANSITIONS: dict[tuple[Role, Role], Transition] = {
     (Role.UNATTACHED, Role.UNATTACHED): Transition(
-        EpochStep.SAME_OR_HIGHER, "same epoch: voted; higher epoch: learned"
+        EpochStep.SAME_OR_HIGHER, "it voted, or learned of the epoch"
     ),
     (Role.UNATTACHED, Role.PROSPECTIVE): Transition(EpochStep.SAME, "election timeout or hint"),
     (Role.UNATTACHED, Role.FOLLOWER): Transition(EpochStep.SAME_OR_HIGHER, "leader known"),
     (Role.PROSPECTIVE, Role.UNATTACHED): Transition(
-        EpochStep.SAME_OR_HIGHER, "same epoch: voted, or pre-vote lost; higher epoch: learned"
+        EpochStep.SAME_OR_HIGHER, "it voted, lost the pre-vote, or learned of the epoch"
     ),
     (Role.PROSPECTIVE, Role.CANDIDATE): Transition(EpochStep.NEXT, "majority of pre-votes"),
     (Role.PROSPECTIVE, Role.FOLLOWER): Transition(
         EpochStep.SAME_OR_HIGHER,
-        "same epoch: pre-vote lost; higher epoch: another leader",
+        "it lost the pre-vote, or learned of another leader",
     ),
-    (Role.CANDIDATE, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.CANDIDATE, Role.UNATTACHED): Transition(EpochStep.HIGHER, "it learned of the epoch"),
     (Role.CANDIDATE, Role.PROSPECTIVE): Transition(
         EpochStep.SAME, "election timeout, or backoff over"
     ),
     (Role.CANDIDATE, Role.FOLLOWER): Transition(EpochStep.SAME_OR_HIGHER, "another leader"),
     (Role.CANDIDATE, Role.LEADER): Transition(EpochStep.SAME, "majority of votes"),
-    (Role.LEADER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.LEADER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "it learned of the epoch"),
     (Role.LEADER, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
     (Role.LEADER, Role.RESIGNED): Transition(EpochStep.SAME, "check quorum, shutdown or removal"),
-    (Role.RESIGNED, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned, or election timeout"),
+    (Role.RESIGNED, Role.UNATTACHED): Transition(
+        EpochStep.HIGHER, "it learned of the epoch, or election timeout"
+    ),
     (Role.RESIGNED, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
-    (Role.FOLLOWER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "learned"),
+    (Role.FOLLOWER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "it learned of the epoch"),
     (Role.FOLLOWER, Role.PROSPECTIVE): Transition(EpochStep.SAME, "fetch timeout or hint"),
     (Role.FOLLOWER, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
 }

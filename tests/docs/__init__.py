@@ -1,0 +1,14 @@
+"""The generated parts of docs/protocol: state diagrams, and scripts with their traces.
+
+A page has a generated part between two markers:
+
+    <!-- drawing: raft-roles -->
+    ...
+    <!-- end -->
+
+`make docs` replaces the text between the markers. The text of a drawing comes from a table of
+transitions in the code. The text of a script is a file of tests/scripts. `test_generated.py` fails
+if a page holds another text than `make docs` would write.
+
+In reading order: `generated.py` finds and fills the markers, `drawings.py` draws the tables.
+"""
