@@ -7,7 +7,7 @@ ARGS ?=
 # Tests start hundreds of processes; none should compile again what the one before it did.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long docs demo sim break attack bench clean
+.PHONY: help check test test-kafka test-long docs demo sim break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -20,12 +20,14 @@ help:
 	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"
 	@echo "make attack     hostile input to a cluster, and what its clients notice: ARGS=--list"
 	@echo "make bench      all benchmarks"
+	@echo "make lock       renew constraints.txt, the versions that make installs"
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "$(PYTHON) is older than 3.11: set PYTHON, as in make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[spark,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+		-e '.[spark,dev]'
 	@touch $@
 
 check: $(STAMP)
@@ -78,6 +80,12 @@ attack: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+# The versions that `make` installs. Users of the package get the ranges of pyproject.toml.
+lock: $(STAMP)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+		--no-header --extra spark --extra dev --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
