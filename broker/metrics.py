@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from prometheus_client.core import SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from quorate.broker.controller.lifecycle import State
+from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
+from quorate.broker.controller.lifecycle import BrokerLifecycle, State
+from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.metadata.image import Partition
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
+from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
-
-if TYPE_CHECKING:
-    from quorate.broker.node import BrokerNode
 
 REPLICAS = "kafka_server_replicamanager_"
 PARTITION = ("topic", "partition")
@@ -51,6 +54,18 @@ TRAFFIC: tuple[tuple[str, str, Callable[[TopicTraffic], int]], ...] = (
         lambda each: each.reassignment_bytes_in,
     ),
 )
+
+
+class MetricSources(Protocol):
+    """The parts of a running broker whose counters a scrape reads."""
+
+    core: NodeCore
+    replicas: ReplicaManager
+    isr_sender: AlterPartitionSender
+    groups: GroupCoordinator
+    connections: ConnectionQuotas
+    client_ports: list[KafkaServer]
+    lifecycle: BrokerLifecycle | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,7 @@ class Replica:
         return self.leads and self.in_sync == self.min_isr
 
 
-def broker_metrics(node: BrokerNode) -> Iterator[Metric]:
+def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     registry = node.replicas.registry
     image = registry.image
     replicas = [Replica.of(each, image.partition(*each.key)) for each in registry]
@@ -109,7 +124,7 @@ def broker_metrics(node: BrokerNode) -> Iterator[Metric]:
     )
 
 
-def of_replicas(node: BrokerNode, replicas: list[Replica]) -> Iterator[Metric]:
+def of_replicas(node: MetricSources, replicas: list[Replica]) -> Iterator[Metric]:
     values = (
         ("partitioncount", "Replicas here.", len(replicas)),
         ("leadercount", "Replicas here that lead.", sum(each.leads for each in replicas)),
@@ -163,7 +178,7 @@ def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
         yield gauges(f"kafka_{name}", help_, PARTITION, samples)
 
 
-def of_traffic(node: BrokerNode, topics: set[str]) -> Iterator[Metric]:
+def of_traffic(node: MetricSources, topics: set[str]) -> Iterator[Metric]:
     traffic = node.replicas.registry.traffic
     by_topic = traffic.by_topic(topics)
     total = traffic.total()
@@ -173,7 +188,7 @@ def of_traffic(node: BrokerNode, topics: set[str]) -> Iterator[Metric]:
         yield counters(full, help_, ("topic",), [(("",), count(total)), *samples])
 
 
-def of_requests(node: BrokerNode) -> Iterator[Metric]:
+def of_requests(node: MetricSources) -> Iterator[Metric]:
     requests: defaultdict[str, int] = defaultdict(int)
     answers: defaultdict[str, int] = defaultdict(int)
     total_ms: defaultdict[str, int] = defaultdict(int)
@@ -199,7 +214,7 @@ def of_requests(node: BrokerNode) -> Iterator[Metric]:
     )
 
 
-def of_shares(node: BrokerNode) -> Iterator[Metric]:
+def of_shares(node: MetricSources) -> Iterator[Metric]:
     """The CPU and the memory that requests take, and the requests that failed by an exception."""
     failures: defaultdict[str, int] = defaultdict(int)
     for port in node.client_ports:
@@ -221,7 +236,7 @@ def of_shares(node: BrokerNode) -> Iterator[Metric]:
     yield gauge("quorate_groups_failed_shards", help_, node.groups.failed_shards)
 
 
-def of_fetchers(node: BrokerNode) -> Iterator[Metric]:
+def of_fetchers(node: MetricSources) -> Iterator[Metric]:
     client = ("clientid",)
     lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.fetchers.lags()]
     most = max((lag for _, lag in lags), default=0)
@@ -236,7 +251,7 @@ def of_fetchers(node: BrokerNode) -> Iterator[Metric]:
     )
 
 
-def of_metadata(node: BrokerNode) -> Iterator[Metric]:
+def of_metadata(node: MetricSources) -> Iterator[Metric]:
     image = node.core.image
     wall_ms = node.core.seams.clock.wall_ms()
     state = State.NOT_RUNNING if node.lifecycle is None else node.lifecycle.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints, log, recovery
 from quorate.quorum.log.log import Log
@@ -114,8 +115,8 @@ ABLATIONS = (
     Ablation(
         "lowered-recovery-point",
         "before a partition is cut its recovery point is lowered, durably",
-        LogManager,
-        "_lower_recovery_point",
+        OffsetCheckpoints,
+        "lower_recovery_point",
         lambda self, name, offset: None,
         Script(scripts.crashes_while_a_partition_is_cut),
         "but was flushed up to offset",

@@ -1,0 +1,122 @@
+"""The three offsets of each partition that the broker keeps in Kafka's checkpoint files.
+
+| file                               | offset of a partition                   | at a start        |
+|------------------------------------|-----------------------------------------|-------------------|
+| `recovery-point-offset-checkpoint` | the log was flushed up to here          | recovery starts   |
+| `log-start-offset-checkpoint`      | the log starts here (DeleteRecords)     | log start offset  |
+| `replication-offset-checkpoint`    | a high watermark, perhaps an old one    | high watermark    |
+
+Rules:
+
+- A recovery point never exceeds the flushed offset. It is lowered durably before a truncation
+  removes records below it, because a log that ends below its recovery point counts as damaged.
+- A high watermark is lowered durably in the same way.
+- The offsets of a deleted partition are removed durably before another partition gets its name.
+
+The event loop owns the maps. `write_all` runs in the disk's thread after the loop has stopped
+changing them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from quorate.broker.logs.checkpoint_files import CheckpointFiles
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.seams import Disk
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+class OffsetCheckpoints:
+    """The checkpointed offsets of one log directory, in memory and on the disk."""
+
+    def __init__(self, disk: Disk, log_dir: str) -> None:
+        """Begin without offsets; `read` loads the files."""
+        self.high_watermarks: dict[PartitionName, int] = {}
+        self.recovery_points: dict[PartitionName, int] = {}
+        self.start_offsets: dict[PartitionName, int] = {}
+        self._disk = disk
+        self._log_dir = log_dir
+        self._files = CheckpointFiles(disk, log_dir)
+        self._written: dict[str, dict[PartitionName, int]] = {}
+        self._removed: dict[PartitionName, None] = {}
+        """Removed partitions whose offsets may still be in the files."""
+
+    def read(self) -> None:
+        """Load the three files. A damaged file counts as empty. Blocks."""
+        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS_NAME)
+        self.recovery_points = self._read(checkpoints.RECOVERY_POINTS_NAME)
+        self.start_offsets = self._read(checkpoints.START_OFFSETS_NAME)
+
+    def _read(self, checkpoint: str) -> dict[PartitionName, int]:
+        try:
+            return checkpoints.read_offsets(self._disk, self._log_dir, checkpoint)
+        except CorruptCheckpoint as error:
+            # The offsets only shorten the start. Without them the node reads and fetches more.
+            logger.warning("%s. The broker starts without the offsets of this file", error)
+            return {}
+
+    def lower_recovery_point(self, name: PartitionName, offset: int) -> None:
+        """Lower the recovery point to `offset` durably. Do nothing if it is not above `offset`.
+
+        Blocks for the fsync of a small file, because the truncation must not come first."""
+        if self.recovery_points.get(name, 0) > offset:
+            self.recovery_points[name] = offset
+            self._files.write(checkpoints.RECOVERY_POINTS_NAME, self.recovery_points)
+
+    def lower_high_watermark(self, name: PartitionName, offset: int) -> None:
+        """Lower the high watermark to `offset` durably. Do nothing if it is not above `offset`.
+
+        Only an unclean election makes a follower truncate below its high watermark."""
+        if self.high_watermarks.get(name, 0) > offset:
+            self.high_watermarks[name] = offset
+            self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self.high_watermarks)
+
+    def remove(self, name: PartitionName) -> None:
+        """Remove the offsets of `name` from memory. The files follow with their next write."""
+        for offsets in self._by_file.values():
+            if offsets.pop(name, None) is not None:
+                self._removed[name] = None
+
+    def require_removed(self, name: PartitionName) -> None:
+        """Make the removal of `name` durable if it is not. Blocks.
+
+        Otherwise a crash would let a new log of this name be opened with the offsets of the old
+        one."""
+        if name in self._removed:
+            self.write_all()
+            self._written.clear()
+            self._removed.clear()
+
+    def submit(self, checkpoint: str, done: Callable[[None, BaseException | None], None]) -> None:
+        """Write one file in the disk's thread if its offsets have changed. Then call `done`."""
+        offsets = self._by_file[checkpoint]
+        if self._written.get(checkpoint) != offsets:
+            copy = self._written[checkpoint] = dict(offsets)
+            self._disk.submit(self._files.writing(checkpoint, copy), done)
+
+    def submit_high_watermarks(
+        self,
+        offsets: Iterable[tuple[PartitionName, int]],
+        done: Callable[[None, BaseException | None], None],
+    ) -> None:
+        """Take over these high watermarks, and write their file as `submit` does."""
+        self.high_watermarks.update(offsets)
+        self.submit(checkpoints.HIGH_WATERMARKS_NAME, done)
+
+    def write_all(self) -> None:
+        """Write the three files durably. Blocks."""
+        for checkpoint, offsets in self._by_file.items():
+            self._files.write(checkpoint, offsets)
+
+    @property
+    def _by_file(self) -> dict[str, dict[PartitionName, int]]:
+        return {
+            checkpoints.HIGH_WATERMARKS_NAME: self.high_watermarks,
+            checkpoints.RECOVERY_POINTS_NAME: self.recovery_points,
+            checkpoints.START_OFFSETS_NAME: self.start_offsets,
+        }
