@@ -13,7 +13,7 @@ from quorate.broker.replication.replica_sessions import Respond
 from quorate.quorum.open_files import open_files
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.hot import (
-    FetchedPartition,
+    FetchPartitionResult,
     build_fetch_response,
     build_fetch_steps,
     parse_fetch_request,
@@ -42,7 +42,7 @@ FetchAsReplica = Callable[[FetchRequest, Respond], None]
 
 
 def _respond_steps(
-    context: RequestContext, error: int, session_id: int, partitions: Sequence[FetchedPartition]
+    context: RequestContext, error: int, session_id: int, partitions: Sequence[FetchPartitionResult]
 ) -> Steps[None]:
     parts = yield from build_fetch_steps(
         context.version, partitions, error=error, session_id=session_id
@@ -72,7 +72,9 @@ def node_port(
         fetch(request, answer_to(context))
 
     def answer_to(context: RequestContext) -> Respond:
-        def respond(error: int, session_id: int, partitions: Sequence[FetchedPartition]) -> None:
+        def respond(
+            error: int, session_id: int, partitions: Sequence[FetchPartitionResult]
+        ) -> None:
             if len(partitions) > SLICED_ABOVE:
                 context.run(_respond_steps(context, error, session_id, partitions))
                 return

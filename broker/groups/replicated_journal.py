@@ -29,7 +29,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.codec import DecodeError, EncodeError
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from quorate.quorum.seams import Clock
 
 logger = logging.getLogger("quorate.broker.groups")
@@ -55,7 +55,7 @@ class Append(Protocol):
         appends: Sequence[ProducePartition],
         acks: int,
         timeout_ms: int,
-        done: Callable[[Sequence[ProducedPartition]], None],
+        done: Callable[[Sequence[ProducePartitionResult]], None],
         *,
         internal: bool = False,
     ) -> None:
@@ -105,7 +105,7 @@ class ReplicatedJournal:
         outcome: list[ErrorCode] = []
         appending = True
 
-        def done(results: Sequence[ProducedPartition]) -> None:
+        def done(results: Sequence[ProducePartitionResult]) -> None:
             error = ErrorCode.of(results[0].error)
             if appending:
                 outcome.append(error)

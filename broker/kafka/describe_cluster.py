@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterBroker,
@@ -70,6 +70,6 @@ class DescribeClusterHandler:
                 brokers=tuple(brokers),
                 cluster_authorized_operations=CLUSTER_OPERATIONS
                 if request.include_cluster_authorized_operations
-                else NOT_ASKED,
+                else NOT_REQUESTED,
             )
         )

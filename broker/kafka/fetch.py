@@ -16,7 +16,7 @@ from quorate.broker.replication.consumer_fetches import SLICED_ABOVE
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
-    FetchedPartition,
+    FetchPartitionResult,
     FetchRequest,
     NodeEndpoint,
     build_fetch_response,
@@ -70,7 +70,7 @@ class FetchHandler:
         context: RequestContext,
         error: int,
         session_id: int,
-        results: Sequence[FetchedPartition],
+        results: Sequence[FetchPartitionResult],
     ) -> None:
         if len(results) > SLICED_ABOVE:
             context.run(self._respond_steps(context, error, session_id, results))
@@ -92,7 +92,7 @@ class FetchHandler:
         context: RequestContext,
         error: int,
         session_id: int,
-        results: Sequence[FetchedPartition],
+        results: Sequence[FetchPartitionResult],
     ) -> Steps[None]:
         for at, result in enumerate(results, 1):
             self._count(result)
@@ -107,11 +107,11 @@ class FetchHandler:
         )
         context.respond_raw(*parts)
 
-    def _endpoints(self, results: Sequence[FetchedPartition]) -> Sequence[NodeEndpoint]:
+    def _endpoints(self, results: Sequence[FetchPartitionResult]) -> Sequence[NodeEndpoint]:
         leaders = [each.leader for each in results if each.leader is not None]
         return self.topics.endpoints(leaders) if leaders else ()
 
-    def _count(self, result: FetchedPartition) -> None:
+    def _count(self, result: FetchPartitionResult) -> None:
         registry = self.replicas.registry
         hosted = registry.find(result.topic, result.topic_id, result.partition)
         traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic

@@ -20,7 +20,7 @@ from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,
-    NOT_ASKED,
+    NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
 from quorate.quorum.protocol.errors import ErrorCode
@@ -117,7 +117,7 @@ class MetadataHandler:
         """`errors` say why a missing topic was not created."""
         topics, pace = [], Pace()
         asked = request.include_topic_authorized_operations
-        operations = TOPIC_OPERATIONS if asked else NOT_ASKED
+        operations = TOPIC_OPERATIONS if asked else NOT_REQUESTED
         known = [image.brokers[each] for each in image.broker_ids()]
         known = [each for each in known if each.endpoint(self.listener)]
         alive = [each for each in known if not each.fenced]
@@ -133,7 +133,7 @@ class MetadataHandler:
             topics=tuple(topics),
             cluster_authorized_operations=CLUSTER_OPERATIONS
             if request.include_cluster_authorized_operations
-            else NOT_ASKED,
+            else NOT_REQUESTED,
         )
 
     def _broker(self, broker: Broker) -> MetadataResponseBroker:
@@ -160,7 +160,7 @@ class MetadataHandler:
                 name=wanted.name if not by_id else None,
                 topic_id=wanted.topic_id,
                 partitions=(),
-                topic_authorized_operations=NOT_ASKED if by_id else operations,
+                topic_authorized_operations=NOT_REQUESTED if by_id else operations,
             )
         partitions = []
         for index in topic.partition_ids():

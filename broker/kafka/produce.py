@@ -14,7 +14,7 @@ from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
-    ProducedPartition,
+    ProducePartitionResult,
     ProduceRequest,
     build_produce_response,
     build_produce_steps,
@@ -28,7 +28,7 @@ from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
 PARTITIONS_PER_STEP = 32
-Responder = Callable[[RequestContext, Sequence[ProducedPartition]], None]
+Responder = Callable[[RequestContext, Sequence[ProducePartitionResult]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,21 @@ class ProduceHandler:
             yield from self._append_in_parts(request, done)
             return
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        refused: list[ProducedPartition] = []
+        refused: list[ProducePartitionResult] = []
         for some in chunks(request.partitions):
             refused += [
-                ProducedPartition(each.topic, each.topic_id, each.partition, error) for each in some
+                ProducePartitionResult(each.topic, each.topic_id, each.partition, error)
+                for each in some
             ]
             yield
         answer(context, refused)
 
     def _append_in_parts(
-        self, request: ProduceRequest, done: Callable[[Sequence[ProducedPartition]], None]
+        self, request: ProduceRequest, done: Callable[[Sequence[ProducePartitionResult]], None]
     ) -> Steps[None]:
         """Append PARTITIONS_PER_STEP partitions in each step, and answer them all together."""
 
-        def join(parts: Sequence[Sequence[ProducedPartition]]) -> None:
+        def join(parts: Sequence[Sequence[ProducePartitionResult]]) -> None:
             done([result for part in parts for result in part])
 
         partitions = request.partitions
@@ -85,7 +86,7 @@ class ProduceHandler:
             self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
             yield
 
-    def _answer(self, context: RequestContext, results: Sequence[ProducedPartition]) -> None:
+    def _answer(self, context: RequestContext, results: Sequence[ProducePartitionResult]) -> None:
         if len(results) > SLICED_ABOVE:
             context.run(self._answer_steps(context, results))
             return
@@ -94,7 +95,7 @@ class ProduceHandler:
         context.respond_raw(build_produce_response(context.version, results, endpoints=endpoints))
 
     def _answer_steps(
-        self, context: RequestContext, results: Sequence[ProducedPartition]
+        self, context: RequestContext, results: Sequence[ProducePartitionResult]
     ) -> Steps[None]:
         leaders = {each.leader for each in results if each.leader is not None}
         endpoints = self.topics.endpoints(leaders)
@@ -102,7 +103,7 @@ class ProduceHandler:
         context.respond_raw(body)
 
     def _end_without_answer(
-        self, context: RequestContext, results: Sequence[ProducedPartition]
+        self, context: RequestContext, results: Sequence[ProducePartitionResult]
     ) -> None:
         error = next((each.error for each in results if each.error), 0)
         if error:

@@ -18,8 +18,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
     FetchRequest,
     NodeEndpoint,
-    ProducedPartition,
     ProducePartition,
+    ProducePartitionResult,
 )
 
 
@@ -42,7 +42,7 @@ class Replicas(Protocol):
         appends: Sequence[ProducePartition],
         acks: int,
         timeout_ms: int,
-        done: Callable[[Sequence[ProducedPartition]], None],
+        done: Callable[[Sequence[ProducePartitionResult]], None],
     ) -> None: ...
 
     def delete_records(

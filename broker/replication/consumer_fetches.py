@@ -17,11 +17,11 @@ from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.reading import read
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
-Done = Callable[[Sequence[FetchedPartition]], None]
+Done = Callable[[Sequence[FetchPartitionResult]], None]
 SLICED_ABOVE = 256
 """Fetches of more partitions are read in steps."""
 NO_BOUND = 1 << 62
@@ -77,7 +77,7 @@ class ConsumerFetches:
         self._answer_or_delay(done, fetch, results, missing_bytes)
 
     def _answer_or_delay(
-        self, done: Done, fetch: Fetch, results: list[FetchedPartition], missing_bytes: int
+        self, done: Done, fetch: Fetch, results: list[FetchPartitionResult], missing_bytes: int
     ) -> None:
         if not missing_bytes or fetch.max_wait_ms <= 0:
             done(results)
@@ -94,16 +94,16 @@ class ConsumerFetches:
         else:
             fetch.client.run(delayed.watch_steps())
 
-    def read(self, fetch: Fetch) -> tuple[list[FetchedPartition], int]:
+    def read(self, fetch: Fetch) -> tuple[list[FetchPartitionResult], int]:
         """Return the results, and how many bytes are missing before they should be answered."""
-        results: list[FetchedPartition] = []
+        results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
         return results, missing_bytes(fetch, *so_far)
 
-    def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchedPartition], int]]:
+    def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchPartitionResult], int]]:
         """Return what `read` returns, in steps."""
-        results: list[FetchedPartition] = []
+        results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         for some in chunks(fetch.partitions):
             so_far = self._read_some(fetch, some, results, *so_far)
@@ -114,7 +114,7 @@ class ConsumerFetches:
         self,
         fetch: Fetch,
         partitions: Sequence[FetchPartition],
-        results: list[FetchedPartition],
+        results: list[FetchPartitionResult],
         left_bytes: int,
         read_bytes: int,
         enough: bool,
@@ -246,14 +246,14 @@ class DelayedFetch:
         self._answer_if(last, results, missing_bytes)
 
     def _answer_if(
-        self, last: bool, results: Sequence[FetchedPartition], missing_bytes: int
+        self, last: bool, results: Sequence[FetchPartitionResult], missing_bytes: int
     ) -> None:
         self._missing_bytes = missing_bytes
         if last or not missing_bytes:
             self._fetches.delayed_operations.remove(self, self._tick)
             self._answer(results)
 
-    def _answer(self, results: Sequence[FetchedPartition]) -> None:
+    def _answer(self, results: Sequence[FetchPartitionResult]) -> None:
         done, self._done = self._done, None
         if done is None:
             return

@@ -34,7 +34,7 @@ from quorate.broker.replication.session_cache import (
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
@@ -79,7 +79,7 @@ class ConsumerSession:
         self.wanted.pop(name, None)
         self._told.pop(name, None)
 
-    def news(self, results: Sequence[FetchedPartition]) -> list[FetchedPartition]:
+    def news(self, results: Sequence[FetchPartitionResult]) -> list[FetchPartitionResult]:
         """Return the results that the consumer has not received, and note them as sent."""
         told = self._told
         news = []
@@ -101,7 +101,7 @@ class ConsumerSession:
         return news
 
 
-def named(partition: FetchPartition | FetchedPartition) -> Named:
+def named(partition: FetchPartition | FetchPartitionResult) -> Named:
     by_id = partition.topic_id != ZERO_UUID
     return "" if by_id else partition.topic, partition.topic_id, partition.partition
 
@@ -209,7 +209,7 @@ class ConsumerSessions:
         max_bytes: int,
         client: Client | None,
         wanted: Sequence[FetchPartition],
-        done: Callable[[Sequence[FetchedPartition]], None],
+        done: Callable[[Sequence[FetchPartitionResult]], None],
     ) -> None:
         fetch = Fetch(
             partitions=wanted,
@@ -227,7 +227,7 @@ class ConsumerSessions:
         uses_topic_ids: bool,
         respond: Respond,
         client: Client | None,
-        results: Sequence[FetchedPartition],
+        results: Sequence[FetchPartitionResult],
     ) -> None:
         """Begin a session. The first answer tells everything."""
         session = ConsumerSession(uses_topic_ids=uses_topic_ids)
@@ -244,7 +244,7 @@ class ConsumerSessions:
         session: ConsumerSession,
         wanted: Sequence[FetchPartition],
         respond: Respond,
-        results: Sequence[FetchedPartition],
+        results: Sequence[FetchPartitionResult],
     ) -> Steps[None]:
         for some in chunks(wanted):
             session.want(some)
@@ -295,7 +295,7 @@ def _tell(
     epoch: int,
     respond: Respond,
     client: Client | None,
-    results: Sequence[FetchedPartition],
+    results: Sequence[FetchPartitionResult],
 ) -> None:
     if session.next_epoch != epoch:  # the consumer did not wait for this answer
         respond(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
@@ -306,9 +306,9 @@ def _tell(
 
 
 def _tell_steps(
-    session: ConsumerSession, respond: Respond, results: Sequence[FetchedPartition]
+    session: ConsumerSession, respond: Respond, results: Sequence[FetchPartitionResult]
 ) -> Steps[None]:
-    news: list[FetchedPartition] = []
+    news: list[FetchPartitionResult] = []
     for some in chunks(results):
         news += session.news(some)
         yield

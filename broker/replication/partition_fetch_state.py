@@ -20,7 +20,7 @@ from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 
 logger = logging.getLogger("quorate.broker.replication")
 
@@ -71,7 +71,7 @@ class PartitionFetchState:
 
     def take(
         self,
-        result: FetchedPartition,
+        result: FetchPartitionResult,
         truncated: Callable[[HostedPartition, int], None],
         wall_ms: int,
     ) -> FetchAction:
@@ -112,7 +112,7 @@ class PartitionFetchState:
         return FetchAction.NAME if hosted.log.end_offset > before else FetchAction.BACK_OFF
 
     def _failed(
-        self, result: FetchedPartition, truncated: Callable[[HostedPartition, int], None]
+        self, result: FetchPartitionResult, truncated: Callable[[HostedPartition, int], None]
     ) -> FetchAction:
         hosted = self.hosted
         if result.error == ErrorCode.FENCED_LEADER_EPOCH:

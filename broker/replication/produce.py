@@ -17,12 +17,12 @@ from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.hot.produce import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from quorate.quorum.seams import Clock
 
 """Their coordinators read them whole, and could not go on after a record that is not theirs."""
 
-Done = Callable[[Sequence[ProducedPartition]], None]
+Done = Callable[[Sequence[ProducePartitionResult]], None]
 
 
 class RecordAppender:
@@ -53,7 +53,7 @@ class RecordAppender:
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
-        results: list[ProducedPartition] = []
+        results: list[ProducePartitionResult] = []
         waits: list[tuple[int, HostedPartition, int]] = []
         for index, each in enumerate(appends):
             result = self._append(each, acks, internal, waits, index)
@@ -81,7 +81,7 @@ class RecordAppender:
         internal: bool,
         waits: list[tuple[int, HostedPartition, int]],
         index: int,
-    ) -> ProducedPartition:
+    ) -> ProducePartitionResult:
         topic, topic_id, partition_id, records = each
         hosted = self._registry.find(topic, topic_id, partition_id)
         if hosted is None:
@@ -120,7 +120,7 @@ class RecordAppender:
         hosted.settle()
         if acks == ACKS_ALL:
             waits.append((index, hosted, appended.end_offset))
-        return ProducedPartition(
+        return ProducePartitionResult(
             topic,
             topic_id,
             partition_id,
@@ -142,12 +142,12 @@ def failed(
     error: ErrorCode,
     message: str | None = None,
     hosted: HostedPartition | None = None,
-) -> ProducedPartition:
+) -> ProducePartitionResult:
     """With the newer leader where that explains the error (KIP-951)."""
     leader = None
     if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
-    return ProducedPartition(
+    return ProducePartitionResult(
         each.topic, each.topic_id, each.partition, error, error_message=message, leader=leader
     )
 
@@ -158,7 +158,10 @@ class DelayedProduce:
     __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
 
     def __init__(
-        self, delayed_operations: DelayedOperations, results: list[ProducedPartition], done: Done
+        self,
+        delayed_operations: DelayedOperations,
+        results: list[ProducePartitionResult],
+        done: Done,
     ) -> None:
         self.open: dict[int, None] = {}
         self.tick = 0
@@ -192,5 +195,5 @@ class DelayedProduce:
         done(results)
 
 
-def _answered(results: Sequence[ProducedPartition]) -> None:
+def _answered(results: Sequence[ProducePartitionResult]) -> None:
     raise AssertionError("a produce request was answered twice")

@@ -14,7 +14,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.seams import Buffer
 
 DEBUGGING_CONSUMER = -2
@@ -24,12 +24,14 @@ _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADE
 
 def failed(
     wanted: FetchPartition, error: ErrorCode, hosted: HostedPartition | None = None
-) -> FetchedPartition:
+) -> FetchPartitionResult:
     """With the newer leader where that explains the error (KIP-951)."""
     leader = None
     if hosted is not None and error in _EXPLAINED_BY_LEADER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
-    return FetchedPartition(wanted.topic, wanted.topic_id, wanted.partition, error, leader=leader)
+    return FetchPartitionResult(
+        wanted.topic, wanted.topic_id, wanted.partition, error, leader=leader
+    )
 
 
 def fetched(
@@ -37,9 +39,9 @@ def fetched(
     hosted: HostedPartition,
     records: Buffer = b"",
     diverging: EpochOffset | None = None,
-) -> FetchedPartition:
+) -> FetchPartitionResult:
     high_watermark = hosted.partition.high_watermark
-    return FetchedPartition(
+    return FetchPartitionResult(
         wanted.topic,
         wanted.topic_id,
         wanted.partition,
@@ -54,7 +56,7 @@ def fetched(
 
 def read(
     registry: PartitionRegistry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
-) -> FetchedPartition:
+) -> FetchPartitionResult:
     """At least one batch when `max_bytes` is positive and there is one; none at all otherwise."""
     hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
     if hosted is None:

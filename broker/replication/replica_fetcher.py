@@ -28,7 +28,7 @@ from quorate.quorum.protocol.hot.fetch_request import (
     FetchRequest,
     build_fetch_request,
 )
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition, parse_fetch_response
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult, parse_fetch_response
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
@@ -200,7 +200,7 @@ class ReplicaFetcher:
             self._take(result)
         self._send()
 
-    def _take(self, result: FetchedPartition) -> None:
+    def _take(self, result: FetchPartitionResult) -> None:
         key = (result.topic_id, result.partition)
         followed = self._partitions.get(key)
         if followed is None or key in self._to_request:  # asked anew meanwhile, in another epoch

@@ -36,14 +36,14 @@ from quorate.broker.replication.session_cache import (
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest
-from quorate.quorum.protocol.hot.fetch_response import FetchedPartition
+from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.seams import Clock
 
 AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
 MAX_UNKNOWN = 10_000
 
-Respond = Callable[[int, int, Sequence[FetchedPartition]], None]
+Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
 """(error, session id, partitions)."""
 
 
@@ -133,7 +133,7 @@ class ReplicaSession:
         self._broker_epoch = broker_epoch
         self._wanted: dict[Key, FetchPartition] = {}
         self._watched: dict[Key, HostedPartition] = {}
-        self._refused: dict[Key, FetchedPartition] = {}  # errors and diverging epochs to tell
+        self._refused: dict[Key, FetchPartitionResult] = {}  # errors and diverging epochs to tell
         self._silent: set[Key] = set()  # until the follower names them again
         self._readable: dict[Key, HostedPartition] = {}
         self._moved: dict[Key, HostedPartition] = {}  # high watermark or log start
@@ -313,7 +313,7 @@ class ReplicaSession:
                 partitions.append(fetched(self._wanted[key], hosted))
         respond(ErrorCode.NONE, self.id, partitions)
 
-    def _read_into(self, partitions: list[FetchedPartition]) -> None:
+    def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
         """Readable partitions, longest waiting first, as far as the bytes go; one at least."""
         max_bytes = left_bytes = min(self._max_bytes, self._sessions.room())
         for key, hosted in list(self._readable.items()):

@@ -17,7 +17,7 @@ from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.voter_admin import VoterAdmin
 from quorate.quorum.protocol.apis import APIS, ApiKey
-from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
@@ -196,7 +196,7 @@ class ControllerPort:
                 ),
                 cluster_authorized_operations=CLUSTER_OPERATIONS
                 if request.include_cluster_authorized_operations
-                else NOT_ASKED,
+                else NOT_REQUESTED,
             )
         )
 

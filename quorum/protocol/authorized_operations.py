@@ -25,7 +25,7 @@ def bit_field(*operations: Operation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-NOT_ASKED = -(1 << 31)
+NOT_REQUESTED = -(1 << 31)
 TOPIC_OPERATIONS = bit_field(
     Operation.READ,
     Operation.WRITE,

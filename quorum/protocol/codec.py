@@ -17,12 +17,11 @@ from functools import cache
 from typing import TypeVar
 
 from quorate.quorum.protocol.apis import is_flexible
-from quorate.quorum.protocol.reader_compiler import (
-    Read,
+from quorate.quorum.protocol.incremental_reader_compiler import (
     ReadInSteps,
-    compile_reader,
     compile_reader_in_steps,
 )
+from quorate.quorum.protocol.reader_compiler import Read, compile_reader
 from quorate.quorum.protocol.varint import DecodeError, EncodeError
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.protocol.writer_compiler import (

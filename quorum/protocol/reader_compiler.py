@@ -6,9 +6,6 @@
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer, strings are strict UTF-8.
 - Running off the buffer raises IndexError or struct.error; `codec.py` names those.
-
-The reader in steps, `read(buffer, position, left)`, is a generator that returns the same. It pauses
-between two elements of an array when it has read SLICE_BYTES since its last pause.
 """
 
 from __future__ import annotations
@@ -38,16 +35,8 @@ from quorate.quorum.protocol.layout import (
 from quorate.quorum.protocol.varint import DecodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 
 Read = Callable[[Buffer, int], tuple[Any, int]]
-ReadInSteps = Callable[[Buffer, int, list[int]], Steps[tuple[Any, int]]]
-"""The list holds the elements that the message may still have, and the position of the next
-pause."""
-SLICE_BYTES = 4096
-"""An element has one byte at least. Elements in so many bytes take about 1 ms."""
-SLICE_NUMBERS = 4096
-"""Numbers of an array that the reader in steps unpacks in one step."""
 
 
 class Role(enum.Enum):
@@ -67,36 +56,13 @@ class Role(enum.Enum):
 
 @cache
 def compile_reader(cls: type, version: int, flexible: bool) -> Read:
-    return _Emitter(layout(cls, version, flexible), Role.of(cls), top=True).compiled()
+    return ReaderEmitter(layout(cls, version, flexible), Role.of(cls), top=True).compiled()
 
 
 @cache
 def _compile_nested_reader(cls: type, version: int, flexible: bool, role: Role) -> Read:
     """Those of a request take a third argument: the elements that the request may still have."""
-    return _Emitter(layout(cls, version, flexible), role, top=False).compiled()
-
-
-@cache
-def compile_reader_in_steps(cls: type, version: int, flexible: bool) -> ReadInSteps:
-    return _compile_nested_reader_in_steps(cls, version, flexible, Role.of(cls))
-
-
-@cache
-def _compile_nested_reader_in_steps(
-    cls: type, version: int, flexible: bool, role: Role
-) -> ReadInSteps:
-    read: Any = _StepsEmitter(layout(cls, version, flexible), role, top=False).compiled()
-    return read  # type: ignore[no-any-return]
-
-
-def is_divided(field: Field, version: int, flexible: bool) -> bool:
-    """Return True if the reader in steps may pause inside of the field."""
-    if field.array:
-        return True
-    return field.struct is not None and any(
-        is_divided(inner, version, flexible)
-        for inner in layout(field.struct, version, flexible).plain
-    )
+    return ReaderEmitter(layout(cls, version, flexible), role, top=False).compiled()
 
 
 def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
@@ -110,7 +76,7 @@ def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
                 yield False, [member]
 
 
-class _Emitter:
+class ReaderEmitter:
     def __init__(self, plan: Layout, role: Role, *, top: bool) -> None:
         self.plan = plan
         self.role = role
@@ -314,68 +280,3 @@ class _Emitter:
                         with self.source.block("if pos != stop:"):
                             self.fail(field, "the tagged field ends elsewhere, not at {stop}")
                 line("pos = stop")
-
-
-class _StepsEmitter(_Emitter):
-    """Tagged fields are read without a pause: no tagged field of a request is an array."""
-
-    def __init__(self, plan: Layout, role: Role, *, top: bool) -> None:
-        super().__init__(plan, role, top=top)
-        self.arguments = ", left"
-        self.in_tags = False
-
-    def construct(self) -> None:
-        if not any(
-            is_divided(each, self.plan.version, self.plan.flexible) for each in self.plan.plain
-        ):
-            self.source.line("yield from ()")  # a generator all the same
-        super().construct()
-
-    def struct(self, field: Field) -> None:
-        plan, line = self.plan, self.source.line
-        if self.in_tags or not is_divided(field, plan.version, plan.flexible):
-            super().struct(field)
-            return
-        assert field.struct is not None
-        nested = _compile_nested_reader_in_steps(
-            field.struct, plan.version, plan.flexible, self.role
-        )
-        read = self.bind("read", nested)
-        if not field.nullable:
-            line(f"f_{field.name}, pos = yield from {read}(buf, pos, left)")
-            return
-        with self.source.block("if buf[pos] > 127:"):
-            line(f"f_{field.name}, pos = None, pos + 1")
-        with self.source.block("else:"):
-            line(f"f_{field.name}, pos = yield from {read}(buf, pos + 1, left)")
-
-    def numbers(self, field: Field, target: str, count: str) -> None:
-        if self.in_tags or field.kind == "uuid":
-            super().numbers(field, target, count)
-            return
-        line = self.source.line
-        with self.source.block(f"if {count} <= {SLICE_NUMBERS}:"):
-            super().numbers(field, target, count)
-            self.pause()
-        with self.source.block("else:"):
-            items, some = self.source.name("items"), self.source.name("some")
-            line(f"{items} = []")
-            with self.source.block(f"while {count}:"):
-                line(f"m = min({count}, {SLICE_NUMBERS})")
-                super().numbers(field, some, "m")
-                line(f"{items} += {some}")
-                line(f"{count} -= m")
-                line("yield")
-            line(f"{target} = tuple({items})")
-
-    def pause(self) -> None:
-        if self.in_tags:
-            return
-        with self.source.block("if pos >= left[1]:"):
-            self.source.line("yield")
-            self.source.line(f"left[1] = pos + {SLICE_BYTES}")
-
-    def tags(self) -> None:
-        self.in_tags = True
-        super().tags()
-        self.in_tags = False

@@ -14,7 +14,7 @@ from quorate.quorum.protocol.hot.fetch_request import (
     parse_fetch_steps,
 )
 from quorate.quorum.protocol.hot.fetch_response import (
-    FetchedPartition,
+    FetchPartitionResult,
     FetchResponse,
     build_fetch_response,
     build_fetch_steps,
@@ -22,8 +22,8 @@ from quorate.quorum.protocol.hot.fetch_response import (
 )
 from quorate.quorum.protocol.hot.primitives import NodeEndpoint
 from quorate.quorum.protocol.hot.produce import (
-    ProducedPartition,
     ProducePartition,
+    ProducePartitionResult,
     ProduceRequest,
     RecordError,
     build_produce_response,
@@ -37,11 +37,11 @@ __all__ = [
     "FetchPartition",
     "FetchRequest",
     "FetchResponse",
-    "FetchedPartition",
+    "FetchPartitionResult",
     "NodeEndpoint",
     "ProducePartition",
     "ProduceRequest",
-    "ProducedPartition",
+    "ProducePartitionResult",
     "RecordError",
     "build_fetch_request",
     "build_fetch_response",

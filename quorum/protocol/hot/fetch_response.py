@@ -44,7 +44,7 @@ _LEADER = struct.Struct(">iiB")  # leader id, leader epoch, no tagged fields
 _NO_LEADER = (-1, -1)
 
 
-class FetchedPartition(NamedTuple):
+class FetchPartitionResult(NamedTuple):
     """One partition's part of the answer. `leader` is (id, epoch), with errors that send the
     fetcher elsewhere; `aborted` pairs producer id and first offset."""
 
@@ -65,12 +65,12 @@ class FetchedPartition(NamedTuple):
 class FetchResponse(NamedTuple):
     error: int
     session_id: int
-    partitions: list[FetchedPartition]
+    partitions: list[FetchPartitionResult]
 
 
 def build_fetch_response(
     version: int,
-    partitions: Sequence[FetchedPartition],
+    partitions: Sequence[FetchPartitionResult],
     *,
     error: int = 0,
     session_id: int = 0,
@@ -103,7 +103,7 @@ def build_fetch_response(
 
 def build_fetch_steps(
     version: int,
-    partitions: Sequence[FetchedPartition],
+    partitions: Sequence[FetchPartitionResult],
     *,
     error: int = 0,
     session_id: int = 0,
@@ -147,7 +147,7 @@ def _write_top(
     write_length(out, topics, version >= FLEXIBLE_SINCE)
 
 
-def _write_partition(out: bytearray, version: int, partition: FetchedPartition) -> None:
+def _write_partition(out: bytearray, version: int, partition: FetchPartitionResult) -> None:
     """All that stands before the bytes of the records."""
     flexible = version >= FLEXIBLE_SINCE
     if version >= 5:
@@ -178,7 +178,7 @@ def _write_partition(out: bytearray, version: int, partition: FetchedPartition) 
     write_length(out, len(partition.records), flexible)
 
 
-def _write_partition_tags(out: bytearray, partition: FetchedPartition) -> None:
+def _write_partition_tags(out: bytearray, partition: FetchPartitionResult) -> None:
     diverging, leader = partition.diverging, partition.leader
     if diverging is None and leader is None:
         out.append(0)
@@ -195,7 +195,7 @@ def _parse(body: memoryview, version: int) -> FetchResponse:
         raise DecodeError(f"Fetch response v{version}: followers read v{TOPIC_ID_SINCE} and later")
     _, error, session_id = _TOP_V7.unpack_from(body)
     topics, position = read_count(body, _TOP_V7.size, True)
-    partitions: list[FetchedPartition] = []
+    partitions: list[FetchPartitionResult] = []
     for _ in range(topics):
         topic, topic_id, position = read_topic(body, position, True, True)
         count, position = read_count(body, position, True)
@@ -213,7 +213,7 @@ parse_fetch_response = guarded("Fetch response", _parse)
 
 def _partition(
     body: memoryview, position: int, topic: str, topic_id: Uuid
-) -> tuple[FetchedPartition, int]:
+) -> tuple[FetchPartitionResult, int]:
     index, error, high_watermark, stable_offset, start_offset = _PARTITION_V5.unpack_from(
         body, position
     )
@@ -232,7 +232,7 @@ def _partition(
             elif tag == 1:
                 leader_id, leader_epoch, _ = _LEADER.unpack_from(body[start:end])
                 leader = (leader_id, leader_epoch)
-    partition = FetchedPartition(
+    partition = FetchPartitionResult(
         topic,
         topic_id,
         index,

@@ -30,7 +30,7 @@ UUID_BYTES = 16
 MAX_UTF8_BYTES = 4
 
 
-class OfTopic(Protocol):
+class TopicPartitionEntry(Protocol):
     """A partition's part of a request or response, in a flat list."""
 
     @property
@@ -40,7 +40,7 @@ class OfTopic(Protocol):
     def topic_id(self) -> Uuid: ...
 
 
-P = TypeVar("P", bound=OfTopic)
+P = TypeVar("P", bound=TopicPartitionEntry)
 R = TypeVar("R")
 T = TypeVar("T")
 STEP_PARTITIONS = 64

@@ -62,7 +62,7 @@ class RecordError(NamedTuple):
     message: str | None
 
 
-class ProducedPartition(NamedTuple):
+class ProducePartitionResult(NamedTuple):
     """The outcome of one partition. `leader` is (id, epoch), for NOT_LEADER_OR_FOLLOWER."""
 
     topic: str
@@ -146,7 +146,7 @@ parse_produce_steps = guarded_steps("Produce request", _parse_steps)
 
 def build_produce_response(
     version: int,
-    partitions: Sequence[ProducedPartition],
+    partitions: Sequence[ProducePartitionResult],
     *,
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
@@ -171,7 +171,7 @@ def build_produce_response(
 
 def build_produce_steps(
     version: int,
-    partitions: Sequence[ProducedPartition],
+    partitions: Sequence[ProducePartitionResult],
     *,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> Steps[bytes]:
@@ -197,7 +197,7 @@ def build_produce_steps(
     return bytes(out)
 
 
-def _write_partition(out: bytearray, version: int, partition: ProducedPartition) -> None:
+def _write_partition(out: bytearray, version: int, partition: ProducePartitionResult) -> None:
     flexible = version >= FLEXIBLE_SINCE
     out += _OUTCOME.pack(
         partition.partition, partition.error, partition.base_offset, partition.log_append_time_ms

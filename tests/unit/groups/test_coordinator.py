@@ -38,7 +38,7 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.attacks.batches import records, sealed
 from tests.unit.kafka.fakes import FakeClock
 from tests.unit.partition.memory_log import MemoryLog
@@ -86,11 +86,16 @@ class FakeReplicas:
         appends: Sequence[ProducePartition],
         acks: int,
         timeout_ms: int,
-        done: Callable[[Sequence[ProducedPartition]], None],
+        done: Callable[[Sequence[ProducePartitionResult]], None],
         *,
         internal: bool = False,
     ) -> None:
-        done([ProducedPartition(each.topic, each.topic_id, each.partition, 0) for each in appends])
+        done(
+            [
+                ProducePartitionResult(each.topic, each.topic_id, each.partition, 0)
+                for each in appends
+            ]
+        )
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         self.settled.append(callback)

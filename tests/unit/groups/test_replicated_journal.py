@@ -10,7 +10,7 @@ from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.unit.kafka.fakes import FakeClock
 
 TOPIC_ID = Uuid(b"\x07" * 16)
@@ -30,7 +30,7 @@ class Partition:
         appends: Sequence[ProducePartition],
         acks: int,
         timeout_ms: int,
-        done: Callable[[Sequence[ProducedPartition]], None],
+        done: Callable[[Sequence[ProducePartitionResult]], None],
         *,
         internal: bool = False,
     ) -> None:
@@ -39,7 +39,7 @@ class Partition:
         self.appended.append(wanted)
 
         def answer(error: ErrorCode) -> None:
-            done([ProducedPartition(wanted.topic, wanted.topic_id, wanted.partition, error)])
+            done([ProducePartitionResult(wanted.topic, wanted.topic_id, wanted.partition, error)])
 
         if self.now is not None:
             answer(self.now)

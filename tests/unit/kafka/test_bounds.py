@@ -18,8 +18,8 @@ from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, enco
 from quorate.quorum.protocol.error_response import error_response
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
-    FetchedPartition,
-    ProducedPartition,
+    FetchPartitionResult,
+    ProducePartitionResult,
     RecordError,
     build_fetch_response,
     build_produce_response,
@@ -292,7 +292,7 @@ def test_a_hot_name_beyond_the_bound_is_malformed() -> None:
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
 def test_the_longest_hot_name_is_answered(version: int) -> None:
     error = RecordError(0, "ä" * 2000)
-    result = ProducedPartition(
+    result = ProducePartitionResult(
         LONGEST,
         ZERO_UUID,
         0,
@@ -310,7 +310,7 @@ def test_the_longest_hot_name_is_answered(version: int) -> None:
 
 @pytest.mark.parametrize("version", [4, 11, 12])
 def test_the_longest_fetched_name_is_answered(version: int) -> None:
-    result = FetchedPartition(LONGEST, ZERO_UUID, 0, 1)
+    result = FetchPartitionResult(LONGEST, ZERO_UUID, 0, 1)
     answer = b"".join(build_fetch_response(version, [result]))
     assert decode(fetch.FetchResponse, version, answer).responses[0].topic == LONGEST
 

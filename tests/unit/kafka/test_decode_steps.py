@@ -7,8 +7,9 @@ import random
 import pytest
 
 from quorate.quorum.protocol.codec import DecodeError, decode, decode_steps, encode
+from quorate.quorum.protocol.incremental_reader_compiler import SLICE_BYTES, is_divided
 from quorate.quorum.protocol.layout import layout
-from quorate.quorum.protocol.reader_compiler import SLICE_BYTES, Role, is_divided
+from quorate.quorum.protocol.reader_compiler import Role
 from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
 from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,

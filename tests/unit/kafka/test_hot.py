@@ -56,9 +56,9 @@ def test_produce_responses(version: int) -> None:
     topic, topic_id = ("", A) if version >= 13 else ("orders", ZERO_UUID)
     other = ("", B) if version >= 13 else ("refunds", ZERO_UUID)
     partitions = [
-        hot.ProducedPartition(topic, topic_id, 0, 0, 41, 1700, 3),
-        hot.ProducedPartition(topic, topic_id, 7, 6, leader=(2, 9), error_message="moved"),
-        hot.ProducedPartition(*other, 1, 87, record_errors=[hot.RecordError(4, "no key")]),
+        hot.ProducePartitionResult(topic, topic_id, 0, 0, 41, 1700, 3),
+        hot.ProducePartitionResult(topic, topic_id, 7, 6, leader=(2, 9), error_message="moved"),
+        hot.ProducePartitionResult(*other, 1, 87, record_errors=[hot.RecordError(4, "no key")]),
     ]
     endpoints = [hot.NodeEndpoint(2, "host", 9092), hot.NodeEndpoint(3, "h", 1, "rack")]
     data = hot.build_produce_response(version, partitions, endpoints=endpoints, throttle_time_ms=5)
@@ -156,15 +156,17 @@ def test_the_fetch_request_of_a_follower() -> None:
         assert hot.parse_fetch_request(memoryview(data), version) == request
 
 
-def some_fetched(by_id: bool) -> list[hot.FetchedPartition]:
+def some_fetched(by_id: bool) -> list[hot.FetchPartitionResult]:
     orders: tuple[str, Uuid] = ("", A) if by_id else ("orders", ZERO_UUID)
     refunds: tuple[str, Uuid] = ("", B) if by_id else ("refunds", ZERO_UUID)
     return [
-        hot.FetchedPartition(*orders, 0, 0, 10, 9, 1, records=b"batches"),
-        hot.FetchedPartition(*orders, 1, 0, 10, 9, 1),
-        hot.FetchedPartition(*orders, 2, 0, 5, 5, 0, diverging=EpochOffset(3, 40)),
-        hot.FetchedPartition(*refunds, 0, 6, leader=(4, 12)),
-        hot.FetchedPartition(*refunds, 1, 0, 8, 7, 0, aborted=[(900, 3)], records=memoryview(b"x")),
+        hot.FetchPartitionResult(*orders, 0, 0, 10, 9, 1, records=b"batches"),
+        hot.FetchPartitionResult(*orders, 1, 0, 10, 9, 1),
+        hot.FetchPartitionResult(*orders, 2, 0, 5, 5, 0, diverging=EpochOffset(3, 40)),
+        hot.FetchPartitionResult(*refunds, 0, 6, leader=(4, 12)),
+        hot.FetchPartitionResult(
+            *refunds, 1, 0, 8, 7, 0, aborted=[(900, 3)], records=memoryview(b"x")
+        ),
     ]
 
 
@@ -217,7 +219,7 @@ def test_a_large_request_is_parsed_in_steps() -> None:
 
 def test_records_are_not_copied() -> None:
     records = memoryview(b"r" * 1000)
-    partition = hot.FetchedPartition("", A, 0, 0, 10, 9, 1, records=records)
+    partition = hot.FetchPartitionResult("", A, 0, 0, 10, 9, 1, records=records)
     parts = hot.build_fetch_response(17, [partition])
     assert any(part is records for part in parts)
     body = memoryview(b"".join(parts))
@@ -303,9 +305,9 @@ def test_a_produce_request_of_many_partitions_is_left_to_the_parser_in_steps() -
 
 def test_partitions_are_grouped_only_with_their_neighbours() -> None:
     partitions = [
-        hot.ProducedPartition("a", ZERO_UUID, 0, 0),
-        hot.ProducedPartition("b", ZERO_UUID, 0, 0),
-        hot.ProducedPartition("a", ZERO_UUID, 1, 0),
+        hot.ProducePartitionResult("a", ZERO_UUID, 0, 0),
+        hot.ProducePartitionResult("b", ZERO_UUID, 0, 0),
+        hot.ProducePartitionResult("a", ZERO_UUID, 1, 0),
     ]
     declared = decode(produce.ProduceResponse, 9, hot.build_produce_response(9, partitions))
     assert [each.name for each in declared.responses] == [

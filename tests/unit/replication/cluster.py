@@ -28,9 +28,9 @@ from quorate.quorum.metadata.persistent import PersistentMap
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
-    FetchedPartition,
     FetchPartition,
-    ProducedPartition,
+    FetchPartitionResult,
+    ProducePartitionResult,
     build_fetch_response,
     parse_fetch_request,
 )
@@ -323,11 +323,11 @@ class Cluster:
         acks: int = -1,
         timeout_ms: int = 30_000,
         producer: dict[str, Any] | None = None,
-    ) -> list[ProducedPartition]:
+    ) -> list[ProducePartitionResult]:
         """The answers, as they come in."""
         record = Record(0, 1_700_000_000_000, None, value)
         data = build_batch([record], leader_epoch=0, **(producer or {}))
-        answers: list[ProducedPartition] = []
+        answers: list[ProducePartitionResult] = []
         append = ProducePartition("", topic_id, partition_id, memoryview(data))
         self.nodes[broker_id].replicas.append([append], acks, timeout_ms, answers.extend)
         return answers
@@ -343,8 +343,8 @@ class Cluster:
         min_bytes: int = 1,
         leader_epoch: int = -1,
         replica_id: int = -1,
-    ) -> list[FetchedPartition]:
-        answers: list[FetchedPartition] = []
+    ) -> list[FetchPartitionResult]:
+        answers: list[FetchPartitionResult] = []
         wanted = FetchPartition("", topic_id, partition_id, offset, 1 << 20, leader_epoch)
         self.nodes[broker_id].replicas.consumer_fetches.fetch(
             Fetch(

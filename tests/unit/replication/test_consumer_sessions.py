@@ -11,7 +11,7 @@ from quorate.broker.replication import consumer_sessions, session_cache
 from quorate.broker.replication.session_cache import EVICTION_MS
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.steps import Steps
 from tests.unit.replication.cluster import Cluster, led_by
@@ -27,7 +27,7 @@ class Broker:
         self.cluster = Cluster(brokers=1, max_fetch_sessions=SLOTS)
         self.topic = self.cluster.create("t", [led_by(1)] * PARTITIONS)
         self.cluster.run(20)
-        self.answers: list[tuple[int, int, list[FetchedPartition]]] = []
+        self.answers: list[tuple[int, int, list[FetchPartitionResult]]] = []
 
     def send(
         self,

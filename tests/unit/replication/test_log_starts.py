@@ -8,7 +8,7 @@ from quorate.broker.replication.delete_records import Deleted, ToDelete
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.protocol.hot.produce import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -18,7 +18,7 @@ def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
     """One batch of `count` records, acknowledged by the ISR."""
     records = [Record(index, 1_000, None, b"v") for index in range(count)]
     append = ProducePartition("", topic, 0, memoryview(build_batch(records, leader_epoch=0)))
-    answers: list[ProducedPartition] = []
+    answers: list[ProducePartitionResult] = []
     cluster.nodes[broker_id].replicas.append([append], -1, 5000, answers.extend)
     cluster.run(50)
     assert [each.error for each in answers] == [0]

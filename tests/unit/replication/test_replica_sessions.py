@@ -11,7 +11,7 @@ from quorate.broker.replication import replica_sessions as sessions
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from tests.unit.replication.cluster import Cluster, led_by
 
@@ -27,7 +27,7 @@ class Leader:
         self.topic = self.cluster.create("t", [led_by(1, 2)] * PARTITIONS)
         self.cluster.run(20)
         self.session = 0
-        self.answers: list[tuple[int, int, list[FetchedPartition]]] = []
+        self.answers: list[tuple[int, int, list[FetchPartitionResult]]] = []
 
     def ask(
         self,
@@ -77,7 +77,7 @@ class Leader:
     def run(self, ms: float = 20) -> None:
         self.cluster.run(ms)
 
-    def answer(self) -> dict[int, FetchedPartition]:
+    def answer(self) -> dict[int, FetchPartitionResult]:
         assert len(self.answers) == 1, self.answers
         error, session, partitions = self.answers.pop()
         assert (error, session) == (0, self.session)

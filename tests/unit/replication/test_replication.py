@@ -13,7 +13,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import FetchedPartition, FetchPartition
+from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
 
 MakeCluster = Callable[..., Cluster]
@@ -212,7 +212,7 @@ def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -
         cluster.produce(1, topic, bytes(1000))
     size = len(cluster.content(1, topic)[0])
     for max_bytes, batches in ((3 * size, 3), (1, 1), (0, 1)):
-        answers: list[FetchedPartition] = []
+        answers: list[FetchPartitionResult] = []
         wanted = FetchPartition("", topic, 0, 0, 1 << 30)
         fetch = Fetch(partitions=[wanted], max_wait_ms=0, min_bytes=1, max_bytes=max_bytes)
         cluster.nodes[1].replicas.consumer_fetches.fetch(fetch, answers.extend)

@@ -15,7 +15,7 @@ from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -27,7 +27,7 @@ class Client:
     def __init__(self) -> None:
         self.errors: list[int] = []
 
-    def done(self, results: Sequence[ProducedPartition]) -> None:
+    def done(self, results: Sequence[ProducePartitionResult]) -> None:
         self.errors += [each.error for each in results]
 
 

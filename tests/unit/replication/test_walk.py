@@ -12,7 +12,7 @@ import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
-from quorate.quorum.protocol.hot import ProducedPartition
+from quorate.quorum.protocol.hot import ProducePartitionResult
 from tests.unit.replication.cluster import Cluster, led_by
 
 PARTITIONS = 4
@@ -33,7 +33,7 @@ class Walk:
         )
         replicas = [led_by(*(1 + (index + turn) % 3 for turn in range(3))) for index in range(4)]
         self.topic: Uuid = self.cluster.create("t", replicas)
-        self.sent: dict[bytes, tuple[int, list[ProducedPartition]]] = {}
+        self.sent: dict[bytes, tuple[int, list[ProducePartitionResult]]] = {}
         self.cluster.run(100)
 
     def produce(self) -> None:

@@ -12,7 +12,7 @@ from quorate.broker.replication.traffic import TopicTraffic, Traffic
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.protocol.hot import ProducedPartition, ProducePartition
+from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.watch import metrics
 from quorate.quorum.watch.families import gauges
@@ -80,7 +80,7 @@ async def test_the_metrics_of_a_node_after_some_work(tmp_path: Path) -> None:
         missing = ProducePartition("orders", ZERO_UUID, 7, batch(b"three"))
         errors: list[int] = []
 
-        def done(results: list[ProducedPartition]) -> None:
+        def done(results: list[ProducePartitionResult]) -> None:
             errors.extend(each.error for each in results)
 
         node.broker.replicas.append([appended, missing], 1, 1000, done)  # type: ignore[arg-type]
