@@ -24,6 +24,7 @@ from quorate.quorum.rpc.ports import free_socket
 HOST = "127.0.0.1"
 MAX_CLUSTER_BYTES = 1 << 20
 MAX_PID = 1 << 22
+TEXTS = ("cluster_id", "bootstrap", "bootstrap_controllers")
 FAULTS_SOCKET = "faults.sock"
 """The name of the fault socket in the directory of a node that runs with `--faults`."""
 
@@ -76,6 +77,8 @@ def decode_cluster(content: bytes, where: str) -> ClusterEntry:
         raise Refused(f"{where} has more than {MAX_CLUSTER_BYTES} bytes: it is no cluster.json")
     try:
         entry = json.loads(content)
+        if any(type(entry.get(name, "")) is not str for name in TEXTS):
+            raise ValueError(f"{', '.join(TEXTS)} must be texts")
         if type(entry["controllers"]) is not list or type(entry["brokers"]) is not list:
             raise ValueError("controllers and brokers must be lists")
         for node in (*entry["controllers"], *entry["brokers"]):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import click
 
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.cluster_dir import read_cluster
 from quorate.cli.cluster_status import read_status
 from quorate.cli.explanations import Explanations
 from quorate.cli.status_watch import watch_status
@@ -73,9 +75,15 @@ def status(
 def local_bootstrap(root: Path | None) -> str:
     """Return the bootstrap list of the local cluster in `root`.
 
-    Raise UsageError if there is none."""
+    Raise UsageError if there is no cluster.json, Refused if it is invalid or lists no broker."""
     file = (root or DEFAULT_DIR) / "cluster.json"
-    if not file.exists():
-        raise click.UsageError("--bootstrap-server or --dir must be given")
-    bootstrap: str = json.loads(file.read_text())["bootstrap"]
+    try:
+        entry = read_cluster(file)
+    except FileNotFoundError:
+        raise click.UsageError("--bootstrap-server or --dir must be given") from None
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    bootstrap = entry.get("bootstrap", "")
+    if not bootstrap:
+        raise Refused(f"{file} lists no broker: give --bootstrap-server, or run `quorate up` again")
     return bootstrap

@@ -122,13 +122,23 @@ class Admin:
         API."""
         return self._until(request, response, errors, again=repeatable)
 
-    def ask_node(self, node_id: int, request: Message, response: type[R]) -> R:
+    def ask_node(
+        self,
+        node_id: int,
+        request: Message,
+        response: type[R],
+        timeout_s: float | None = None,
+    ) -> R:
         """Send a request to one broker once, and return the response.
+
+        `timeout_s` bounds each wait for the socket; None means the timeout of the settings.
 
         Raise ConnectionLost if the broker is not in the metadata or its connection fails, so that
         the caller can refresh the metadata. Raise Unsupported if the broker does not serve the
         API."""
-        return self._node(node_id).call(request, response, self._settings.timeout_s)
+        if timeout_s is None:
+            timeout_s = self._settings.timeout_s
+        return self._node(node_id).call(request, response, timeout_s)
 
     def ask_nodes(
         self, requests: Mapping[int, Message], response: type[R]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
+from quorate.cli.client.errors import Refused
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
 from quorate.quorum.protocol.headers import request_header
@@ -33,7 +34,7 @@ class ConnectionLost(Exception):
     The outcome of a request in flight is unknown."""
 
 
-class Unsupported(Exception):
+class Unsupported(Refused):
     """The node does not serve the API in any version that this client supports."""
 
 
@@ -60,15 +61,16 @@ class Connection:
         """Send a request and return its response.
 
         `timeout_s` bounds each wait for the socket. Raise ConnectionLost if it passes without a
-        byte or the connection breaks, and Unsupported if the node does not serve the API."""
+        byte or the connection breaks, Unsupported if the node does not serve the API, and Refused
+        if the response cannot be decoded."""
         return self.begin(request, response, timeout_s)()
 
     def begin(self, request: Message, response: type[R], timeout_s: float) -> Callable[[], R]:
         """Send a request, and return a function that waits for the response and returns it.
 
         The caller must call that function before it sends another request on this connection. It
-        lets one command wait for several nodes at the same time. Both steps raise ConnectionLost;
-        the first one also raises Unsupported."""
+        lets one command wait for several nodes at the same time. Both steps raise ConnectionLost
+        and Refused as `call` does; the first one also raises Unsupported."""
         api = APIS[request.API_KEY]
         version = self._agreed(api, timeout_s)
         self._send(api, version, request, timeout_s)
@@ -93,7 +95,9 @@ class Connection:
         low, high = self._versions.get(api.key, (1, 0))
         version = min(high, api.max_version)
         if version < max(low, api.min_version):
-            raise Unsupported(f"{self.address} does not serve {api.name} as we speak it")
+            raise Unsupported(
+                f"{self.address} does not serve {api.name} in a version that quorate supports"
+            )
         return version
 
     def _agree(self, timeout_s: float) -> None:
@@ -136,7 +140,14 @@ class Connection:
         if correlation_id != self._correlation_id:
             self.close()
             raise ConnectionLost(f"{self.address}: answered another request")
-        return self._decoded(api, version, answer)
+        try:
+            return self._decoded(api, version, answer)
+        except DecodeError as error:
+            self.close()
+            raise Refused(
+                f"{self.address} sent a response to {api.name} that cannot be decoded: {error}. "
+                "Check that a Kafka broker or controller listens on that port."
+            ) from None
 
     @contextmanager
     def _closed_when_it_fails(self) -> Iterator[None]:
@@ -188,11 +199,14 @@ def skip_tags(answer: bytes, position: int) -> int:
     """Return the position after the tagged fields of a response header.
 
     Kafka defines no such fields yet. Raise DecodeError if the header is cut off."""
-    count, position = read_uvarint(answer, position)
-    for _ in range(count):
-        _, position = read_uvarint(answer, position)
-        size, position = read_uvarint(answer, position)
-        position += size
+    try:
+        count, position = read_uvarint(answer, position)
+        for _ in range(count):
+            _, position = read_uvarint(answer, position)
+            size, position = read_uvarint(answer, position)
+            position += size
+    except IndexError:
+        raise DecodeError("the header of a response is cut off") from None
     if position > len(answer):
         raise DecodeError("the header of a response is cut off")
     return position

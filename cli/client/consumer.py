@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.batches import whole_batches
 from quorate.cli.client.connection import ConnectionLost
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.partitions import Partitions
-from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.batch import BatchHeader, records_of
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, list_offsets
@@ -144,10 +146,22 @@ class Consumer:
         content = memoryview(partition.records or b"")
         for position, header in whole_batches(content):
             if not header.is_control:
-                for record in records_of(content, position, header):
+                for record in self._records(number, content, position, header):
                     if record.offset >= self._positions[number]:
                         self._positions[number] = record.offset + 1
                         yield Consumed(
                             number, header.leader_epoch, header.is_log_append_time, record
                         )
             self._positions[number] = max(self._positions[number], header.next_offset)
+
+    def _records(
+        self, number: int, content: memoryview, position: int, header: BatchHeader
+    ) -> Iterator[Record]:
+        """Yield the records of a batch. Raise Refused if they cannot be decoded."""
+        try:
+            yield from records_of(content, position, header)
+        except CorruptBatch as error:
+            raise Refused(
+                f"{self._partitions.topic}-{number}: the leader sent a batch at offset "
+                f"{header.base_offset} that cannot be decoded: {error}"
+            ) from None

@@ -6,6 +6,7 @@ moves."""
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -27,6 +28,8 @@ Place = tuple[str, int]
 """A topic and the number of a partition."""
 
 RETRY_DELAY_MS = 100
+MIN_WAIT_S = 0.1
+"""The least time that a request gets, even if the deadline is nearer."""
 MOVED = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -80,6 +83,7 @@ class Groups:
         found: list[group_admin.ListedGroup] = []
         for broker in self._admin.metadata(()).brokers:
             answer = self._asked_until(
+                f"broker {broker.node_id}",
                 partial(int, broker.node_id),
                 request,
                 group_admin.ListGroupsResponse,
@@ -211,34 +215,54 @@ class Groups:
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]],
+        *,
+        patience_s: float | None = None,
     ) -> R:
         """Send a request to the group's coordinator, again if the coordinator moves.
 
-        Raise NotReachable if no coordinator answers in time."""
-        return self._asked_until(lambda: self.coordinator(group)[0], request, response, errors)
+        Raise NotReachable if no coordinator answers within `patience_s`; None means the timeout of
+        the Admin. The search for the coordinator has the Admin's own timeout in addition."""
+        return self._asked_until(
+            f"the coordinator of group {group}",
+            lambda: self.coordinator(group)[0],
+            request,
+            response,
+            errors,
+            patience_s,
+        )
 
     def _asked_until(
         self,
+        what: str,
         node: Callable[[], int],
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]],
+        patience_s: float | None = None,
     ) -> R:
         """Send a request to the node until it answers without a coordinator error.
 
         After a lost connection the request is sent again, although the coordinator may have carried
         it out. A repetition changes nothing more, but a repeated deletion may report that the group
         does not exist. Raise NotReachable when the time is over."""
-        for _ in range(max(1, self._admin.timeout_ms // RETRY_DELAY_MS)):
+        if patience_s is None:
+            patience_s = self._admin.timeout_ms / 1000
+        deadline = time.monotonic() + patience_s
+        while True:
+            left_s = max(MIN_WAIT_S, deadline - time.monotonic())
             try:
-                answer = self._admin.ask_node(node(), request, response)
-            except ConnectionLost:
+                answer = self._admin.ask_node(node(), request, response, left_s)
+            except ConnectionLost as error:
+                failure = str(error)
                 self._admin.metadata(())
             else:
-                if not any(ErrorCode.of(code) in MOVED for code in errors(answer)):
+                moved = [code for code in errors(answer) if ErrorCode.of(code) in MOVED]
+                if not moved:
                     return answer
+                failure = ErrorCode.of(moved[0]).name
+            if time.monotonic() >= deadline:
+                raise NotReachable(f"{what} did not answer within {patience_s:g} s: {failure}")
             self._admin.wait(RETRY_DELAY_MS / 1000)
-        raise NotReachable("the group's coordinator did not answer in time")
 
 
 def assigned(data: bytes) -> list[Place]:

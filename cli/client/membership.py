@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.cli.client.admin import Admin, check
-from quorate.cli.client.errors import Refused
-from quorate.cli.client.groups import Groups, Member, Place, assigned
+from quorate.cli.client.errors import NotReachable, Refused
+from quorate.cli.client.groups import RETRY_DELAY_MS, Groups, Member, Place, assigned
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import group_membership as schemas
 
@@ -48,29 +48,65 @@ class Membership:
         """Join the group and return this member's partitions of the topic.
 
         The call blocks until the coordinator has assigned partitions. It joins again as often as a
-        rebalance interrupts it. Raise Refused on an error that a new attempt cannot fix."""
+        rebalance interrupts it. The timeout of the Admin bounds the wait for the first answer. That
+        timeout and REBALANCE_TIMEOUT_MS together bound the whole call, because a coordinator holds
+        the answer until the other members have joined. Raise NotReachable when the time is over,
+        and Refused on an error that a new attempt cannot fix."""
+        patience_s = (self._admin.timeout_ms + REBALANCE_TIMEOUT_MS) / 1000
+        deadline = time.monotonic() + patience_s
         while True:
-            joined = self._groups.ask(
-                self._group, self._join_request(), schemas.JoinGroupResponse, error_of
-            )
+            error, partitions = self._try_join(deadline)
+            if error == ErrorCode.NONE:
+                self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+                return partitions
+            if time.monotonic() >= deadline:
+                raise NotReachable(
+                    f"group {self._group}: the coordinator assigned no partitions within "
+                    f"{patience_s:g} s; its last answer was {error.name}"
+                )
+            self._admin.wait(RETRY_DELAY_MS / 1000)
+
+    def _try_join(self, deadline: float) -> tuple[ErrorCode, list[int]]:
+        """Join once. Return NONE and the partitions, or the error after which to join again."""
+        joined = self._join_request_answered(deadline)
+        error = ErrorCode.of(joined.error_code)
+        if error == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member = Member(id=joined.member_id)
+            joined = self._join_request_answered(deadline)
             error = ErrorCode.of(joined.error_code)
-            if error == ErrorCode.MEMBER_ID_REQUIRED:
-                self._member = Member(id=joined.member_id)
-                continue
-            if error in AGAIN:
-                self._member = Member()
-                continue
-            check(error, None, f"group {self._group}")
-            self._member = Member(joined.member_id, joined.generation_id)
-            synced = self._groups.ask(
-                self._group, self._sync_request(joined), schemas.SyncGroupResponse, error_of
-            )
-            if synced.error_code in AGAIN:
-                continue
-            check(synced.error_code, None, f"group {self._group}")
-            self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
-            places = assigned(bytes(synced.assignment))
-            return [partition for topic, partition in places if topic == self._topic]
+        if error in AGAIN or error == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member = Member()
+            return error, []
+        check(error, None, f"group {self._group}")
+        self._member = Member(joined.member_id, joined.generation_id)
+        synced = self._groups.ask(
+            self._group,
+            self._sync_request(joined),
+            schemas.SyncGroupResponse,
+            error_of,
+            patience_s=max(0.0, deadline - time.monotonic()),
+        )
+        error = ErrorCode.of(synced.error_code)
+        if error in AGAIN:
+            return error, []
+        check(error, None, f"group {self._group}")
+        places = assigned(bytes(synced.assignment))
+        return error, [partition for topic, partition in places if topic == self._topic]
+
+    def _join_request_answered(self, deadline: float) -> schemas.JoinGroupResponse:
+        """Return the answer to one JoinGroup request.
+
+        A coordinator answers a request without a member id immediately (KIP-394)."""
+        patience_s = max(0.0, deadline - time.monotonic())
+        if not self._member.id:
+            patience_s = min(patience_s, self._admin.timeout_ms / 1000)
+        return self._groups.ask(
+            self._group,
+            self._join_request(),
+            schemas.JoinGroupResponse,
+            error_of,
+            patience_s=patience_s,
+        )
 
     def alive(self) -> bool:
         """Send a heartbeat if one is due.
