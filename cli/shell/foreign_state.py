@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.metadata import foreign as records
+from quorate.quorum.metadata import unsupported_records as records
 from quorate.quorum.metadata.records import MetadataRecord
 
 Entity = tuple[tuple[str, str | None], ...]

@@ -16,7 +16,7 @@ from quorate.quorum.analytics.walk import Logged, logged, settled
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.readable import type_name
+from quorate.quorum.metadata.record_text import type_name
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
 

@@ -9,11 +9,6 @@ from decimal import Decimal
 from quorate.cli.features import METADATA_VERSION, level_text
 from quorate.cli.shell.foreign_state import Entity
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text
-from quorate.quorum.metadata.foreign import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    UserScramCredentialRecord,
-)
 from quorate.quorum.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -23,6 +18,11 @@ from quorate.quorum.metadata.image import (
     Partition,
 )
 from quorate.quorum.metadata.records import RECOVERED, Endpoint, FeatureRange
+from quorate.quorum.metadata.unsupported_records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
 
 UNBOUNDED = 2**15 - 1
 SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}

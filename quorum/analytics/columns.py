@@ -20,8 +20,8 @@ import numpy as np
 from quorate.quorum.analytics.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
-from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {

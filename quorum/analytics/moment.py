@@ -14,7 +14,7 @@ from quorate.quorum.analytics.walk import Logged, never, walk
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
-from quorate.quorum.metadata.readable import type_name
+from quorate.quorum.metadata.record_text import type_name
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord

@@ -32,7 +32,12 @@ from quorate.quorum.metadata.framing import (
     READABLE_VERSIONS,
     TYPE_NAMES,
 )
-from quorate.quorum.metadata.readable import control_message, metadata_message, text_of, type_name
+from quorate.quorum.metadata.record_text import (
+    control_message,
+    metadata_message,
+    text_of,
+    type_name,
+)
 from quorate.quorum.protocol.layout import layout
 
 ROWS_PER_BATCH = 32_768

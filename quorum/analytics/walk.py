@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quorate.quorum.analytics.segments import Slice, history_slices, metadata_dir, read_batches
 from quorate.quorum.log.batch import records_of
-from quorate.quorum.metadata.readable import control_message, metadata_message
+from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

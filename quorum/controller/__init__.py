@@ -34,7 +34,7 @@ Files in reading order:
 - configs.py, config_resources.py, topic_configs.py: dynamic configs
 - features.py, update_features.py, producer_ids.py, unregister.py: the remaining requests
 - scheduled_elections.py, periodic_tasks.py: work that no request starts
-- index.py: the reverse indexes
+- partition_index.py: the reverse indexes
 
 Sources of the rules:
 

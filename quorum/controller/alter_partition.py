@@ -11,7 +11,6 @@ from collections.abc import Callable
 from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -19,6 +18,7 @@ from quorate.quorum.controller.messages import (
     IsrChangeResult,
 )
 from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition

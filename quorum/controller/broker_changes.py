@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from quorate.quorum.controller.broker_states import BrokerState, check_transition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker, Partition
 from quorate.quorum.metadata.records import (

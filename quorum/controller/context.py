@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.sessions import Sessions
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import Uuid
@@ -20,7 +20,7 @@ from quorate.quorum.metadata.image import (
     Partition,
     Topic,
 )
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.seams import Random
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"

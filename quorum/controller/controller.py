@@ -24,13 +24,13 @@ from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.features import activation_records
 from quorate.quorum.controller.heartbeat import heartbeat
 from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.index import PartitionIndex
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
+from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.partitions import create_partitions
 from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
 from quorate.quorum.controller.producer_ids import allocate_producer_ids

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause

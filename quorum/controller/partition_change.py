@@ -17,7 +17,7 @@ from typing import Any
 
 from quorate.quorum.controller.directories import default_directory
 from quorate.quorum.controller.elections import Acceptable, Election, elect
-from quorate.quorum.controller.index import PartitionKey
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.partition_states import check_transition, state_of
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause

@@ -18,8 +18,8 @@ from quorate.quorum.controller.assignments import check_assignment
 from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.index import PartitionKey
 from quorate.quorum.controller.partition_change import Ids, Target, partition_change
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import (
     RequestRefused,
     Result,

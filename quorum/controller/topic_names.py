@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quorate.quorum.clipped import clipped
-from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.protocol.errors import ErrorCode
 

@@ -18,11 +18,11 @@ Decisions that hold for the whole package:
 
 Files in reading order:
 
-- records.py, causes.py, foreign.py: the record schemas, the cause of a change, and records of
-  features that Quorate does not have
+- records.py, causes.py, unsupported_records.py: the record schemas, the cause of a change, and
+  records of features that Quorate does not have
 - framing.py, batches.py, read_back.py: records to and from bytes
-- image.py, persistent.py, registered.py: the image
-- replay.py, draft.py, delta.py: from one image to the next
+- image.py, persistent_map.py, registration_bounds.py: the image
+- replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records and as a file
 - difference.py, steps.py: the delta between two images, and long work in steps

@@ -20,7 +20,7 @@ from quorate.quorum.metadata.image import (
     Partition,
     Topic,
 )
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 
 T = TypeVar("T")
 NOTHING: Mapping[Any, Any] = PersistentMap()

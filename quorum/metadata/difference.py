@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.metadata.steps import Pace, in_order
 from quorate.quorum.steps import Steps, finished
 

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
-from quorate.quorum.metadata.foreign import FOREIGN_TYPES
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
@@ -23,6 +22,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from quorate.quorum.metadata.unsupported_records import FOREIGN_TYPES
 from quorate.quorum.protocol.codec import DecodeError, writer
 from quorate.quorum.protocol.reader_compiler import Read, compile_reader
 from quorate.quorum.protocol.varint import read_uvarint, write_uvarint

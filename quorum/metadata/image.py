@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, Endpoint, FeatureRange
 
 METADATA_VERSION = "metadata.version"

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.draft import Draft, TopicDraft
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import Broker, ControllerRegistration, MetadataImage, Partition
+from quorate.quorum.metadata.image_builder import ImageBuilder, TopicBuilder
 from quorate.quorum.metadata.records import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
@@ -40,7 +40,11 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
-from quorate.quorum.metadata.registered import usable_endpoints, usable_features, usable_rack
+from quorate.quorum.metadata.registration_bounds import (
+    usable_endpoints,
+    usable_features,
+    usable_rack,
+)
 
 N = TypeVar("N", Endpoint, FeatureRange)
 
@@ -59,20 +63,20 @@ def replay(
     """
     if last < image.last:
         raise ReplayError(f"the image is at {image.last}: it cannot go back to {last}")
-    draft = Draft(image)
+    builder = ImageBuilder(image)
     for index, record in enumerate(records):
         rule = REPLAY.get(type(record))
         try:
             if rule is None:
                 raise ReplayError("this record cannot be replayed by itself")
-            rule(draft, record)
+            rule(builder, record)
         except ReplayError as error:
             raise ReplayError(
                 f"{error}: {record}, record {index + 1} of {len(records)} up to offset "
                 f"{last.offset}; log and image contradict each other, so this node must stop: "
                 "restore its metadata log from another node's"
             ) from None
-    return draft.finish(last, timestamp_ms)
+    return builder.finish(last, timestamp_ms)
 
 
 def partition_of(record: PartitionRecord) -> Partition:
@@ -124,16 +128,16 @@ def merge(old: Partition, change: PartitionChangeRecord) -> Partition:
 # ------------------------------------------------------------------------------------------- topics
 
 
-def _topic(draft: Draft, record: TopicRecord) -> None:
-    draft.create_topic(record.topic_id, record.name)
+def _topic(builder: ImageBuilder, record: TopicRecord) -> None:
+    builder.create_topic(record.topic_id, record.name)
 
 
-def _remove_topic(draft: Draft, record: RemoveTopicRecord) -> None:
-    draft.delete_topic(record.topic_id)
+def _remove_topic(builder: ImageBuilder, record: RemoveTopicRecord) -> None:
+    builder.delete_topic(record.topic_id)
 
 
-def _partition(draft: Draft, record: PartitionRecord) -> None:
-    partitions = draft.topic(record.topic_id).partitions
+def _partition(builder: ImageBuilder, record: PartitionRecord) -> None:
+    partitions = builder.topic(record.topic_id).partitions
     old = partitions.get(record.partition_id)
     if old is not None and (
         record.leader_epoch < old.leader_epoch or record.partition_epoch < old.partition_epoch
@@ -142,29 +146,29 @@ def _partition(draft: Draft, record: PartitionRecord) -> None:
     partitions.changed[record.partition_id] = partition_of(record)
 
 
-def _partition_change(draft: Draft, record: PartitionChangeRecord) -> None:
-    partitions = draft.topic(record.topic_id).partitions
+def _partition_change(builder: ImageBuilder, record: PartitionChangeRecord) -> None:
+    partitions = builder.topic(record.topic_id).partitions
     old = partitions.get(record.partition_id)
     if old is None:
         raise ReplayError("there is no such partition")
     partitions.changed[record.partition_id] = merge(old, record)
 
 
-def _clear_elr(draft: Draft, record: ClearElrRecord) -> None:
+def _clear_elr(builder: ImageBuilder, record: ClearElrRecord) -> None:
     if record.topic_name:
-        topic_id = draft.names.get(record.topic_name)
+        topic_id = builder.names.get(record.topic_name)
         if topic_id is None:
             raise ReplayError("there is no such topic")
-        _clear_elr_of(draft.topic(topic_id))
+        _clear_elr_of(builder.topic(topic_id))
         return
-    names = {**dict.fromkeys(draft.image.topic_ids), **draft.names.changed}
+    names = {**dict.fromkeys(builder.image.topic_ids), **builder.names.changed}
     for name in sorted(names):
-        topic_id = draft.names.get(name)
+        topic_id = builder.names.get(name)
         if topic_id is not None:
-            _clear_elr_of(draft.topic(topic_id))
+            _clear_elr_of(builder.topic(topic_id))
 
 
-def _clear_elr_of(topic: TopicDraft) -> None:
+def _clear_elr_of(topic: TopicBuilder) -> None:
     partitions = topic.partitions
     for partition_id in sorted({**dict.fromkeys(partitions.base), **partitions.changed}):
         old = partitions.get(partition_id)
@@ -179,11 +183,11 @@ FENCING = {-1: False, 0: None, 1: True}
 CONTROLLED_SHUTDOWN = {0: None, 1: True}
 
 
-def _register_broker(draft: Draft, record: RegisterBrokerRecord) -> None:
-    old = draft.brokers.get(record.broker_id)
+def _register_broker(builder: ImageBuilder, record: RegisterBrokerRecord) -> None:
+    old = builder.brokers.get(record.broker_id)
     if old is not None and record.broker_epoch < old.epoch:
         raise ReplayError(f"the broker is registered with the higher epoch {old.epoch}")
-    draft.brokers.changed[record.broker_id] = Broker(
+    builder.brokers.changed[record.broker_id] = Broker(
         id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
@@ -202,8 +206,8 @@ def _by_name(named: tuple[N, ...]) -> tuple[N, ...]:
     return tuple(sorted(named, key=lambda each: each.name))
 
 
-def _registered(draft: Draft, broker_id: int, broker_epoch: int) -> Broker:
-    broker = draft.brokers.get(broker_id)
+def _registered(builder: ImageBuilder, broker_id: int, broker_epoch: int) -> Broker:
+    broker = builder.brokers.get(broker_id)
     if broker is None:
         raise ReplayError("the broker is not registered")
     if broker.epoch != broker_epoch:
@@ -211,19 +215,19 @@ def _registered(draft: Draft, broker_id: int, broker_epoch: int) -> Broker:
     return broker
 
 
-def _unregister_broker(draft: Draft, record: UnregisterBrokerRecord) -> None:
-    _registered(draft, record.broker_id, record.broker_epoch)
-    draft.brokers.changed[record.broker_id] = None
+def _unregister_broker(builder: ImageBuilder, record: UnregisterBrokerRecord) -> None:
+    _registered(builder, record.broker_id, record.broker_epoch)
+    builder.brokers.changed[record.broker_id] = None
 
 
-def _change_registration(draft: Draft, record: BrokerRegistrationChangeRecord) -> None:
-    broker = _registered(draft, record.broker_id, record.broker_epoch)
+def _change_registration(builder: ImageBuilder, record: BrokerRegistrationChangeRecord) -> None:
+    broker = _registered(builder, record.broker_id, record.broker_epoch)
     try:
         fenced = FENCING[record.fenced]
         shutdown = CONTROLLED_SHUTDOWN[record.in_controlled_shutdown]
     except KeyError as error:
         raise ReplayError(f"{error} is no change of a broker's state") from None
-    draft.brokers.changed[broker.id] = replace(
+    builder.brokers.changed[broker.id] = replace(
         broker,
         fenced=broker.fenced if fenced is None else fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown if shutdown is None else shutdown,
@@ -231,18 +235,18 @@ def _change_registration(draft: Draft, record: BrokerRegistrationChangeRecord) -
     )
 
 
-def _fence_broker(draft: Draft, record: FenceBrokerRecord) -> None:
-    broker = _registered(draft, record.id, record.epoch)
-    draft.brokers.changed[record.id] = replace(broker, fenced=True)
+def _fence_broker(builder: ImageBuilder, record: FenceBrokerRecord) -> None:
+    broker = _registered(builder, record.id, record.epoch)
+    builder.brokers.changed[record.id] = replace(broker, fenced=True)
 
 
-def _unfence_broker(draft: Draft, record: UnfenceBrokerRecord) -> None:
-    broker = _registered(draft, record.id, record.epoch)
-    draft.brokers.changed[record.id] = replace(broker, fenced=False)
+def _unfence_broker(builder: ImageBuilder, record: UnfenceBrokerRecord) -> None:
+    broker = _registered(builder, record.id, record.epoch)
+    builder.brokers.changed[record.id] = replace(broker, fenced=False)
 
 
-def _register_controller(draft: Draft, record: RegisterControllerRecord) -> None:
-    draft.controllers.changed[record.controller_id] = ControllerRegistration(
+def _register_controller(builder: ImageBuilder, record: RegisterControllerRecord) -> None:
+    builder.controllers.changed[record.controller_id] = ControllerRegistration(
         id=record.controller_id,
         incarnation_id=record.incarnation_id,
         endpoints=_by_name(usable_endpoints(record.end_points)),
@@ -253,27 +257,27 @@ def _register_controller(draft: Draft, record: RegisterControllerRecord) -> None
 # ---------------------------------------------------------------------------------- everything else
 
 
-def _config(draft: Draft, record: ConfigRecord) -> None:
-    overlay = draft.config((record.resource_type, record.resource_name))
+def _config(builder: ImageBuilder, record: ConfigRecord) -> None:
+    overlay = builder.config((record.resource_type, record.resource_name))
     overlay.changed[record.name] = record.value
 
 
-def _feature_level(draft: Draft, record: FeatureLevelRecord) -> None:
+def _feature_level(builder: ImageBuilder, record: FeatureLevelRecord) -> None:
     """Set the level. Level 0 removes the feature (KIP-584)."""
-    draft.features.changed[record.name] = record.feature_level or None
+    builder.features.changed[record.name] = record.feature_level or None
 
 
-def _producer_ids(draft: Draft, record: ProducerIdsRecord) -> None:
-    if record.next_producer_id < draft.next_producer_id:
-        raise ReplayError(f"producer ids up to {draft.next_producer_id} are given out already")
-    draft.next_producer_id = record.next_producer_id
+def _producer_ids(builder: ImageBuilder, record: ProducerIdsRecord) -> None:
+    if record.next_producer_id < builder.next_producer_id:
+        raise ReplayError(f"producer ids up to {builder.next_producer_id} are given out already")
+    builder.next_producer_id = record.next_producer_id
 
 
-def _nothing(draft: Draft, record: MetadataRecord) -> None:
+def _nothing(builder: ImageBuilder, record: MetadataRecord) -> None:
     """Change nothing. The record only occupies an offset."""
 
 
-REPLAY: dict[type[MetadataRecord], Callable[[Draft, Any], None]] = {
+REPLAY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     RegisterBrokerRecord: _register_broker,
     UnregisterBrokerRecord: _unregister_broker,
     TopicRecord: _topic,

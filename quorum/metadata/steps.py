@@ -12,7 +12,7 @@ from typing import Any
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import Topic
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.steps import Steps
 
 STEP_ENTRIES = 1000

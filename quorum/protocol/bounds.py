@@ -62,7 +62,7 @@ STORED_TEXT = Bound("stored text", 1 << 20)
 longer config values than requests may have today: they are still read, and written to snapshots."""
 REGISTERED_TEXT = Bound("registered text", 1 << 20)
 """A name, a host or a rack of a registration. Older versions stored longer ones than any message
-can say; replay cuts them (`metadata/registered.py`), and a new registration is bounded before."""
+can say; replay cuts them (`metadata/registration_bounds.py`). A new registration is bounded."""
 CLIENT_ID = Bound("client id", 1024)
 """Member ids are a client id, or a group instance id, and 37 characters more."""
 GROUP_INSTANCE_ID = Bound("group instance id", 1024)

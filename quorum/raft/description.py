@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.raft.core import Core
-from quorate.quorum.raft.serving import live_observers
+from quorate.quorum.raft.replica_progress import live_observers
 from quorate.quorum.raft.states import NOT_YET_MS, Leader, Progress
 
 UNKNOWN = -1

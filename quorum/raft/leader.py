@@ -15,7 +15,7 @@ from dataclasses import replace
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft import effects, membership, serving
+from quorate.quorum.raft import effects, fetch_serving, membership
 from quorate.quorum.raft.control_records import (
     ControlRecord,
     VotersRecord,
@@ -23,17 +23,17 @@ from quorate.quorum.raft.control_records import (
     leader_change,
 )
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.delayed_fetches import (
+    complete_voter_fetches,
+    expire_delayed_fetches,
+    fail_waiting_requests,
+)
 from quorate.quorum.raft.epoch_limits import is_plausible
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     FetchRequest,
-)
-from quorate.quorum.raft.serving import (
-    complete_voter_fetches,
-    expire_delayed_fetches,
-    fail_waiting_requests,
 )
 from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, ServedSlice
 from quorate.quorum.raft.transitions import become_unattached, learn_from_response
@@ -138,7 +138,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     """Serve a fetch. If an observer is in a later epoch, step down: it can follow no leader of this
     one and never campaigns, and the next election passes its epoch (Raft 5.1). The same holds for a
     voter that catches up after a loss, which does not campaign either."""
-    serving.on_fetch(core, token, request)
+    fetch_serving.on_fetch(core, token, request)
     ahead = request.cluster_id == core.cluster_id and request.epoch > core.epoch
     if (
         ahead

@@ -19,8 +19,8 @@ from quorate.quorum.raft.control_records import (
     decode_control,
 )
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.high_watermark import advance
 from quorate.quorum.raft.messages import LeaderAddress
-from quorate.quorum.raft.serving import advance
 from quorate.quorum.raft.states import NOT_YET_MS, Follower, Leader, Progress, Unattached
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.raft.voter_set import VoterSet

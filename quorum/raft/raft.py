@@ -13,9 +13,9 @@ from quorate.quorum.raft import (
     catching_up,
     effects,
     follower,
+    high_watermark,
     leader,
     resignation,
-    serving,
     snapshots,
     vote,
     voter_changes,
@@ -148,7 +148,7 @@ class Raft:
             return
         core.durable_offset = max(core.durable_offset, min(offset, core.log.end_offset))
         if isinstance(core.state, Leader):
-            serving.advance(core, core.state)
+            high_watermark.advance(core, core.state)
         self._step()
 
     def caught_up(self, now_ms: int) -> None:

@@ -15,8 +15,9 @@ from quorate.quorum.raft import effects, membership
 from quorate.quorum.raft.core import NO_FLUSH, Core
 from quorate.quorum.raft.epoch_limits import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.errors import InvariantViolation
+from quorate.quorum.raft.fetch_serving import leader_refusal
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorate.quorum.raft.serving import leader_refusal, note_voter_fetch, progress_of
+from quorate.quorum.raft.replica_progress import note_voter_fetch, progress_of
 from quorate.quorum.raft.states import FetchState, Leader
 from quorate.quorum.raft.voter_history import QuorumVoters
 

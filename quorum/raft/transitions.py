@@ -6,9 +6,9 @@ from quorate.quorum.ids import NO_NODE, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import MAX_ADDRESSES, Core
+from quorate.quorum.raft.delayed_fetches import fail_waiting_requests
 from quorate.quorum.raft.epoch_limits import is_credible
 from quorate.quorum.raft.messages import LeaderAddress, Response
-from quorate.quorum.raft.serving import fail_waiting_requests
 from quorate.quorum.raft.states import Follower, Leader, Unattached
 
 

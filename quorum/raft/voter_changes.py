@@ -22,9 +22,9 @@ from quorate.quorum.raft.control_records import (
     VotersRecord,
 )
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.fetch_serving import leader_refusal
 from quorate.quorum.raft.leader import append_control
 from quorate.quorum.raft.messages import UpdateVoterRequest, UpdateVoterResponse
-from quorate.quorum.raft.serving import leader_refusal
 from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
 

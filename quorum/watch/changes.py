@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.log.log import Log
-from quorate.quorum.metadata.readable import (
+from quorate.quorum.metadata.record_text import (
     NAMES,
     control_message,
     metadata_message,

@@ -16,7 +16,7 @@ from quorate.quorum.analytics.moment import moment
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata import foreign, records
+from quorate.quorum.metadata import records, unsupported_records
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import write_snapshot
@@ -234,7 +234,7 @@ def configs() -> Iterator[MetadataRecord]:
 
 def credentials() -> Iterator[MetadataRecord]:
     for name, mechanism in (("alice", 1), ("bob", 2), ("carol", 1)):
-        yield foreign.UserScramCredentialRecord(
+        yield unsupported_records.UserScramCredentialRecord(
             name=name,
             mechanism=mechanism,
             salt=b"\x01\xff",
@@ -242,7 +242,7 @@ def credentials() -> Iterator[MetadataRecord]:
             server_key=b"cd",
             iterations=4096,
         )
-    yield foreign.UserScramCredentialRecord(
+    yield unsupported_records.UserScramCredentialRecord(
         name="alice", mechanism=1, salt=b"", stored_key=b"a", server_key=b"b", iterations=8192
     )
 
@@ -258,8 +258,12 @@ def quotas() -> Iterator[MetadataRecord]:
         ({"ip": "10.0.0.2"}, "gone", 3, False),
         ({"ip": "10.0.0.2"}, "gone", 3, True),
     ):
-        named = tuple(foreign.QuotaEntity(entity_type=k, entity_name=v) for k, v in entity.items())
-        yield foreign.ClientQuotaRecord(entity=named, key=key, value=value, remove=remove)
+        named = tuple(
+            unsupported_records.QuotaEntity(entity_type=k, entity_name=v) for k, v in entity.items()
+        )
+        yield unsupported_records.ClientQuotaRecord(
+            entity=named, key=key, value=value, remove=remove
+        )
 
 
 def acls() -> Iterator[MetadataRecord]:
@@ -267,7 +271,7 @@ def acls() -> Iterator[MetadataRecord]:
         (BROKER, 2, "t", 3, 3, 3),
         (TOPIC, 4, "kafka-cluster", 4, 12, 2),
     ):
-        yield foreign.AccessControlEntryRecord(
+        yield unsupported_records.AccessControlEntryRecord(
             id=key,
             resource_type=kind,
             resource_name=name,
@@ -280,7 +284,7 @@ def acls() -> Iterator[MetadataRecord]:
 
 
 def token() -> MetadataRecord:
-    return foreign.DelegationTokenRecord(
+    return unsupported_records.DelegationTokenRecord(
         owner="User:o",
         requester="User:r",
         renewers=("User:a", "User:b"),

@@ -12,7 +12,7 @@ import pytest
 FREED = """
 import ctypes
 from quorate.quorum.node.allocator import merge_freed_at_once
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 
 class Mallinfo(ctypes.Structure):
     _fields_ = [(f"number_{index}", ctypes.c_int) for index in range(10)]

@@ -11,10 +11,11 @@ from quorate.quorum.node import metadata_opening, metadata_replica
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import (
     effects,
+    fetch_serving,
     follower,
+    high_watermark,
     leader,
     membership,
-    serving,
     snapshots,
     start,
     vote,
@@ -37,7 +38,7 @@ TWO_LEADERS = "has leaders"
 # What production does, for replacements that do more or less than it.
 _fetch = follower._fetch
 _truncate = follower._truncate
-_advance = serving.advance
+_advance = high_watermark.advance
 _grants = vote._grants
 _become_leader = leader.become_leader
 _emit_changes = Core._emit_changes
@@ -175,7 +176,7 @@ ABLATIONS = (
     Ablation(
         "leader-flush",
         "a leader counts only what it has flushed itself",
-        serving,
+        high_watermark,
         "advance",
         count_unflushed,
         RaftWalk(18, 45),
@@ -184,7 +185,7 @@ ABLATIONS = (
     Ablation(
         "majority",
         "committed is what more than half of the voters have",
-        serving,
+        high_watermark,
         "majority_offset",
         half_is_enough,
         RaftWalk(11, 22),
@@ -256,7 +257,7 @@ ABLATIONS = (
     Ablation(
         "raft-log-matching",
         "a fetch names the epoch of what is before it, and the leader compares",
-        serving,
+        fetch_serving,
         "diverging_epoch",
         lambda core, offset, epoch: None,
         RaftWalk(25, 111),
@@ -355,7 +356,7 @@ ABLATIONS = (
     Ablation(
         "removed-leader",
         "a leader that removed itself is not counted (KAFKA-16530)",
-        serving,
+        high_watermark,
         "advance",
         count_the_removed,
         RaftWalk(3, 77),
@@ -400,7 +401,7 @@ ABLATIONS = (
     Ablation(
         "lost-acknowledgements",
         "a leader does not count what a replica fetches that catches up",
-        serving,
+        fetch_serving,
         "NO_OFFSET",
         1 << 40,
         Script(scripts.log_lost_and_fetched_again),

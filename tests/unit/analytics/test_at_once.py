@@ -27,7 +27,12 @@ from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.readable import control_message, metadata_message, text_of, type_name
+from quorate.quorum.metadata.record_text import (
+    control_message,
+    metadata_message,
+    text_of,
+    type_name,
+)
 from quorate.quorum.metadata.records import NoOpRecord
 from tests.unit.analytics.any_records import record_values
 from tests.unit.analytics.logs import (

@@ -13,9 +13,9 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spar
 from quorate.quorum.analytics.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.analytics.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.metadata.foreign import AccessControlEntryRecord
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from tests.unit.analytics.logs import START_MS, A, batches, write_segment
 from tests.unit.metadata.kafka_dump import C1, CHECKPOINTS, LOG, dumped
 

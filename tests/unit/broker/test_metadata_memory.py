@@ -6,7 +6,7 @@ from quorate.broker.kafka.metadata import PARTITION_ENTRIES, MetadataHandler
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.metadata.steps import STEP_ENTRIES
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest

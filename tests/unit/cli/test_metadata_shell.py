@@ -30,9 +30,9 @@ from quorate.cli.shell.source import contents_of
 from quorate.cli.shell.texts import double_text, entity_text
 from quorate.quorum.log.batch import build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata.foreign import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.metadata.unsupported_records import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.raft.control_records import SnapshotHeaderRecord
 from tests.golden.shell_runs import control_batch
 

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.index import PartitionIndex
+from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.result import ProbeBroker
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.metadata.causes import Cause

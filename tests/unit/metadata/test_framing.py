@@ -11,11 +11,6 @@ from hypothesis import strategies as st
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause, describe
 from quorate.quorum.metadata.errors import MalformedRecord, MetadataError, UnknownRecord
-from quorate.quorum.metadata.foreign import (
-    ClientQuotaRecord,
-    QuotaEntity,
-    UserScramCredentialRecord,
-)
 from quorate.quorum.metadata.framing import (
     decode_record,
     decode_versioned,
@@ -36,6 +31,11 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+)
+from quorate.quorum.metadata.unsupported_records import (
+    ClientQuotaRecord,
+    QuotaEntity,
+    UserScramCredentialRecord,
 )
 
 TOPIC = Uuid(b"0123456789abcdef")

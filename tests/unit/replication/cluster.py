@@ -24,7 +24,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (

@@ -1,7 +1,7 @@
 """The next image during a replay: the changes of a run of records over the previous image.
 
 Changes are collected in dicts and applied to each persistent map once per run instead of once per
-record. A draft belongs to one call of `replay`.
+record. A builder belongs to one call of `replay`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quorate.quorum.metadata.image import (
     Partition,
     Topic,
 )
-from quorate.quorum.metadata.persistent import PersistentMap
+from quorate.quorum.metadata.persistent_map import PersistentMap
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -66,7 +66,7 @@ class Overlay(Generic[K, V]):
         return found
 
 
-class TopicDraft:
+class TopicBuilder:
     """The changes of one topic. `created` is True if the topic does not exist in the previous
     image."""
 
@@ -83,7 +83,7 @@ class TopicDraft:
         return Topic(id=self.id, name=self.name, partitions=self.partitions.fold())
 
 
-class Draft:
+class ImageBuilder:
     """The changes of one run of records. `replay` applies each record to it and calls `finish`
     once.
 
@@ -107,20 +107,20 @@ class Draft:
         self.brokers: Overlay[int, Broker] = Overlay(image.brokers)
         self.controllers: Overlay[int, ControllerRegistration] = Overlay(image.controllers)
         self.names: Overlay[str, Uuid] = Overlay(image.topic_ids)
-        self.topics: dict[Uuid, TopicDraft | None] = {}
+        self.topics: dict[Uuid, TopicBuilder | None] = {}
         self.configs: dict[ConfigResource, Overlay[str, str]] = {}
         self.next_producer_id = image.next_producer_id
 
-    def topic(self, topic_id: Uuid) -> TopicDraft:
-        """Return the topic's draft. Raise ReplayError if there is no such topic."""
+    def topic(self, topic_id: Uuid) -> TopicBuilder:
+        """Return the topic's builder. Raise ReplayError if there is no such topic."""
         try:
-            draft = self.topics[topic_id]
+            builder = self.topics[topic_id]
         except KeyError:
             base = self.image.topics.get(topic_id)
-            draft = self.topics[topic_id] = None if base is None else TopicDraft(base, False)
-        if draft is None:
+            builder = self.topics[topic_id] = None if base is None else TopicBuilder(base, False)
+        if builder is None:
             raise ReplayError("there is no such topic")
-        return draft
+        return builder
 
     def create_topic(self, topic_id: Uuid, name: str) -> None:
         """Add a topic. Raise ReplayError if its name or id is in use."""
@@ -128,7 +128,7 @@ class Draft:
             raise ReplayError(f"there is already a topic named {name!r}")
         if topic_id in self.topics or topic_id in self.image.topics:
             raise ReplayError("there is already a topic with this id")
-        self.topics[topic_id] = TopicDraft(Topic(id=topic_id, name=name), True)
+        self.topics[topic_id] = TopicBuilder(Topic(id=topic_id, name=name), True)
         self.names.changed[name] = topic_id
 
     def delete_topic(self, topic_id: Uuid) -> None:
@@ -153,8 +153,8 @@ class Draft:
         """Return the next image, which ends at `last`, and the delta."""
         image = self.image
         topics: dict[Uuid, Topic | None] = {}
-        for topic_id, draft in self.topics.items():
-            topics[topic_id] = None if draft is None else draft.fold()
+        for topic_id, builder in self.topics.items():
+            topics[topic_id] = None if builder is None else builder.fold()
         configs: dict[ConfigResource, PersistentMap[str, str] | None] = {}
         for resource, overlay in self.configs.items():
             configs[resource] = overlay.fold() or None
@@ -191,12 +191,12 @@ class Draft:
         self, successor: MetadataImage
     ) -> tuple[dict[Uuid, TopicChange], dict[Uuid, Topic]]:
         topics, deleted = {}, {}
-        for topic_id, draft in self.topics.items():
-            if draft is not None:
+        for topic_id, builder in self.topics.items():
+            if builder is not None:
                 topics[topic_id] = TopicChange(
                     topic=successor.topics[topic_id],
-                    created=draft.created,
-                    partitions=draft.partitions.changes(),
+                    created=builder.created,
+                    partitions=builder.partitions.changes(),
                 )
             elif topic_id in self.image.topics:
                 deleted[topic_id] = self.image.topics[topic_id]

@@ -1,0 +1,108 @@
+"""Fetch requests that wait at the leader, and their responses.
+
+A fetch waits for new records, for a higher high watermark, or for its deadline. Each replica has at
+most one delayed fetch. A voter receives all records of the log. An observer receives committed
+records only, so the records and their commit arrive in one response, and an observer never has to
+truncate.
+"""
+
+from __future__ import annotations
+
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.raft import effects
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.messages import FetchResponse
+from quorate.quorum.raft.states import Leader, Progress, ServedSlice, State
+from quorate.quorum.seams import Buffer
+
+
+def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> None:
+    delayed = progress.delayed_fetch
+    if delayed is None:
+        return
+    progress.delayed_fetch = None
+    if error != ErrorCode.NONE:
+        refuse_fetch(core, delayed.token, error)
+        return
+    end = core.log.end_offset if progress.is_voter else core.high_watermark
+    core.reply(delayed.token, _read_slice(core, delayed.offset, delayed.max_bytes, end))
+
+
+def complete_voter_fetches(core: Core, state: Leader) -> None:
+    """The log has grown: voters that wait for data get it, before it is durable here."""
+    for progress in state.voters.values():
+        if progress.delayed_fetch is not None:
+            complete_delayed_fetch(core, progress, ErrorCode.NONE)
+
+
+def expire_delayed_fetches(core: Core, state: Leader) -> None:
+    """Answer the fetches that have waited long enough."""
+    state.delayed_fetch_ms = None
+    for replicas in (state.voters, state.observers):
+        for progress in replicas.values():
+            delayed = progress.delayed_fetch
+            if delayed is None:
+                continue
+            if delayed.deadline_ms <= core.now_ms:
+                complete_delayed_fetch(core, progress, ErrorCode.NONE)
+            elif state.delayed_fetch_ms is None or delayed.deadline_ms < state.delayed_fetch_ms:
+                state.delayed_fetch_ms = delayed.deadline_ms
+
+
+def fail_waiting_requests(core: Core, old: State) -> None:
+    """Whoever waits at a deposed leader is told at once where to go (R25)."""
+    if isinstance(old, Leader):
+        for progress in (*old.voters.values(), *old.observers.values()):
+            complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if old.change is not None:
+            lost = "leadership was lost before the change was committed: look before trying again"
+            core.emit(
+                effects.VoterChangeResult(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost)
+            )
+
+
+def fetch_response(
+    core: Core,
+    error: ErrorCode,
+    *,
+    diverging: EpochOffset | None = None,
+    snapshot: EpochOffset | None = None,
+    records: Buffer = b"",
+) -> FetchResponse:
+    return FetchResponse(
+        error=error,
+        epoch=core.epoch,
+        leader_id=core.leader_id,
+        high_watermark=core.high_watermark,
+        diverging=diverging,
+        snapshot=snapshot,
+        records=records,
+        leader=core.addresses.get(core.leader_id),
+    )
+
+
+def refuse_fetch(core: Core, token: int, error: ErrorCode) -> None:
+    core.reply(token, fetch_response(core, error))
+
+
+def _read_slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
+    """The records from `offset` to `end`. Replicas mostly ask for the same at once, so the last
+    slice is kept, and with the same high watermark the very answer."""
+    state = core.state
+    assert isinstance(state, Leader)
+    if offset >= end:
+        return fetch_response(core, ErrorCode.NONE)
+    served = state.served_slice
+    if (
+        served is None
+        or served.offset != offset
+        or served.end != end
+        or len(served.records) > max_bytes
+    ):
+        records = core.log.read(offset, max_bytes, end=end)
+        served = state.served_slice = ServedSlice(offset, end, records)
+    response = served.response
+    if response is None or response.high_watermark != core.high_watermark:
+        response = served.response = fetch_response(core, ErrorCode.NONE, records=served.records)
+    return response

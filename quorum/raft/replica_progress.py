@@ -1,0 +1,44 @@
+"""The leader's records of its voters and observers, and the check-quorum timer that they renew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.states import Leader, Progress
+
+
+def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | None:
+    """The fetcher's place in the books; None when there are too many observers."""
+    progress = state.voters.get(replica.id)
+    if progress is not None and progress.key.directory_id == replica.directory_id:
+        return progress
+    if progress is not None and core.verify_voter_key(replica):
+        progress.key = core.voters.key(replica.id)
+        return progress
+    progress = state.observers.get(replica)
+    if progress is None:
+        if len(state.observers) >= core.settings.max_observers:
+            state.observers = dict(live_observers(core, state))
+        if len(state.observers) >= core.settings.max_observers:
+            return None
+        core.verify_voter_key(
+            replica
+        )  # says so when it is a voter's id on another disk: it may only observe
+        progress = state.observers[replica] = Progress(replica, False)
+    return progress
+
+
+def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Progress]]:
+    """Those that have fetched lately."""
+    since_ms = core.now_ms - core.settings.observer_session_timeout_ms
+    return (item for item in state.observers.items() if item[1].last_fetch_ms >= since_ms)
+
+
+def note_voter_fetch(core: Core, state: Leader, progress: Progress) -> None:
+    progress.knows_leader = True
+    state.fetched.add(progress.key.id)
+    if len(state.fetched) + core.is_voter >= core.voters.majority:
+        state.fetched.clear()
+        state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
