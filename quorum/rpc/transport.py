@@ -15,6 +15,8 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
@@ -44,7 +46,6 @@ MAX_UNIDENTIFIED = 1024
 oldest one closes."""
 UNIDENTIFIED_FILES = 32
 """At most one in so many of the process's open files is a stranger."""
-LINE_INTERVAL_S = 1.0
 
 
 class AioTransport:
@@ -147,7 +148,7 @@ class AioListener:
         self._open: dict[Link | _Sniffer, None] = {}
         self._unidentified: dict[Link | _Sniffer, None] = {}  # the oldest first
         self._max_unidentified = max(1, min(MAX_UNIDENTIFIED, open_files() // UNIDENTIFIED_FILES))
-        self._next_line_s = 0.0
+        self._lines = LogLimit(AsyncioClock())
         self._websockets: WebSocketSide | None = None
         self._closing = False
         self._drained = asyncio.Event()
@@ -184,13 +185,13 @@ class AioListener:
         """Close the oldest connection that has said nothing useful. A newcomer always gets in."""
         oldest = next(iter(self._unidentified))
         del self._unidentified[oldest]
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._next_line_s:
-            self._next_line_s = now_s + LINE_INTERVAL_S
+        if (left_out := self._lines.passes("unidentified")) is not None:
             logger.warning(
-                "closing the oldest of more than %d connections to %s that have not sent a request",
+                "closing the oldest of more than %d connections to %s that have not sent "
+                "a request%s",
                 self._max_unidentified,
                 self.address,
+                left_out,
             )
         oldest.abort()
 

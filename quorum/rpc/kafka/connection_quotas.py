@@ -22,6 +22,7 @@ from heapq import nsmallest
 from ipaddress import ip_address
 from typing import Any, Protocol
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
 from quorate.quorum.seams import Address, Clock, Timer
 
@@ -37,7 +38,6 @@ others remain for the logs."""
 ALWAYS_TAKEN = 5
 """Requests in flight of one connection. Producers and consumers have at most so many by default."""
 CANDIDATES = 64
-LINE_INTERVAL_MS = 1000
 SWEEPS_PER_IDLE_TIME = 10
 MIN_SWEEP_INTERVAL_MS = 10
 MAX_THROTTLE_MS = 1000
@@ -122,7 +122,7 @@ class ConnectionQuotas:
         self._unused: deque[tuple[int, QuotaConnection]] = (
             deque()
         )  # (used_ms, connection) when looked at
-        self._next_line_ms = 0
+        self._lines = LogLimit(clock)
         self.displaced = 0
         """Connections closed to make room for a new one."""
         self._by_host: dict[str, int] = {}
@@ -205,11 +205,11 @@ class ConnectionQuotas:
             oldest = self._longest_unused(newcomer)
             reason = f"more than {most} connections: it was longest not used"
         self.displaced += 1
-        now_ms = self._clock.now_ms()
-        level = logging.WARNING if now_ms >= self._next_line_ms else logging.DEBUG
-        if level == logging.WARNING:
-            self._next_line_ms = now_ms + LINE_INTERVAL_MS
-        oldest.close_with(reason, level)
+        left_out = self._lines.passes("make room")
+        if left_out is None:
+            oldest.close_with(reason, logging.DEBUG)
+        else:
+            oldest.close_with(f"{reason}{left_out}", logging.WARNING)
 
     def _longest_unused(self, newcomer: QuotaConnection) -> QuotaConnection:
         """Return the connection that was longest not used.

@@ -23,6 +23,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
@@ -30,8 +31,6 @@ from quorate.quorum.seams import Address, Buffer, Clock
 from quorate.quorum.steps import Steps
 
 logger = logging.getLogger("quorate.kafka")
-
-LINE_INTERVAL_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ class RequestScheduler:
         self._credited_ms = clock.now_ms()
         self._running: Task | None = None
         self._scheduled = False
-        self._next_line_ms = 0
+        self._lines = LogLimit(clock)
 
     def __len__(self) -> int:
         """The number of connections whose work waits."""
@@ -247,18 +246,17 @@ class RequestScheduler:
         context, limit_ms = task.context, self.limits.request_cpu_ms
         _close(task.steps)
         self.cut_off += 1
-        now_ms = self._clock.now_ms()
         name = APIS[context.api_key].name
-        if now_ms >= self._next_line_ms:
-            self._next_line_ms = now_ms + LINE_INTERVAL_MS
+        if (left_out := self._lines.passes(name)) is not None:
             logger.warning(
                 "%s v%d from %s is cut off after %d ms of CPU (it holds %d bytes). "
-                "Ask for less in one request.",
+                "Ask for less in one request.%s",
                 name,
                 context.version,
                 context.peer,
                 limit_ms,
                 context.request_bytes,
+                left_out,
             )
         if context.parts is None:
             message = f"the request used more than {limit_ms:.0f} ms of CPU; ask for less"

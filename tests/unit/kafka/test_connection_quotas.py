@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quorate.config.node_keys import NODE_KEYS
+from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 from quorate.quorum.rpc.kafka import connection_quotas as connections
@@ -102,9 +103,11 @@ def test_a_connection_without_a_valid_request_makes_room_first(
     assert working.is_open(), "it was not used for longest, but it has sent a request"
     assert [each.is_open() for each in silent] == [False] * 98 + [True] * 2
     assert "more than 3 connections: it has not sent a valid request" in caplog.text
-    assert len(caplog.records) == 1, "one line a second"
+    assert len(caplog.records) == 1, "one line in each interval of LogLimit"
     assert port.connections.displaced == 98
+    port.clock.advance(INTERVAL_MS)
     newcomer = port.client()
+    assert "97 more like it were not logged" in caplog.text
     newcomer.ask()
     newcomer.answer()
     assert newcomer.link.sent

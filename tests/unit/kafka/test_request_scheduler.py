@@ -184,6 +184,10 @@ def test_work_without_end_is_cut_off_with_an_error(caplog: pytest.LogCaptureFixt
     assert "cut off after 50 ms of CPU" in caplog.text
     assert working.work.cut_off == 1
     assert not link.closed
+    connection.on_frame(frame(CLUSTER, 2))
+    working.run()
+    assert working.work.cut_off == 2
+    assert caplog.text.count("cut off") == 1, "one line of an API in each interval of LogLimit"
 
 
 def test_cut_off_work_closes_the_connection_where_its_error_has_no_place() -> None:

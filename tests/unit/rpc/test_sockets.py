@@ -275,7 +275,7 @@ def test_the_first_frame_of_a_node_link_is_small(kind: str) -> None:
 
 @on_real_nets
 def test_a_newcomer_gets_in_while_silent_connections_hold_all_places(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transport, "MAX_UNIDENTIFIED", 20)
 
@@ -304,6 +304,7 @@ def test_a_newcomer_gets_in_while_silent_connections_hold_all_places(
             each.close()
 
     run(kind, scenario)
+    assert caplog.text.count("that have not sent a request") == 1, "one line for all of them"
 
 
 @on_real_nets
