@@ -20,20 +20,14 @@ what this node knows is refused, and nothing of it is kept.
 from __future__ import annotations
 
 from quorate.quorum.bounds import INT32_MAX
-from quorate.quorum.clipped import clipped
 from quorate.quorum.ids import NO_NODE
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.core import Core
-from quorate.quorum.seams import Buffer
 
 MAX_EPOCH = INT32_MAX
 MAX_EPOCH_JUMP = 1 << 20
 """Epochs grow by one with each election. A million elections that a node with records missed mean
 a false message, which would use up the epochs that are left for elections. A node without records
 believes any epoch, because it may join an old quorum."""
-MAX_SNAPSHOT_BYTES = 1 << 34
 
 
 def is_plausible(core: Core, epoch: int) -> bool:
@@ -76,26 +70,3 @@ def has_next_epoch(core: Core) -> bool:
         "and run `quorate storage repair-epoch` on each of them",
     )
     return False
-
-
-def check_records(core: Core, data: Buffer) -> None:
-    """Raise CorruptBatch for records that the leader of this epoch cannot have, or that no node
-    could read once they are committed. The log checks checksums, and the order of offsets and
-    epochs."""
-    view = memoryview(data)
-    for position, header in batches(view, verify=False):
-        if header.leader_epoch > core.epoch:
-            raise CorruptBatch(
-                f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, its leader "
-                f"leads {core.epoch}"
-            )
-        try:
-            if header.is_control:
-                for record in records_of(view, position, header):
-                    decode_control(record.key, record.value)
-            else:
-                core.check_batch(view, position, header)
-        except Exception as error:  # reading changes nothing: the data is at fault
-            reason = clipped(f"{type(error).__name__}: {error}")
-            message = f"batch at offset {header.base_offset} cannot be read: {reason}"
-            raise CorruptBatch(message) from error

@@ -13,7 +13,7 @@ from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.core import NO_FLUSH, Core
-from quorate.quorum.raft.epoch_limits import check_records, is_credible
+from quorate.quorum.raft.epoch_limits import is_credible
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -26,6 +26,7 @@ from quorate.quorum.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
+from quorate.quorum.raft.record_checks import check_records
 from quorate.quorum.raft.states import FetchState, Follower, Unattached
 from quorate.quorum.raft.transitions import learn_from_response, learn_leader
 from quorate.quorum.raft.vote import campaign

@@ -13,13 +13,15 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, membership
 from quorate.quorum.raft.core import NO_FLUSH, Core
-from quorate.quorum.raft.epoch_limits import MAX_SNAPSHOT_BYTES
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.fetch_serving import leader_refusal
 from quorate.quorum.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.quorum.raft.replica_progress import note_voter_fetch, progress_of
 from quorate.quorum.raft.states import FetchState, Leader
 from quorate.quorum.raft.voter_history import QuorumVoters
+
+MAX_SNAPSHOT_BYTES = 1 << 34
+"""A replica does not fetch a larger snapshot."""
 
 # -- the leader ------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from quorate.quorum.raft.control_records import ControlType, control_key
 from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP, MAX_SNAPSHOT_BYTES
+from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -34,6 +34,7 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from quorate.quorum.raft.snapshots import MAX_SNAPSHOT_BYTES
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key
 from tests.unit.raft.test_snapshots import cut_off
 

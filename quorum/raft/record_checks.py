@@ -1,0 +1,33 @@
+"""The checks of records that a follower fetched, before it appends them."""
+
+from __future__ import annotations
+
+from quorate.quorum.clipped import clipped
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.raft.control_records import decode_control
+from quorate.quorum.raft.core import Core
+from quorate.quorum.seams import Buffer
+
+
+def check_records(core: Core, data: Buffer) -> None:
+    """Raise CorruptBatch for records that the leader of this epoch cannot have, or that no node
+    could read once they are committed. The log checks checksums, and the order of offsets and
+    epochs."""
+    view = memoryview(data)
+    for position, header in batches(view, verify=False):
+        if header.leader_epoch > core.epoch:
+            raise CorruptBatch(
+                f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, its leader "
+                f"leads {core.epoch}"
+            )
+        try:
+            if header.is_control:
+                for record in records_of(view, position, header):
+                    decode_control(record.key, record.value)
+            else:
+                core.check_batch(view, position, header)
+        except Exception as error:  # reading changes nothing: the data is at fault
+            reason = clipped(f"{type(error).__name__}: {error}")
+            message = f"batch at offset {header.base_offset} cannot be read: {reason}"
+            raise CorruptBatch(message) from error
