@@ -17,15 +17,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from quorate.broker.groups.background import Background
+from quorate.broker.groups.expiration import Expiration
 from quorate.broker.groups.guarded import Guard, GuardedClock
 from quorate.broker.groups.loading import Loading
+from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
 from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSettings
 from quorate.broker.groups.shard import Shard
+from quorate.broker.groups.shard_context import (
+    ShardContext,
+    WaitingRequest,
+    not_coordinator,
+    still_loading,
+)
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log_limit import LogLimit
@@ -69,37 +77,6 @@ class Replicas(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class ShardContext:
-    """One partition that this broker leads, with its shard.
-
-    The shard waits for its replica, or is loading, ready, or failed. Requests are parked only while
-    it is neither ready nor failed."""
-
-    leader_epoch: int
-    shard: Shard
-    journal: ReplicatedJournal
-    guard: Guard
-    loading: Loading | None = None
-    ready: bool = False
-    failed: bool = False
-    waiting: list[WaitingRequest] = field(default_factory=list)
-
-    def answer_waiting(self, settle: Callable[[WaitingRequest], None]) -> None:
-        """Pass each parked request to `settle` and empty the list."""
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            settle(each)
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRequest:
-    """A request that waits for its shard: the work to do, and the function that refuses it."""
-
-    work: Callable[[ShardContext], None]
-    refuse: Callable[[ErrorCode], None]
-
-
 class GroupCoordinator:
     """Owns the shards of this broker and routes requests to them.
 
@@ -122,6 +99,7 @@ class GroupCoordinator:
         self._broker_id = broker_id
         self._image = MetadataImage()
         self._shards: dict[Key, ShardContext] = {}
+        self._background = Background(clock)
         self.rebuilt_shards = 0
         self._failures = LogLimit(clock)
         self._expiry: Timer | None = None
@@ -198,7 +176,7 @@ class GroupCoordinator:
             self._follow_leadership(image)
         if delta.deleted:
             names = [topic.name for topic in delta.deleted.values()]
-            self._run_in_all(lambda shard: shard.topics_deleted(names))
+            self._expire_in_all(lambda expiration: expiration.topics_deleted(names))
 
     def _follow_leadership(self, image: MetadataImage) -> None:
         """Drop the shards that this broker no longer leads, and load those that it leads now."""
@@ -263,6 +241,7 @@ class GroupCoordinator:
     def _drop(self, key: Key) -> None:
         """Remove a shard. Its parked requests and waiting members get NOT_COORDINATOR."""
         context = self._shards.pop(key)
+        self._background.cancel(key)
         if context.loading is not None:
             context.loading.cancel()
         context.answer_waiting(not_coordinator)
@@ -293,9 +272,13 @@ class GroupCoordinator:
         if error is not None:
             refuse(error)
 
-    def _run_in_all(self, work: Callable[[Shard], None]) -> None:
-        for context in [each for each in self._shards.values() if each.ready]:
-            context.guard.run(partial(work, context.shard))
+    def _expire_in_all(self, request: Callable[[Expiration], None]) -> None:
+        """Request a removal in every ready shard, and run it in the background."""
+        for key, context in self._shards.items():
+            if context.ready:
+                expiration = context.shard.expiration
+                request(expiration)
+                self._background.add(key, context.guard, expiration.steps())
 
     def _rebuild(self, key: Key, leader_epoch: int, error: Exception) -> None:
         """Drop a shard whose state is in doubt, and load it again from its log."""
@@ -321,35 +304,7 @@ class GroupCoordinator:
     def _expire(self) -> None:
         """Remove expired offsets in all shards, and schedule the next scan."""
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
-        self._run_in_all(Shard.expire)
+        self._expire_in_all(Expiration.expire)
 
     def _new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{uuid_to_text(random_uuid(self._random))}"
-
-
-def still_loading(waiting: WaitingRequest) -> None:
-    """Refuse a parked request with COORDINATOR_LOAD_IN_PROGRESS."""
-    waiting.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-
-
-def not_coordinator(waiting: WaitingRequest) -> None:
-    """Refuse a parked request with NOT_COORDINATOR."""
-    waiting.refuse(ErrorCode.NOT_COORDINATOR)
-
-
-def partition_of(group_id: str, partition_count: int) -> int:
-    """Return the partition that stores the group, as Kafka does.
-
-    It is the absolute value of Java's hash of the group id, modulo the number of partitions."""
-    value = java_hash(group_id)
-    return (0 if value == -(1 << 31) else abs(value)) % partition_count
-
-
-def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode()`: computed over UTF-16 code units, as a signed 32-bit
-    integer."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value

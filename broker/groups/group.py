@@ -1,4 +1,4 @@
-"""One group of the classic protocol, and its members.
+"""One group of the classic protocol: its state, members and common protocol.
 
 Invariants:
 
@@ -6,69 +6,21 @@ Invariants:
 - The leader, if there is one, is a member.
 - Each instance id in `static` maps to the member that has this instance id.
 
-The rules for moving a group between states are in `rebalance.py`.
+The rules for moving a group between states are in `rebalance.py`. `group_record.py` converts a
+group to its record in the log and back.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from quorate.broker.groups.records import (
-    NO_TIMESTAMP,
-    GroupKey,
-    GroupRecord,
-    GroupValue,
-    MemberValue,
-)
-from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.member import Member, cancel
+from quorate.broker.groups.records import NO_TIMESTAMP
 from quorate.broker.groups.state import TRANSITIONS, State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.schemas.group_membership import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-)
 from quorate.quorum.seams import Timer
-
-
-@dataclass(slots=True, kw_only=True)
-class Member:
-    """One member of a group.
-
-    `protocols` maps protocol names to metadata, in the member's order of preference. `join` and
-    `sync` are the unanswered JoinGroup and SyncGroup requests of the member, at most one each."""
-
-    id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: Mapping[str, bytes]
-    assignment: bytes = b""
-    new: bool = False
-    """True from the first join until the join phase completes."""
-    join: Reply | None = None
-    sync: Reply | None = None
-    session: Timer | None = None
-    """The timer that removes the member if it sends no heartbeat."""
-
-    @property
-    def keeps_session(self) -> bool:
-        """Return True if the member's session must not expire now.
-
-        A member that waits for a response cannot heartbeat, so its session is kept. The exception
-        is a new member, which must be removed eventually if its client has gone away.
-        """
-        return not self.new and (self.join is not None or self.sync is not None)
-
-    def vote(self, candidates: Iterable[str]) -> str:
-        """Return the member's most preferred protocol among the candidates."""
-        wanted = set(candidates)
-        return next(name for name in self.protocols if name in wanted)
 
 
 @dataclass(slots=True)
@@ -278,113 +230,7 @@ class Group:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
 
-    # --- responses and records
-
-    def joined(self, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
-        """Return the JoinGroup response of a member. Only the leader's response lists the members.
-
-        `skip_assignment` asks the leader not to compute a new assignment (KIP-814).
-        """
-        leads = member.id == self.leader
-        return JoinGroupResponse(
-            error_code=ErrorCode.NONE,
-            generation_id=self.generation,
-            protocol_type=self.protocol_type,
-            protocol_name=self.protocol,
-            leader=self.leader or "",
-            skip_assignment=skip_assignment,
-            member_id=member.id,
-            members=self.join_members() if leads else (),
-        )
-
-    def joined_as_follower(self, member: Member, leader: str) -> JoinGroupResponse:
-        """Return a JoinGroup response that names another leader and lists no members."""
-        return dataclasses.replace(self.joined(member), leader=leader, members=())
-
-    def join_members(self) -> tuple[JoinGroupResponseMember, ...]:
-        """Return the members with their metadata for the elected protocol, as the leader receives
-        them.
-        """
-        assert self.protocol is not None
-        return tuple(
-            JoinGroupResponseMember(
-                member_id=each.id,
-                group_instance_id=each.instance_id,
-                metadata=each.protocols[self.protocol],
-            )
-            for each in self.members.values()
-        )
-
-    def record(self, assignments: Mapping[str, bytes]) -> GroupRecord:
-        """Return the record of the group in its present generation, with the given assignments."""
-        protocol = self.protocol
-        return GroupRecord(
-            GroupKey(group=self.id),
-            GroupValue(
-                protocol_type=self.protocol_type or "",
-                generation=self.generation,
-                protocol=protocol,
-                leader=self.leader,
-                current_state_timestamp=self.state_timestamp_ms,
-                members=tuple(
-                    MemberValue(
-                        member_id=each.id,
-                        group_instance_id=each.instance_id,
-                        client_id=each.client_id,
-                        client_host=each.client_host,
-                        rebalance_timeout=each.rebalance_timeout_ms,
-                        session_timeout=each.session_timeout_ms,
-                        subscription=each.protocols[protocol] if protocol is not None else b"",
-                        assignment=assignments.get(each.id, b""),
-                    )
-                    for each in self.members.values()
-                ),
-            ),
-        )
-
     @property
     def assignments(self) -> dict[str, bytes]:
         """Return the present assignment of each member, by member id."""
         return {member.id: member.assignment for member in self.members.values()}
-
-
-def group_of(key: GroupKey, value: GroupValue) -> Group:
-    """Return a group from its record in the log. A group with members is Stable."""
-    group = Group(
-        id=key.group,
-        state=State.STABLE if value.members else State.EMPTY,
-        generation=value.generation,
-        protocol_type=value.protocol_type or None,
-        protocol=value.protocol,
-        state_timestamp_ms=value.current_state_timestamp,
-    )
-    for each in value.members:
-        assert value.protocol is not None, f"{key.group} has members and no protocol"
-        rebalance_timeout_ms = each.rebalance_timeout
-        member = Member(
-            id=each.member_id,
-            instance_id=each.group_instance_id,
-            client_id=each.client_id,
-            client_host=each.client_host,
-            rebalance_timeout_ms=each.session_timeout
-            if rebalance_timeout_ms < 0
-            else rebalance_timeout_ms,
-            session_timeout_ms=each.session_timeout,
-            protocols={value.protocol: bytes(each.subscription)},
-            assignment=bytes(each.assignment),
-        )
-        group.add(member, value.protocol_type)
-    group.leader = value.leader
-    group.topics = group.subscribed_topics()
-    return group
-
-
-def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
-    """Return the protocols of a JoinGroup request with their metadata, in order of preference."""
-    return {each.name: bytes(each.metadata) for each in request.protocols}
-
-
-def cancel(timer: Timer | None) -> None:
-    """Cancel the timer if there is one."""
-    if timer is not None:
-        timer.cancel()

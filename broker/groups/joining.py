@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.broker.groups.group import Group, Member, protocols_of
+from quorate.broker.groups.client_errors import client_error
+from quorate.broker.groups.group import Group
+from quorate.broker.groups.group_record import group_record
 from quorate.broker.groups.journal import Journal
-from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, client_error, refused
+from quorate.broker.groups.member import Member, protocols_of
+from quorate.broker.groups.rebalance import Rebalance
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import NO_MEMBER, join_refused, joined, joined_as_follower
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.clipped import shown
@@ -68,7 +72,7 @@ class Joining:
         names = [each.name for each in request.protocols]
         if not self._has_room(group, request.member_id):
             group.remove(request.member_id)
-            join.reply.send(refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            join.reply.send(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, names):
             join.reply.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif request.member_id == NO_MEMBER:
@@ -108,7 +112,7 @@ class Joining:
             self._replace(group, group.members[group.static[instance_id]], member_id, join)
         elif instance_id is None and join.member_id_required:
             self._rebalance.await_join(group, member_id, join.request.session_timeout_ms)
-            join.reply.send(refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            join.reply.send(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add(group, join, member_id)
 
@@ -165,7 +169,7 @@ class Joining:
 
         The generation stays. If the record cannot be appended, the old member is restored.
         """
-        error = self._journal.append([group.record(group.assignments)])
+        error = self._journal.append([group_record(group, group.assignments)])
         member.join = None
         if error:
             reverted = group.replace(member, old.id)
@@ -173,15 +177,15 @@ class Joining:
             reverted.rebalance_timeout_ms = old.rebalance_timeout_ms
             reverted.session_timeout_ms = old.session_timeout_ms
             self._rebalance.start_session(group, reverted)
-            join.reply.send(refused(client_error(error)))
+            join.reply.send(join_refused(client_error(error)))
             return
         leads = group.leader == member.id
-        response = group.joined(member, skip_assignment=leads)
+        response = joined(group, member, skip_assignment=leads)
         if not join.can_skip_assignment:
             # A client that cannot skip the assignment must not be named the leader. It would
             # compute a new assignment that the other members never get. The response names the
             # previous leader, so the client only asks for its own assignment.
-            response = group.joined_as_follower(member, leader or NO_MEMBER)
+            response = joined_as_follower(group, member, leader or NO_MEMBER)
         self._rebalance.answer(join.reply, response)
 
     # --- with a member id
@@ -206,7 +210,7 @@ class Joining:
             self._update(member, join)
             self._rebalance.prepare_or_complete(group, f"{member.id} rejoins ({join.why})")
         else:
-            join.reply.send(group.joined(member))
+            join.reply.send(joined(group, member))
 
     def _update(self, member: Member, join: Join) -> None:
         """Store what the member sent with its JoinGroup, and keep the reply until the join phase

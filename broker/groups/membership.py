@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorate.broker.groups.group import Group
-from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, synced
+from quorate.broker.groups.rebalance import Rebalance
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import NO_MEMBER, leave_result, synced
 from quorate.broker.groups.state import State
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -105,12 +106,3 @@ class Membership:
         else:
             member = group.check_member(leaving.member_id, leaving.group_instance_id)
             self._rebalance.remove(group, member.id)
-
-
-def leave_result(leaving: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    """Return the LeaveGroup result of one member."""
-    return MemberResponse(
-        member_id=leaving.member_id,
-        group_instance_id=leaving.group_instance_id,
-        error_code=error,
-    )

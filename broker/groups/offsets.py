@@ -1,13 +1,10 @@
-"""The committed offsets of the groups in one shard, with the rules of OffsetCommit and of
-expiration.
+"""The committed offsets of the groups in one shard, and the rules of OffsetCommit.
 
 The offsets are those appended to the log. A response that depends on one of them must wait until
 the record is committed. Deletions are tombstones. Only `replay` changes the offsets.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
 
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.records import (
@@ -17,7 +14,6 @@ from quorate.broker.groups.records import (
     OffsetValue,
 )
 from quorate.broker.groups.state import State
-from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetCommitRequest,
@@ -43,10 +39,6 @@ class Offsets:
         """
         return self._groups.get(group_id, {})
 
-    def groups(self) -> Iterator[str]:
-        """Iterate over the ids of the groups that have offsets."""
-        return iter(self._groups)
-
     def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
         """Apply one record. Without a value, remove the offset."""
         place = (key.topic, key.partition)
@@ -59,72 +51,10 @@ class Offsets:
             if not held:
                 del self._groups[key.group]
 
-    def tombstones(
-        self, group_id: str, wanted: Callable[[str, int], bool] = lambda topic, partition: True
-    ) -> list[GroupRecord]:
-        """Return tombstones for those offsets of a group for which `wanted(topic, partition)` is
-        true.
-        """
-        return [
-            tombstone(group_id, topic, partition)
-            for topic, partition in self.of(group_id)
-            if wanted(topic, partition)
-        ]
 
-    def of_topics(self, topics: Iterable[str]) -> list[GroupRecord]:
-        """Return tombstones for all offsets of these topics, which were deleted."""
-        gone = frozenset(topics)
-        return [
-            record
-            for group_id in self._groups
-            for record in self.tombstones(group_id, lambda topic, partition: topic in gone)
-        ]
-
-    def expired(self, group: Group, wall_ms: int, retention_ms: int) -> list[GroupRecord]:
-        """Return tombstones for the expired offsets of a group (KIP-211).
-
-        Offsets of topics that the group consumes do not expire.
-        """
-        since = expiry_base(group)
-        if since is None:
-            return []
-        return [
-            tombstone(group.id, *place)
-            for place, value in self.of(group.id).items()
-            if not group.subscribes_to(place[0])
-            and has_expired(value, since, wall_ms, retention_ms)
-        ]
-
-
-def tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+def offset_tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
     """Return the record that deletes the offset of one partition."""
     return GroupRecord(OffsetKey(group=group_id, topic=topic, partition=partition), None)
-
-
-def expiry_base(group: Group) -> Callable[[OffsetValue], int] | None:
-    """Return a function from an offset to the start of its retention, in wall-clock ms (KIP-211).
-
-    The retention starts at the commit if the group is simple or no longer subscribes to the topic.
-    It starts when the group became empty if it has no members. Return None if no offset can expire
-    now."""
-    if group.protocol_type is None:
-        return lambda value: value.commit_timestamp
-    if group.state is State.EMPTY:
-        ended_ms = group.state_timestamp_ms
-        return lambda value: value.commit_timestamp if ended_ms == NO_TIMESTAMP else ended_ms
-    consumers = group.protocol_type == CONSUMER_PROTOCOL and group.topics is not None
-    if consumers and group.state is State.STABLE:
-        return lambda value: value.commit_timestamp
-    return None
-
-
-def has_expired(
-    value: OffsetValue, since: Callable[[OffsetValue], int], wall_ms: int, retention_ms: int
-) -> bool:
-    """Return True if the retention of the offset has ended."""
-    if value.expire_timestamp != NO_TIMESTAMP:
-        return wall_ms >= value.expire_timestamp
-    return wall_ms - since(value) >= retention_ms
 
 
 def check_commit(group: Group, request: OffsetCommitRequest) -> None:
@@ -147,7 +77,7 @@ def check_commit(group: Group, request: OffsetCommitRequest) -> None:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def committed(
+def offset_record(
     request: OffsetCommitRequest,
     topic: str,
     partition: OffsetCommitRequestPartition,

@@ -20,14 +20,17 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from quorate.broker.groups.group import Group, Member, cancel
+from quorate.broker.groups.client_errors import client_error
+from quorate.broker.groups.group import Group
+from quorate.broker.groups.group_record import group_record
 from quorate.broker.groups.journal import Journal
+from quorate.broker.groups.member import Member, cancel
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import join_refused, joined, synced
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.clipped import MAX_QUOTED_CHARS, shown
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.schemas.group_membership import JoinGroupResponse, SyncGroupResponse
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Clock
 
@@ -37,8 +40,6 @@ MAX_PENDING_MEMBERS = 1000
 A pending id was returned to a client with MEMBER_ID_REQUIRED, and the client has not joined with it
 yet.
 """
-NO_MEMBER = ""
-"""The empty member id, sent by a client that has not joined before."""
 
 logger = logging.getLogger("quorate.broker.groups")
 
@@ -105,7 +106,7 @@ class Rebalance:
         """
         member = group.members[member_id]
         if member.join is not None:
-            member.join.send(refused(ErrorCode.UNKNOWN_MEMBER_ID))
+            member.join.send(join_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member_id)
 
     def after_removal(self, group: Group) -> None:
@@ -205,7 +206,7 @@ class Rebalance:
             return
         group.next_generation(self._clock.wall_ms())
         if group.state is State.EMPTY:
-            error = self._journal.append([group.record({})])
+            error = self._journal.append([group_record(group, {})])
             # The next coordinator loads the last recorded generation; its members' sessions then
             # expire.
             if error:
@@ -217,7 +218,7 @@ class Rebalance:
             group.pending_sync[member.id] = None
             if member.join is not None:
                 reply, member.join = member.join, None
-                reply.send(group.joined(member))
+                reply.send(joined(group, member))
         generation = group.generation
         cancel(group.sync_timer)
         group.sync_timer = self._clock.call_later(
@@ -234,7 +235,7 @@ class Rebalance:
         members get an error and the group rebalances.
         """
         chosen = {each: assignments.get(each, b"") for each in group.members}
-        error = self._journal.append([group.record(chosen)])
+        error = self._journal.append([group_record(group, chosen)])
         if error:
             self.fail_syncs(group, client_error(error))
             self.prepare(group, f"the assignment was not recorded: {error.name}")
@@ -264,36 +265,3 @@ class Rebalance:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
             self.prepare(group, "members did not ask for their assignment")
-
-
-def synced(group: Group, member: Member) -> SyncGroupResponse:
-    """Return the SyncGroup response with the member's assignment."""
-    return SyncGroupResponse(
-        error_code=ErrorCode.NONE,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        assignment=member.assignment,
-    )
-
-
-def refused(error: ErrorCode, member_id: str = NO_MEMBER) -> JoinGroupResponse:
-    """Return a JoinGroup error response."""
-    return JoinGroupResponse(error_code=error, leader=NO_MEMBER, member_id=member_id, members=())
-
-
-CLIENT_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""The error that a member receives for an error of an append. Errors not listed are passed on."""
-
-
-def client_error(error: ErrorCode) -> ErrorCode:
-    """Return the error that a member receives if the coordinator could not append because of
-    `error`."""
-    return CLIENT_ERRORS.get(error, error)

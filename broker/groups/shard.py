@@ -11,15 +11,20 @@ log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from quorate.broker.groups import descriptions
-from quorate.broker.groups.group import Group, cancel, group_of
+from quorate.broker.groups.client_errors import client_error
+from quorate.broker.groups.expiration import Expiration
+from quorate.broker.groups.group import Group
+from quorate.broker.groups.group_record import group_of, group_tombstone
 from quorate.broker.groups.joining import Join, Joining
 from quorate.broker.groups.journal import Journal
-from quorate.broker.groups.membership import Membership, leave_result
-from quorate.broker.groups.offsets import Offsets, check_commit, committed, tombstone
-from quorate.broker.groups.rebalance import NO_MEMBER, Rebalance, client_error
+from quorate.broker.groups.member import cancel
+from quorate.broker.groups.membership import Membership
+from quorate.broker.groups.offset_requests import OffsetRequests
+from quorate.broker.groups.offsets import Offsets, offset_tombstone
+from quorate.broker.groups.rebalance import Rebalance
 from quorate.broker.groups.records import (
     GroupKey,
     GroupRecord,
@@ -28,12 +33,10 @@ from quorate.broker.groups.records import (
     OffsetValue,
 )
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import NO_MEMBER, leave_result
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
-from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
-from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
@@ -43,12 +46,8 @@ from quorate.quorum.protocol.schemas.group_membership import (
 )
 from quorate.quorum.seams import Clock
 
-GROUP_ID_NOT_FOUND_SINCE = 9
-"""The first OffsetCommit version that may answer GROUP_ID_NOT_FOUND. Before: ILLEGAL_GENERATION."""
 MAX_UNRECORDED_GROUPS = 10_000
 """Maximum number of groups in one shard that have nothing in the log, only pending member ids."""
-RECORDS_PER_BATCH = 500
-"""Batch size for tombstones that need not be written atomically."""
 
 
 class Shard:
@@ -77,6 +76,12 @@ class Shard:
         self._rebalance = Rebalance(settings, clock, journal)
         self._joining = Joining(settings, journal, self._rebalance, new_id)
         self._membership = Membership(self._rebalance)
+        self.offset_requests = OffsetRequests(
+            settings, clock, self.groups, self.offsets, self._rebalance, self._append
+        )
+        self.expiration = Expiration(
+            settings, clock, self.groups, self.offsets, self._append_if_possible
+        )
 
     # --- lifecycle
 
@@ -88,6 +93,8 @@ class Shard:
             if value is not None:
                 self.groups.setdefault(key.group, Group(key.group))
             self.offsets.replay(key, value)
+            if value is not None:
+                self.expiration.committed(key)
         elif value is None:
             group = self.groups.pop(key.group, None)
             if group is not None:
@@ -191,126 +198,6 @@ class Shard:
                 del self.groups[oldest]
                 self._end(group)
 
-    # --- offsets
-
-    def commit(
-        self,
-        request: schemas.OffsetCommitRequest,
-        version: int,
-        refuse: Callable[[schemas.OffsetCommitRequestTopic, int], ErrorCode],
-    ) -> schemas.OffsetCommitResponse:
-        """Append the offsets that may be committed as one batch, and return the result of each
-        partition.
-
-        `refuse` returns the error of a partition that does not exist, or NONE. Raise KafkaError if
-        the whole request fails: see `check_commit`, and the errors of the journal.
-        """
-        group = self._group_to_commit(request, version)
-        check_commit(group, request)
-        member = group.members.get(request.member_id)
-        if member is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
-            self._rebalance.start_session(group, member)
-        wall_ms = self._clock.wall_ms()
-        records: list[GroupRecord] = []
-        topics = []
-        for topic in request.topics:
-            answers = []
-            for each in topic.partitions:
-                error = refuse(topic, each.partition_index)
-                metadata = each.committed_metadata or ""
-                if not error and len(metadata) > self._settings.offset_metadata_max_bytes:
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                if not error:
-                    records.append(committed(request, topic.name, each, wall_ms))
-                answers.append(
-                    schemas.OffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=error
-                    )
-                )
-            topics.append(
-                schemas.OffsetCommitResponseTopic(
-                    name=topic.name, topic_id=topic.topic_id, partitions=tuple(answers)
-                )
-            )
-        self._append(records)
-        return schemas.OffsetCommitResponse(topics=tuple(topics))
-
-    def _group_to_commit(self, request: schemas.OffsetCommitRequest, version: int) -> Group:
-        group = self.groups.get(request.group_id)
-        if group is not None:
-            return group
-        if request.generation_id_or_member_epoch >= 0:
-            since = version >= GROUP_ID_NOT_FOUND_SINCE
-            raise KafkaError(
-                ErrorCode.GROUP_ID_NOT_FOUND if since else ErrorCode.ILLEGAL_GENERATION
-            )
-        return Group(request.group_id)  # `replay` creates the group if a record is appended.
-
-    def fetch(self, wanted: schemas.OffsetFetchRequestGroup) -> schemas.OffsetFetchResponseGroup:
-        """Return the offsets of the partitions that `wanted` names."""
-        held = self.offsets.of(wanted.group_id)
-        places: dict[tuple[str, Uuid], list[int]] = {}
-        for topic in wanted.topics or ():
-            places.setdefault((topic.name, topic.topic_id), []).extend(topic.partition_indexes)
-        return schemas.OffsetFetchResponseGroup(
-            group_id=wanted.group_id,
-            topics=tuple(
-                schemas.OffsetFetchResponseTopics(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=tuple(fetched(each, held.get((name, each))) for each in partitions),
-                )
-                for (name, topic_id), partitions in places.items()
-            ),
-        )
-
-    def delete_offsets(
-        self,
-        request: schemas.OffsetDeleteRequest,
-        refuse: Callable[[str, int], ErrorCode],
-    ) -> schemas.OffsetDeleteResponse:
-        """Append tombstones for the named partitions, and return the result of each (KIP-496).
-
-        A topic that the group consumes gets GROUP_SUBSCRIBED_TO_TOPIC. Raise KafkaError for the
-        whole request: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for an active group that uses another
-        protocol than the consumer protocol, or the error of the append.
-        """
-        group = self.groups.get(request.group_id)
-        if group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        held = self.offsets.of(group.id)
-        records = []
-        topics = []
-        for topic in request.topics:
-            subscribed = group.subscribes_to(topic.name)
-            errors = {
-                each.partition_index: refuse(topic.name, each.partition_index)
-                or (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE)
-                for each in topic.partitions
-            }
-            records += [
-                tombstone(group.id, topic.name, each)
-                for each, error in errors.items()
-                if not error and (topic.name, each) in held
-            ]
-            topics.append(
-                schemas.OffsetDeleteResponseTopic(
-                    name=topic.name,
-                    partitions=tuple(
-                        schemas.OffsetDeleteResponsePartition(
-                            partition_index=each, error_code=error
-                        )
-                        for each, error in errors.items()
-                    ),
-                )
-            )
-        self._append(records)
-        return schemas.OffsetDeleteResponse(
-            error_code=ErrorCode.NONE, throttle_time_ms=0, topics=tuple(topics)
-        )
-
     # --- groups as a whole
 
     def describe(self, group_id: str) -> DescribedGroup:
@@ -328,65 +215,23 @@ class Shard:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not State.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        self._append([*self.offsets.tombstones(group_id), group_tombstone(group_id)])
-
-    # --- expiration
-
-    def topics_deleted(self, topics: Iterable[str]) -> None:
-        """Append tombstones for the offsets of deleted topics."""
-        self._append_in_batches(self.offsets.of_topics(topics))
-
-    def expire(self) -> None:
-        """Append tombstones for expired offsets, and for empty groups that have none left
-        (KIP-211).
-        """
-        wall_ms = self._clock.wall_ms()
-        records: list[GroupRecord] = []
-        for group in self.groups.values():
-            expired = self.offsets.expired(group, wall_ms, self._settings.offsets_retention_ms)
-            records += expired
-            left_over = len(self.offsets.of(group.id)) - len(expired)
-            if not left_over and group.state is State.EMPTY and not group.pending:
-                records.append(group_tombstone(group.id))
-        self._append_in_batches(records)
+        offsets = [offset_tombstone(group_id, *place) for place in self.offsets.of(group_id)]
+        self._append([*offsets, group_tombstone(group_id)])
 
     # --- the journal
 
-    def _append_in_batches(self, records: Sequence[GroupRecord]) -> None:
-        """Append and apply the records. If a batch fails, the rest is due again at the next
-        scan.
-        """
-        for start in range(0, len(records), RECORDS_PER_BATCH):
-            batch = records[start : start + RECORDS_PER_BATCH]
-            if self._journal.append(batch):
-                return
-            for each in batch:
-                self.replay(each)
-
     def _append(self, records: Sequence[GroupRecord]) -> None:
-        if not records:
-            return
-        error = self._journal.append(records)
+        """Append the records as one batch, and apply them. Raise KafkaError if that fails."""
+        error = self._append_if_possible(records)
         if error:
             raise KafkaError(client_error(error))
-        for each in records:
-            self.replay(each)
 
-
-def group_tombstone(group_id: str) -> GroupRecord:
-    """Return the tombstone of a group."""
-    return GroupRecord(GroupKey(group=group_id), None)
-
-
-def fetched(partition: int, value: OffsetValue | None) -> schemas.OffsetFetchResponsePartitions:
-    """Return the OffsetFetch result of one partition, with offset -1 if no offset is committed."""
-    if value is None:
-        return schemas.OffsetFetchResponsePartitions(
-            partition_index=partition, committed_offset=-1, metadata=""
-        )
-    return schemas.OffsetFetchResponsePartitions(
-        partition_index=partition,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-    )
+    def _append_if_possible(self, records: Sequence[GroupRecord]) -> ErrorCode:
+        """Append the records as one batch, and apply them. Return the error of the append."""
+        if not records:
+            return ErrorCode.NONE
+        error = self._journal.append(records)
+        if not error:
+            for each in records:
+                self.replay(each)
+        return error

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.broker.groups.coordinator import partition_of
+from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.kafka.auto_create import AutoCreation
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE

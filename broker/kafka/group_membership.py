@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from quorate.broker.groups.coordinator import GroupCoordinator, ShardContext
+from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.joining import Join
-from quorate.broker.groups.rebalance import refused
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import join_refused
+from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.kafka.group_requests import ask, check_group_id
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -43,7 +44,7 @@ class GroupMembershipHandler:
                 response = dataclasses.replace(response, protocol_name="")
             context.respond(response)
 
-        reply = Reply(send, lambda error: refused(error, request.member_id))
+        reply = Reply(send, lambda error: join_refused(error, request.member_id))
         settings = self.coordinator.settings
         shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
         try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from quorate.broker.groups.coordinator import GroupCoordinator, ShardContext
+from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
+from quorate.broker.groups.shard_context import ShardContext
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError

@@ -59,7 +59,7 @@ class OffsetCommitHandler:
             ask(
                 self.coordinator,
                 part.group_id,
-                lambda shard: shard.commit(part, context.version, refuse),
+                lambda shard: shard.offset_requests.commit(part, context.version, refuse),
                 done,
                 lambda error: not_committed(part, error),
             )

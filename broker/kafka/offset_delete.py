@@ -46,7 +46,7 @@ class OffsetDeleteHandler:
         ) -> None:
             def work(shard: Shard) -> schemas.OffsetDeleteResponse:
                 check_group_id(part.group_id)
-                return shard.delete_offsets(part, refuse)
+                return shard.offset_requests.delete(part, refuse)
 
             ask(self.coordinator, part.group_id, work, done, not_deleted)
 

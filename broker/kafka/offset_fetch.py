@@ -14,8 +14,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.groups.offset_requests import fetched
 from quorate.broker.groups.records import OffsetValue
-from quorate.broker.groups.shard import Shard, fetched
+from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.group_requests import TOPIC_IDS_SINCE, ask, name_of, run_with
 from quorate.broker.kafka.offset_fetch_v7 import as_group, not_fetched, of_one_group
 from quorate.broker.kafka.request_parts import all_parts, is_short, joined
@@ -175,7 +176,7 @@ class OffsetFetchHandler:
         ask(
             self.coordinator,
             wanted.group_id,
-            partial(Shard.fetch, wanted=wanted),
+            lambda shard: shard.offset_requests.fetch(wanted),
             answer,
             lambda error: schemas.OffsetFetchResponseGroup(
                 group_id=wanted.group_id, error_code=error

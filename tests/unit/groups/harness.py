@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.joining import Join
-from quorate.broker.groups.rebalance import refused
 from quorate.broker.groups.records import GroupRecord, decode_record, encode_record
 from quorate.broker.groups.reply import Reply
+from quorate.broker.groups.responses import join_refused
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.state import State
@@ -25,6 +25,7 @@ from quorate.quorum.protocol.schemas.group_membership import (
     SyncGroupResponse,
 )
 from quorate.quorum.protocol.wire import Message
+from quorate.quorum.steps import finished
 from tests.unit.kafka.fakes import FakeClock
 
 GROUP = "g"
@@ -68,7 +69,7 @@ class Asked:
 
 class AskedJoin(Asked):
     def __init__(self, member_id: str) -> None:
-        super().__init__(lambda error: refused(error, member_id))
+        super().__init__(lambda error: join_refused(error, member_id))
 
     @property
     def answer(self) -> JoinGroupResponse:
@@ -245,7 +246,7 @@ class World:
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
         try:
-            response = self.shard.commit(request, version, refuse)
+            response = self.shard.offset_requests.commit(request, version, refuse)
         except KafkaError as error:
             return error.code
         return ErrorCode.of(response.topics[0].partitions[0].error_code)
@@ -255,7 +256,7 @@ class World:
             group_id=GROUP,
             topics=(schemas.OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),),
         )
-        return self.shard.fetch(wanted).topics[0].partitions[0].committed_offset
+        return self.shard.offset_requests.fetch(wanted).topics[0].partitions[0].committed_offset
 
     def delete_offset(self, topic: str = TOPIC) -> ErrorCode:
         request = schemas.OffsetDeleteRequest(
@@ -268,10 +269,17 @@ class World:
             ),
         )
         try:
-            response = self.shard.delete_offsets(request, lambda _topic, _partition: ErrorCode.NONE)
+            response = self.shard.offset_requests.delete(
+                request, lambda _topic, _partition: ErrorCode.NONE
+            )
         except KafkaError as error:
             return error.code
         return ErrorCode.of(response.topics[0].partitions[0].error_code)
+
+    def expire(self) -> None:
+        """Remove all expired offsets and empty groups."""
+        self.shard.expiration.expire()
+        finished(self.shard.expiration.steps())
 
     def delete(self) -> ErrorCode:
         try:

@@ -9,12 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.groups.coordinator import (
-    MAX_LOADING_WAIT_MS,
-    GroupCoordinator,
-    ShardContext,
-    partition_of,
-)
+from quorate.broker.groups.coordinator import MAX_LOADING_WAIT_MS, GroupCoordinator
+from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.records import (
     GroupRecord,
     OffsetKey,
@@ -23,6 +19,7 @@ from quorate.broker.groups.records import (
 )
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
+from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
@@ -286,6 +283,7 @@ def test_the_offsets_of_a_deleted_topic_are_forgotten() -> None:
     partition = PartitionRecord(topic_id=other, partition_id=0, replicas=(2,), isr=(2,), leader=2)
     world.apply(TopicRecord(name="t", topic_id=other), partition)
     world.apply(RemoveTopicRecord(topic_id=other))
+    world.clock.advance(0)
     world.ask()
     assert world.said == [-1]
 

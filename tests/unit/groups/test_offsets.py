@@ -6,6 +6,7 @@ from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
+from quorate.quorum.steps import finished
 from tests.unit.groups.harness import GROUP, SESSION_MS, World
 
 E = ErrorCode
@@ -116,7 +117,8 @@ def test_the_offsets_of_deleted_topics_go() -> None:
     world = World()
     world.commit(1)
     world.commit(1, topic="u")
-    world.shard.topics_deleted(["t"])
+    world.shard.expiration.topics_deleted(["t"])
+    finished(world.shard.expiration.steps())
     assert (world.fetched(), world.fetched("u")) == (-1, 1)
 
 
@@ -124,10 +126,10 @@ def test_offsets_without_a_group_are_kept_from_their_commit_on() -> None:
     world = World(SETTINGS)
     world.commit(1)
     world.clock.advance(RETENTION_MS - 1)
-    world.shard.expire()
+    world.expire()
     assert world.fetched() == 1
     world.clock.advance(1)
-    world.shard.expire()
+    world.expire()
     assert not world.shard.groups
     world.take_over()
     assert not world.shard.groups
@@ -141,14 +143,14 @@ def test_offsets_of_a_group_are_kept_from_its_end_on() -> None:
     for _ in range(2 * RETENTION_MS // (SESSION_MS - 1)):
         world.clock.advance(SESSION_MS - 1)
         world.heartbeat(ids[0], 1)
-        world.shard.expire()
+        world.expire()
     assert world.fetched() == 1
     world.leave(MemberIdentity(member_id=ids[0]))
     world.clock.advance(RETENTION_MS - 1)
-    world.shard.expire()
+    world.expire()
     assert world.fetched() == 1
     world.clock.advance(1)
-    world.shard.expire()
+    world.expire()
     assert not world.shard.groups
 
 
@@ -160,7 +162,7 @@ def test_offsets_of_topics_that_a_living_group_gave_up_expire() -> None:
     for _ in range(RETENTION_MS // (SESSION_MS - 1) + 1):
         world.clock.advance(SESSION_MS - 1)
         world.heartbeat(ids[0], 1)
-    world.shard.expire()
+    world.expire()
     assert (world.fetched(), world.fetched("u")) == (1, -1)
 
 
@@ -170,7 +172,7 @@ def test_a_commit_that_says_for_ever_is_kept_for_ever() -> None:
     assert world.commit(1, version=4, retention_ms=2**63 - 1) == E.NONE
     world.take_over()
     world.clock.advance(10**12)
-    world.shard.expire()
+    world.expire()
     assert world.fetched() == 1
 
 
@@ -180,8 +182,8 @@ def test_a_commit_may_say_how_long_it_is_kept() -> None:
     world.commit(1, version=4, retention_ms=5000)
     world.take_over()
     world.clock.advance(4999)
-    world.shard.expire()
+    world.expire()
     assert world.fetched() == 1
     world.clock.advance(1)
-    world.shard.expire()
+    world.expire()
     assert not world.shard.groups

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.broker.groups.coordinator import java_hash, partition_of
+from quorate.broker.groups.partition_of import java_hash, partition_of
 from quorate.broker.groups.records import (
     GroupKey,
     GroupRecord,
