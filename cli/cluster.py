@@ -46,7 +46,7 @@ def cluster_id(
 
 @cluster.command()
 @cluster_options(controllers=True)
-@click.option("--id", "-i", "broker_id", type=int, required=True, help="The broker's id.")
+@click.option("--id", "-i", "broker_id", type=int, required=True, help="The id of the broker.")
 def unregister(
     bootstrap_server: str | None,
     bootstrap_controller: str | None,

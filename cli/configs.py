@@ -68,18 +68,38 @@ class Entity:
 
 @click.command()
 @cluster_options(controllers=True)
-@click.option("--describe", "do_describe", is_flag=True, help="List configs.")
-@click.option("--alter", "do_alter", is_flag=True, help="Change configs.")
-@click.option("--all", "everything", is_flag=True, help="With --describe: static and defaults too.")
-@click.option("--entity-type", type=click.Choice(sorted(ENTITY_TYPES)), help="What is configured.")
-@click.option("--entity-name", help="Name of the topic, id of the broker.")
-@click.option("--entity-default", is_flag=True, help="The default of all brokers.")
-@click.option("--topic", help="Short for --entity-type topics --entity-name.")
-@click.option("--broker", help="Short for --entity-type brokers --entity-name.")
-@click.option("--broker-defaults", is_flag=True, help="Short for the default of all brokers.")
-@click.option("--add-config", metavar="K=V,K=[V1,V2]", help="With --alter.")
-@click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--delete-config", multiple=True, metavar="K,K", help="With --alter.")
+@click.option(
+    "--describe", "do_describe", is_flag=True, help="Print the configs of one or all entities."
+)
+@click.option("--alter", "do_alter", is_flag=True, help="Set or delete configs of one entity.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="With --describe: also print static configs and default values.",
+)
+@click.option(
+    "--entity-type", type=click.Choice(sorted(ENTITY_TYPES)), help="The type of the entity."
+)
+@click.option("--entity-name", help="The name of the topic or the id of the broker.")
+@click.option("--entity-default", is_flag=True, help="The defaults of all brokers in the cluster.")
+@click.option("--topic", help="Same as --entity-type topics --entity-name.")
+@click.option("--broker", help="Same as --entity-type brokers --entity-name.")
+@click.option(
+    "--broker-defaults", is_flag=True, help="Same as --entity-type brokers --entity-default."
+)
+@click.option("--add-config", metavar="K=V,K=[V1,V2]", help="With --alter: set configs.")
+@click.option(
+    "--add-config-file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="With --alter: set the configs in this .properties file.",
+)
+@click.option(
+    "--delete-config",
+    multiple=True,
+    metavar="K,K",
+    help="With --alter: delete configs, whose defaults then apply.",
+)
 @format_option
 def configs(
     bootstrap_server: str | None,
@@ -100,7 +120,11 @@ def configs(
     delete_config: tuple[str, ...],
     output: str,
 ) -> None:
-    """Describe and alter the configs of topics and brokers."""
+    """Describe and alter the configs of topics and brokers.
+
+    \b
+    quorate configs -b HOST:PORT --describe --topic orders --all
+    quorate configs -b HOST:PORT --alter --topic orders --add-config retention.ms=3600000"""
     if do_describe == do_alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     entity = entity_of(entity_type, entity_name, entity_default, topic, broker, broker_defaults)

@@ -24,15 +24,39 @@ SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 
 @click.command("console-consumer")
 @cluster_options()
-@click.option("--topic", required=True)
-@click.option("--from-beginning", is_flag=True, help="From the earliest record on.")
-@click.option("--group", help="Join this group: its offsets, a share of the partitions.")
-@click.option("--partition", type=int, help="This partition only.")
-@click.option("--offset", default=None, help="earliest, latest or a number; with --partition.")
-@click.option("--max-messages", type=int, default=-1, help="Stop after so many.")
-@click.option("--timeout-ms", type=int, default=-1, help="Stop when none came for so long.")
-@click.option("--property", "properties", multiple=True, metavar="K=V", help="print.key=true, ...")
-@click.option("--formatter-property", "formatter_properties", multiple=True, metavar="K=V")
+@click.option("--topic", required=True, help="The topic to read.")
+@click.option(
+    "--from-beginning", is_flag=True, help="Start at the earliest record. [default: at the end]"
+)
+@click.option(
+    "--group",
+    help="Join this consumer group: read the partitions assigned to this member, from the "
+    "committed offsets on, and commit.",
+)
+@click.option("--partition", type=int, help="Read only this partition.")
+@click.option(
+    "--offset",
+    default=None,
+    help="The first offset to read, with --partition: earliest, latest or a number.",
+)
+@click.option("--max-messages", type=int, default=-1, help="Stop after this number of records.")
+@click.option(
+    "--timeout-ms", type=int, default=-1, help="Stop when no record has arrived for this time."
+)
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="K=V",
+    help="A property of the output, such as print.key=true or key.separator=:.",
+)
+@click.option(
+    "--formatter-property",
+    "formatter_properties",
+    multiple=True,
+    metavar="K=V",
+    help="Same as --property.",
+)
 def console_consumer(
     bootstrap_server: str | None,
     command_config: str | None,
@@ -47,7 +71,11 @@ def console_consumer(
     properties: tuple[str, ...],
     formatter_properties: tuple[str, ...],
 ) -> None:
-    """Print the records of a topic."""
+    """Print the records of a topic, one per line, until Ctrl-C.
+
+    \b
+    quorate console-consumer -b HOST:PORT --topic orders --from-beginning --max-messages 10
+    quorate console-consumer -b HOST:PORT --topic orders --group audit --property print.key=true"""
     from quorate.cli.client.consumer import Consumer
     from quorate.cli.client.membership import Membership
 

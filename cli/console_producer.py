@@ -18,13 +18,37 @@ ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
 
 @click.command("console-producer")
 @cluster_options()
-@click.option("--topic", required=True)
-@click.option("--property", "properties", multiple=True, metavar="K=V", help="parse.key=true, ...")
-@click.option("--reader-property", "reader_properties", multiple=True, metavar="K=V")
+@click.option("--topic", required=True, help="The topic to write to.")
 @click.option(
-    "--request-required-acks", "acks", type=click.Choice(["1", "-1", "all"]), default="-1"
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="K=V",
+    help="A property of the input, such as parse.key=true or key.separator=:.",
 )
-@click.option("--compression-codec", "codec", type=click.Choice(CODECS), default="none")
+@click.option(
+    "--reader-property",
+    "reader_properties",
+    multiple=True,
+    metavar="K=V",
+    help="Same as --property.",
+)
+@click.option(
+    "--request-required-acks",
+    "acks",
+    type=click.Choice(["1", "-1", "all"]),
+    default="-1",
+    show_default=True,
+    help="Acknowledgements of each batch: by the leader (1), or by all in-sync replicas.",
+)
+@click.option(
+    "--compression-codec",
+    "codec",
+    type=click.Choice(CODECS),
+    default="none",
+    show_default=True,
+    help="Compression of the batches.",
+)
 def console_producer(
     bootstrap_server: str | None,
     command_config: str | None,
@@ -37,8 +61,8 @@ def console_producer(
 ) -> None:
     """Send the lines of standard input to a topic.
 
-    With --property parse.key=true a line is KEY, a tab (key.separator), VALUE.
-    """
+    With --property parse.key=true each line consists of the key, a tab (or key.separator), and the
+    value."""
     from quorate.cli.client.producer import Producer
     from quorate.quorum.log.compression import Codec
 

@@ -35,37 +35,72 @@ ACTIONS = ("list_", "describe", "delete", "reset_offsets", "delete_offsets")
 @click.command("consumer-groups")
 @cluster_options()
 @format_option
-@click.option("--list", "list_", is_flag=True, help="All groups.")
-@click.option("--describe", is_flag=True, help="Offsets, members or state of groups.")
+@click.option("--list", "list_", is_flag=True, help="List all groups.")
+@click.option(
+    "--describe", is_flag=True, help="Print the offsets, the members or the state of groups."
+)
 @click.option("--delete", is_flag=True, help="Delete groups that have no members.")
-@click.option("--reset-offsets", is_flag=True, help="Move a group without members elsewhere.")
-@click.option("--delete-offsets", is_flag=True, help="Forget what a group committed of topics.")
-@click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
-@click.option("--all-groups", is_flag=True, help="All of them.")
-@click.option("--offsets", is_flag=True, help="With --describe (the default).")
-@click.option("--members", is_flag=True, help="With --describe.")
-@click.option("--state", is_flag=True, help="With --describe or --list.")
-@click.option("--verbose", is_flag=True, help="With --members: what they are assigned.")
-@click.option("--topic", "topics", multiple=True, help="TOPIC or TOPIC:0,1.")
-@click.option("--all-topics", is_flag=True, help="Reset all that the group committed.")
-@click.option("--to-earliest", is_flag=True)
-@click.option("--to-latest", is_flag=True)
-@click.option("--to-current", is_flag=True)
-@click.option("--to-offset", type=click.IntRange(min=0))
-@click.option("--shift-by", type=int, help="Forward, or back if negative.")
-@click.option("--to-datetime", metavar="YYYY-MM-DDTHH:MM:SS.sss", help="UTC unless it says else.")
-@click.option("--by-duration", metavar="PnDTnHnMnS", help="So long before now.")
-@click.option("--from-file", type=click.Path(), help="CSV as --export writes it.")
-@click.option("--export", is_flag=True, help="As CSV, for --from-file.")
-@click.option("--execute", is_flag=True, help="Do it.")
-@click.option("--dry-run", is_flag=True, help="Only show it (the default).")
+@click.option(
+    "--reset-offsets", is_flag=True, help="Set new committed offsets for groups without members."
+)
+@click.option(
+    "--delete-offsets", is_flag=True, help="Delete the committed offsets of groups for --topic."
+)
+@click.option("--group", "groups", multiple=True, help="A group. May be repeated.")
+@click.option("--all-groups", is_flag=True, help="All groups.")
+@click.option(
+    "--offsets", is_flag=True, help="With --describe: print offsets and lag (the default)."
+)
+@click.option("--members", is_flag=True, help="With --describe: print the members.")
+@click.option("--state", is_flag=True, help="With --describe or --list: print the state.")
+@click.option("--verbose", is_flag=True, help="With --members: print the assignments, too.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="A topic, or some of its partitions as TOPIC:0,1. May be repeated.",
+)
+@click.option(
+    "--all-topics", is_flag=True, help="Reset all topics with committed offsets of the group."
+)
+@click.option("--to-earliest", is_flag=True, help="Reset to the first offset.")
+@click.option("--to-latest", is_flag=True, help="Reset to the log end offset.")
+@click.option("--to-current", is_flag=True, help="Reset to the committed offset.")
+@click.option("--to-offset", type=click.IntRange(min=0), help="Reset to this offset.")
+@click.option(
+    "--shift-by",
+    type=int,
+    help="Move the offsets by this number of records, backwards if it is negative.",
+)
+@click.option(
+    "--to-datetime",
+    metavar="YYYY-MM-DDTHH:MM:SS.sss",
+    help="Reset to the first record at or after this time. UTC unless an offset is given.",
+)
+@click.option(
+    "--by-duration",
+    metavar="PnDTnHnMnS",
+    help="Reset to the first record at or after the present time minus this duration.",
+)
+@click.option(
+    "--from-file", type=click.Path(), help="Reset to the offsets in a CSV file that --export wrote."
+)
+@click.option("--export", is_flag=True, help="Print the new offsets as CSV, for --from-file.")
+@click.option("--execute", is_flag=True, help="Carry out the reset.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the new offsets without a reset (the default)."
+)
 def consumer_groups(
     bootstrap_server: str | None,
     command_config: str | None,
     timeout_s: float | None,
     **options: Any,
 ) -> None:
-    """List, describe, delete and reset consumer groups."""
+    """List, describe, delete and reset consumer groups.
+
+    \b
+    quorate consumer-groups -b HOST:PORT --describe --group audit
+    quorate consumer-groups -b HOST:PORT --reset-offsets --group audit --all-topics --to-earliest"""
     chosen = [name for name in ACTIONS if options[name]]
     if len(chosen) != 1:
         raise click.UsageError(

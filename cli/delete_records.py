@@ -22,8 +22,8 @@ from quorate.quorum.protocol.schemas import topics as schemas
     "--offset-json-file",
     type=click.Path(),
     required=True,
-    help='{"partitions": [{"topic": "t", "partition": 0, "offset": 5}], "version": 1}; '
-    "-1: everything.",
+    help='A JSON file, such as {"partitions": [{"topic": "t", "partition": 0, "offset": '
+    '5}], "version": 1}. Offset -1 means the high watermark.',
 )
 @format_option
 def delete_records(
@@ -33,7 +33,7 @@ def delete_records(
     offset_json_file: str,
     output: str,
 ) -> None:
-    """Delete the records of partitions that are older than an offset."""
+    """Delete the records of partitions below an offset."""
     found = entries(offset_json_file, "partitions", {"topic": str, "partition": int, "offset": int})
     keys = [(entry["topic"], entry["partition"]) for entry in found]
     twice = duplicates(keys)

@@ -16,14 +16,34 @@ from quorate.quorum.log.errors import LogError
 
 
 @click.command("dump-log")
-@click.option("--files", required=True, metavar="FILE,...", help="Segments, snapshots, indexes.")
-@click.option("--print-data-log", is_flag=True, help="Keys and payloads too.")
-@click.option("--deep-iteration", is_flag=True, help="A line per record.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Payloads are metadata records.")
-@click.option("--skip-record-metadata", is_flag=True, help="Payloads only.")
-@click.option("--verify-index-only", is_flag=True, help="Compare indexes with their log.")
-@click.option("--index-sanity-check", is_flag=True, help="Check that indexes are whole.")
-@click.option("--max-bytes", type=int, default=dump_lines.MAX_INT - 1, help="Of each log.")
+@click.option(
+    "--files",
+    required=True,
+    metavar="FILE,...",
+    help="Log segments, snapshots and indexes to print.",
+)
+@click.option("--print-data-log", is_flag=True, help="Also print keys and values.")
+@click.option("--deep-iteration", is_flag=True, help="Print a line for each record.")
+@click.option(
+    "--cluster-metadata-decoder", is_flag=True, help="Decode the values as metadata records."
+)
+@click.option(
+    "--skip-record-metadata",
+    is_flag=True,
+    help="Print only keys and values of records, without their offsets and timestamps.",
+)
+@click.option(
+    "--verify-index-only",
+    is_flag=True,
+    help="Compare indexes with their logs, and do not print them.",
+)
+@click.option("--index-sanity-check", is_flag=True, help="Check only the size of indexes.")
+@click.option(
+    "--max-bytes",
+    type=int,
+    default=dump_lines.MAX_INT - 1,
+    help="Stop after this number of bytes of each log.",
+)
 @click.option("--max-message-size", type=int, hidden=True)
 @format_option
 def dump_log(
@@ -38,7 +58,11 @@ def dump_log(
     max_message_size: int | None,
     output: str,
 ) -> None:
-    """Print what is in log segments, snapshots and indexes."""
+    """Print the content of log segments, snapshots and indexes.
+
+    \b
+    quorate dump-log --files 00000000000000000000.log --print-data-log
+    quorate dump-log --files 00000000000000000000.log --cluster-metadata-decoder"""
     options = dump_lines.DumpOptions(
         data=print_data_log or cluster_metadata_decoder or skip_record_metadata,
         deep=deep_iteration,

@@ -34,21 +34,31 @@ Updates = dict[str, int]
 
 def change_options(command: F) -> F:
     """Add --feature and --dry-run to a command."""
-    command = click.option("--dry-run", is_flag=True, help="Say what would happen, and stop.")(
-        command
-    )
-    return click.option("--feature", "named", multiple=True, metavar="FEATURE=LEVEL")(command)
+    command = click.option(
+        "--dry-run", is_flag=True, help="Validate the change without making it."
+    )(command)
+    return click.option(
+        "--feature",
+        "named",
+        multiple=True,
+        metavar="FEATURE[=LEVEL]",
+        help="A feature, with its new level except for `disable`. May be repeated.",
+    )(command)
 
 
 def level_options(command: F) -> F:
     """Add --release-version and --metadata to a command."""
-    command = click.option("--metadata", metavar="LEVEL", help="Deprecated: --release-version.")(
-        command
-    )
-    return click.option("--release-version", metavar="VERSION", help="As in 4.1-IV1.")(command)
+    command = click.option(
+        "--metadata", metavar="LEVEL", help="Deprecated: use --release-version."
+    )(command)
+    return click.option(
+        "--release-version", metavar="VERSION", help="The metadata version, such as 4.1-IV1."
+    )(command)
 
 
-unsafe_option = click.option("--unsafe", is_flag=True, help="Even if metadata may be lost.")
+unsafe_option = click.option(
+    "--unsafe", is_flag=True, help="Lower the level even if metadata may be lost."
+)
 
 
 @features.command()
@@ -62,7 +72,7 @@ def upgrade(
     metadata: str | None,
     **cluster: Any,
 ) -> None:
-    """Raise the level of features."""
+    """Raise the levels of features."""
     with connected(**given(cluster)) as admin:
         updates = levels(admin, named, release_version, metadata)
         if release_version is not None:
@@ -83,7 +93,7 @@ def downgrade(
     unsafe: bool,
     **cluster: Any,
 ) -> None:
-    """Lower the level of features."""
+    """Lower the levels of features."""
     with connected(**given(cluster)) as admin:
         updates = levels(admin, named, release_version, metadata)
         update(admin, "downgrade", updates, downgrade_type(unsafe), dry_run=dry_run)

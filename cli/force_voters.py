@@ -52,7 +52,8 @@ REFUSALS = (
     multiple=True,
     required=True,
     type=click.Path(exists=True, file_okay=False),
-    help="A log.dirs that is left, of a controller or a broker. Give all that there are.",
+    help="A data directory (log.dirs) of a controller or broker that still exists. Give "
+    "all of them; may be repeated.",
 )
 @click.option(
     "--controller",
@@ -60,10 +61,10 @@ REFUSALS = (
     multiple=True,
     required=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="The .properties file of a controller of the new quorum.",
+    help="The .properties file of a controller of the new quorum. May be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done, change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @format_option
 def force_voters(
     directories: tuple[str, ...], files: tuple[str, ...], dry_run: bool, yes: bool, output: str

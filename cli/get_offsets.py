@@ -34,14 +34,18 @@ Wanted = Callable[[TopicPartition], bool]
 @click.command()
 @cluster_options()
 @click.option("--topic", help="A topic, or a regular expression for topics.")
-@click.option("--partitions", metavar="ID,...", help="Only these partitions.")
+@click.option("--partitions", metavar="ID,...", help="Print only these partitions.")
 @click.option(
     "--topic-partitions",
     metavar="TOPIC:ID,...",
-    help="topic, topic:3, topic:0-3 (3 excluded), topic:5-, topic:-3, or :3.",
+    help="Topics and partitions: topic, topic:3, topic:0-3 (without 3), topic:5-, topic:-3, or :3.",
 )
-@click.option("--time", default="latest", help="A timestamp in ms, or " + ", ".join(TIMES) + ".")
-@click.option("--exclude-internal-topics", is_flag=True, help="Leave internal topics out.")
+@click.option(
+    "--time",
+    default="latest",
+    help="The offset at a timestamp in ms, or " + ", ".join(TIMES) + ". [default: latest]",
+)
+@click.option("--exclude-internal-topics", is_flag=True, help="Do not print internal topics.")
 @format_option
 def get_offsets(
     bootstrap_server: str | None,
@@ -54,7 +58,11 @@ def get_offsets(
     exclude_internal_topics: bool,
     output: str,
 ) -> None:
-    """Print the offsets of partitions at their start, their end or a time."""
+    """Print an offset of each partition: its first, its last, or the one at a timestamp.
+
+    \b
+    quorate get-offsets -b HOST:PORT --topic orders --time earliest
+    quorate get-offsets -b HOST:PORT --topic-partitions orders:0-3 --time 1767225600000"""
     if topic_partitions and (topic or partitions):
         raise Refused("--topic-partitions cannot be used with --topic or --partitions")
     timestamp = parse_time(time)

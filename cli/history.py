@@ -25,8 +25,13 @@ def history() -> None:
     """Show leaderships, ISR changes, sessions, unavailability and their causes.
 
     DIR is a node's data directory (Quorate's or Apache Kafka's), the directory of a cluster of
-    `quorate up`, a metadata log, or a .tar.gz or .zip of one of these. The logs of running nodes
-    may be read."""
+    `quorate up`, a metadata log, or a .tar.gz or .zip of one of these. The nodes may run meanwhile.
+    `at` and `explain` need no Java. The other commands run Spark (quorate[spark]).
+
+    \b
+    quorate history report quorate-data --out report.html
+    quorate history explain quorate-data --topic orders --partition 0
+    quorate history at quorate-data --time 2026-01-31T23:59:59"""
 
 
 @history.command()
@@ -36,14 +41,16 @@ def history() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default="report.html",
     show_default=True,
-    help="The page.",
+    help="The file of the page.",
 )
 @click.option(
-    "--parquet", type=click.Path(file_okay=False, path_type=Path), help="Its tables go there, too."
+    "--parquet",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write the tables to this directory, as Parquet.",
 )
 @format_option
 def report(directory: Path, out: Path, parquet: Path | None, output: str) -> None:
-    """Write one self-contained page about the history in the metadata log in DIR."""
+    """Write one self-contained HTML page about the history of the cluster."""
     from quorate.quorum.analytics.report import report as write_report
 
     with history_in(directory) as source:
@@ -60,7 +67,7 @@ def report(directory: Path, out: Path, parquet: Path | None, output: str) -> Non
 @directory_argument
 @format_option
 def sql(query: str, directory: Path, output: str) -> None:
-    """Query the tables of DIR in Spark SQL.
+    """Print the result of a Spark SQL query over the tables of DIR.
 
     The tables are records, topics, partitions, leadership, isr, elr, sessions, availability,
     reassignments, configs, quorum and causes. `DESCRIBE TABLE leadership` shows a table's
@@ -93,12 +100,19 @@ def sql(query: str, directory: Path, output: str) -> None:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="A directory per table goes there; one that is there is replaced.",
+    help="The directory that receives one directory per table. Existing tables are replaced.",
 )
-@click.option("--table", "wanted", multiple=True, help="Only this table; may be repeated.")
-@click.option("--format", "kind", type=click.Choice(EXPORTS), default="parquet", show_default=True)
+@click.option("--table", "wanted", multiple=True, help="Write only this table. May be repeated.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(EXPORTS),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
 def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> None:
-    """Write the tables of DIR as files. In CSV, lists are JSON."""
+    """Write the tables of DIR as files. CSV files contain lists as JSON."""
     from quorate.quorum.analytics.errors import damage_said_plainly
     from quorate.quorum.analytics.session import local_session
     from quorate.quorum.analytics.tables import TABLES, read_tables
@@ -144,8 +158,15 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
 
 @history.command()
 @directory_argument
-@click.option("--offset", type=click.IntRange(min=0), help="After the record at this offset.")
-@click.option("--time", "time_ms", callback=moment_ms, help="ISO 8601 (UTC), or ms since 1970.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="The state after the record at this offset."
+)
+@click.option(
+    "--time",
+    "time_ms",
+    callback=moment_ms,
+    help="The state at this time: ISO 8601 (UTC), or ms since 1970.",
+)
 @format_option
 def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
     """Print the state of the cluster at an offset or time of its metadata log."""
@@ -164,8 +185,10 @@ def at(directory: Path, offset: int | None, time_ms: int | None, output: str) ->
 
 @history.command()
 @directory_argument
-@click.option("--topic", required=True)
-@click.option("--partition", type=click.IntRange(min=0), help="All of the topic's without it.")
+@click.option("--topic", required=True, help="The topic of the partitions.")
+@click.option(
+    "--partition", type=click.IntRange(min=0), help="A partition of the topic. [default: all]"
+)
 @format_option
 def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
     """Print the history of a partition: its changes with their times and causes."""

@@ -23,13 +23,23 @@ Results = dict[TopicPartition, tuple[int, str | None]]
     "--election-type",
     type=click.Choice(list(KINDS), case_sensitive=False),
     required=True,
-    help="preferred: where another leads; unclean: where nobody leads, and data may be lost.",
+    help="preferred: elect the first replica. unclean: elect a replica outside the ISR if "
+    "a partition has no leader; records may be lost.",
 )
-@click.option("--topic", help="A topic; goes with --partition.")
+@click.option("--topic", help="A topic. Requires --partition.")
 @click.option("--partition", type=int, help="A partition of --topic.")
-@click.option("--all-topic-partitions", is_flag=True, help="Wherever an election is due.")
-@click.option("--path-to-json-file", type=click.Path(), help="A file that names partitions.")
-@click.option("--admin.config", "admin_config", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--all-topic-partitions", is_flag=True, help="All partitions that need such an election."
+)
+@click.option(
+    "--path-to-json-file", type=click.Path(), help="A JSON file with a list of partitions."
+)
+@click.option(
+    "--admin.config",
+    "admin_config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Same as --command-config.",
+)
 @format_option
 def leader_election(
     bootstrap_server: str | None,

@@ -16,9 +16,11 @@ from quorate.quorum.protocol.schemas import log_dirs as schemas
 
 @click.command()
 @cluster_options()
-@click.option("--describe", is_flag=True, required=True, help="Size and lag of every replica.")
-@click.option("--topic-list", default="", metavar="TOPIC,...", help="Only these topics.")
-@click.option("--broker-list", default="", metavar="ID,...", help="Only these brokers.")
+@click.option(
+    "--describe", is_flag=True, required=True, help="Print the size and the lag of every replica."
+)
+@click.option("--topic-list", default="", metavar="TOPIC,...", help="Print only these topics.")
+@click.option("--broker-list", default="", metavar="ID,...", help="Print only these brokers.")
 def log_dirs(
     bootstrap_server: str | None,
     command_config: str | None,

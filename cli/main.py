@@ -23,9 +23,13 @@ class LazyCommand:
 
 
 COMMANDS = {
-    "broker-api-versions": LazyCommand("broker_api_versions", "What each broker's port serves."),
-    "chaos": LazyCommand("chaos.command", "Rehearse a failure; the exit status is the verdict."),
-    "cluster": LazyCommand("cluster", "The cluster's id; taking a broker's registration away."),
+    "broker-api-versions": LazyCommand(
+        "broker_api_versions", "List the APIs and versions that each broker supports."
+    ),
+    "chaos": LazyCommand(
+        "chaos.command", "Run failure scenarios on a real cluster and check the outcome."
+    ),
+    "cluster": LazyCommand("cluster", "Print the cluster id, or unregister a broker."),
     "configs": LazyCommand("configs", "Describe and alter the configs of topics and brokers."),
     "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
     "console-producer": LazyCommand(
@@ -33,35 +37,37 @@ COMMANDS = {
     ),
     "delete-records": LazyCommand("delete_records", "Delete the oldest records of partitions."),
     "consumer-groups": LazyCommand(
-        "consumer_groups", "List, describe, delete, reset consumer groups."
+        "consumer_groups", "List, describe, delete and reset consumer groups."
     ),
     "demo": LazyCommand(
-        "demo.command", "Kill a leader and the controller under load; verify.", True
+        "demo.command", "Kill a leader and the controller under load, and verify.", True
     ),
-    "down": LazyCommand("up", "Stop a cluster that `up` started."),
-    "dump-log": LazyCommand("dump_log", "Print what is in log segments, snapshots and indexes."),
-    "features": LazyCommand(
-        "feature_updates", "Feature levels: which there are; raise or lower them."
+    "down": LazyCommand("up", "Stop a cluster that `quorate up` started."),
+    "dump-log": LazyCommand("dump_log", "Print log segments, snapshots and indexes."),
+    "features": LazyCommand("feature_updates", "Show, upgrade and downgrade feature levels."),
+    "get-offsets": LazyCommand(
+        "get_offsets", "Print the first, last or timestamped offsets of partitions."
     ),
-    "get-offsets": LazyCommand("get_offsets", "Where partitions begin, end, or were at a time."),
-    "history": LazyCommand("history", "What happened: Spark over the metadata log."),
-    "leader-election": LazyCommand("leader_election", "Elect preferred leaders, or unclean ones."),
-    "log-dirs": LazyCommand("log_dirs", "Size of every replica, by broker and directory."),
+    "history": LazyCommand("history", "Query the history in the metadata log, with Spark."),
+    "leader-election": LazyCommand(
+        "leader_election", "Elect preferred leaders, or leaders outside the ISR."
+    ),
+    "log-dirs": LazyCommand("log_dirs", "Print the size and the lag of every replica."),
     "metadata-quorum": LazyCommand(
-        "metadata_quorum", "The quorum: leader, epoch, lag of every replica."
+        "metadata_quorum", "Describe the metadata quorum, change or rebuild its voters."
     ),
     "metadata-shell": LazyCommand(
-        "shell.command", "Look at the metadata in a snapshot as at files."
+        "shell.command", "Browse the metadata in a snapshot or log as files."
     ),
     "reassign-partitions": LazyCommand("reassign_partitions", "Move replicas between brokers."),
     "replica-verification": LazyCommand(
-        "replica_verification", "Compare what the replicas of partitions hold."
+        "replica_verification", "Check that the replicas of partitions are equal."
     ),
     "server": LazyCommand("server", "Run one node from its .properties file."),
-    "status": LazyCommand("status", "The cluster at a glance."),
-    "storage": LazyCommand("storage", "Format data directories and look at them."),
+    "status": LazyCommand("status", "Show brokers, quorum and unhealthy partitions with causes."),
+    "storage": LazyCommand("storage", "Format, inspect, verify and repair data directories."),
     "topics": LazyCommand("topics", "Create, list, describe, alter and delete topics."),
-    "up": LazyCommand("up", "Run a whole cluster as processes on this machine."),
+    "up": LazyCommand("up", "Run a local cluster, one process per node."),
 }
 
 
@@ -92,7 +98,11 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="quorate")
 def main() -> None:
-    """A Kafka-compatible cluster in Python, and its tools.
+    """Run Kafka-compatible clusters, and administer them as Kafka's tools do.
 
-    Exit codes: 0 done, 1 the cluster said no, 2 wrong usage, 3 not reachable.
-    """
+    `quorate up` runs a cluster on this machine. The other commands connect to any cluster with
+    --bootstrap-server HOST:PORT. A command with the name of one of Kafka's tools, such as `topics`
+    for kafka-topics, has the options and the output of that tool.
+
+    Exit codes: 0 success, 1 refused, 2 wrong usage, 3 no node answered in time, 4 some nodes of
+    `up` do not run."""

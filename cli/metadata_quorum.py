@@ -101,9 +101,9 @@ metadata_quorum.add_command(force_voters)
 
 
 @metadata_quorum.command()
-@click.option("--status", is_flag=True, help="A short summary of the quorum.")
-@click.option("--replication", is_flag=True, help="Every voter and observer.")
-@click.option("--human-readable", is_flag=True, help="Ages instead of timestamps.")
+@click.option("--status", is_flag=True, help="Print a summary of the quorum.")
+@click.option("--replication", is_flag=True, help="Print a line for each voter and observer.")
+@click.option("--human-readable", is_flag=True, help="Print ages instead of timestamps.")
 @format_option
 @click.pass_context
 def describe(

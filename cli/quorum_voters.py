@@ -21,7 +21,7 @@ from quorate.quorum.protocol.schemas.raft_voters import (
 )
 
 TIMEOUT_MS = 30_000
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the change without making it.")
 
 
 @click.command("add-controller")
@@ -70,13 +70,13 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
 
 
 @click.command("remove-controller")
-@click.option("--controller-id", "-i", type=int, required=True, help="The voter's id.")
+@click.option("--controller-id", "-i", type=int, required=True, help="The node id of the voter.")
 @click.option(
     "--controller-directory-id",
     "-d",
     "directory_text",
     required=True,
-    help="Its directory id, as `describe --replication` shows it.",
+    help="The directory id of the voter, as `describe --replication` prints it.",
 )
 @dry_run_option
 @click.pass_context

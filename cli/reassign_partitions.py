@@ -64,25 +64,42 @@ class Failed(Refused):
 
 @click.command()
 @cluster_options(controllers=True)
-@click.option("--generate", "do_generate", is_flag=True, help="Propose a plan; nothing is moved.")
-@click.option("--execute", "do_execute", is_flag=True, help="Start what the file says.")
-@click.option("--verify", "do_verify", is_flag=True, help="How far what the file says is.")
-@click.option("--cancel", "do_cancel", is_flag=True, help="Take back what the file says.")
-@click.option("--list", "do_list", is_flag=True, help="What is being reassigned.")
-@click.option("--reassignment-json-file", type=click.Path(), help="The plan.")
-@click.option("--topics-to-move-json-file", type=click.Path(), help="Topics for --generate.")
-@click.option("--broker-list", metavar="ID,ID,...", help="Brokers that may be used.")
-@click.option("--topic", multiple=True, help="With --replication-factor: a topic to change.")
+@click.option(
+    "--generate", "do_generate", is_flag=True, help="Print a proposed plan and change nothing."
+)
+@click.option("--execute", "do_execute", is_flag=True, help="Start the reassignments in the plan.")
+@click.option(
+    "--verify",
+    "do_verify",
+    is_flag=True,
+    help="Print the progress of the reassignments in the plan.",
+)
+@click.option("--cancel", "do_cancel", is_flag=True, help="Cancel the reassignments in the plan.")
+@click.option("--list", "do_list", is_flag=True, help="List the reassignments in progress.")
+@click.option("--reassignment-json-file", type=click.Path(), help="The JSON file with the plan.")
+@click.option(
+    "--topics-to-move-json-file",
+    type=click.Path(),
+    help="The JSON file with the topics for --generate.",
+)
+@click.option("--broker-list", metavar="ID,ID,...", help="Brokers that may get replicas.")
+@click.option(
+    "--topic", multiple=True, help="With --replication-factor: a topic to change. May be repeated."
+)
 @click.option(
     "--replication-factor",
     type=click.IntRange(min=1),
-    help="Plan this many replicas for --topic; alone the plan is shown, with --execute started.",
+    help="Change --topic to this number of replicas. Without --execute, print the plan only.",
 )
-@click.option("--additional", is_flag=True, help="Although another reassignment runs.")
-@click.option("--disable-rack-aware", is_flag=True, help="Do not look at racks.")
+@click.option(
+    "--additional",
+    is_flag=True,
+    help="With --execute: start even if other reassignments are in progress.",
+)
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore the racks of brokers.")
 @click.option("--throttle", type=int, hidden=True)
 @click.option("--replica-alter-log-dirs-throttle", type=int, hidden=True)
-@click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
+@click.option("--preserve-throttles", is_flag=True, help="Do not remove replication throttles.")
 @format_option
 def reassign_partitions(
     bootstrap_server: str | None,
@@ -96,7 +113,16 @@ def reassign_partitions(
     do_list: bool,
     **rest: Any,
 ) -> None:
-    """Move replicas between brokers, or change their number."""
+    """Move replicas between brokers, or change their number.
+
+    Print a plan with --generate, save its second part to a file, start it with --execute, and
+    repeat --verify until it is complete.
+
+    \b
+    quorate reassign-partitions -b HOST:PORT --generate --topics-to-move-json-file topics.json \\
+      --broker-list 4,5,6
+    quorate reassign-partitions -b HOST:PORT --execute --reassignment-json-file plan.json
+    quorate reassign-partitions -b HOST:PORT --topic orders --replication-factor 3 --execute"""
     arguments = Arguments(**rest)
     flags = (do_generate, do_execute, do_verify, do_cancel, do_list)
     chosen = [name for name, wanted in zip(ACTIONS, flags, strict=True) if wanted]

@@ -22,35 +22,46 @@ IDLE_S = 0.1
 
 @click.command("replica-verification")
 @cluster_options()
-@click.option("--broker-list", metavar="HOST:PORT,...", help="As --bootstrap-server.")
+@click.option("--broker-list", metavar="HOST:PORT,...", help="Same as --bootstrap-server.")
 @click.option(
-    "--topics-include", default=".*", show_default=True, help="A regular expression for topics."
+    "--topics-include",
+    default=".*",
+    show_default=True,
+    help="Compare topics that match this regular expression.",
 )
 @click.option(
     "--fetch-size",
     type=int,
     default=1048576,
     show_default=True,
-    help="Bytes of a partition and fetch.",
+    help="Maximum bytes of one partition in one fetch.",
 )
 @click.option(
-    "--max-wait-ms", type=int, default=1000, show_default=True, help="How long a fetch waits."
+    "--max-wait-ms",
+    type=int,
+    default=1000,
+    show_default=True,
+    help="Maximum time that a broker waits before it answers a fetch.",
 )
 @click.option(
     "--report-interval-ms",
     type=int,
     default=30000,
     show_default=True,
-    help="Between two reports of the lag.",
+    help="Interval between reports of the lag.",
 )
 @click.option(
     "--time",
     "timestamp",
     type=int,
-    help="Where to begin: ms since 1970, -1 (latest) or -2 (earliest)."
-    "  [default: -1, with --once -2]",
+    help="Start at this timestamp in ms since 1970, at the end (-1) or at the start (-2). "
+    " [default: -1; -2 with --once]",
 )
-@click.option("--once", is_flag=True, help="Compare what is there now: 0 equal, 1 not.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Compare up to the present end, then exit with 0 if all replicas are equal, else with 1.",
+)
 @format_option
 def replica_verification(
     bootstrap_server: str | None,

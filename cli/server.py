@@ -16,12 +16,23 @@ from quorate.config.node_config import NodeConfig
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set one key.")
-@click.option("--faults", is_flag=True, help="For `quorate chaos`: FILE's directory gets a socket.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key, instead of its value in FILE. May be repeated.",
+)
+@click.option(
+    "--faults",
+    is_flag=True,
+    help="Create a socket in FILE's directory, through which `quorate chaos` injects faults.",
+)
 def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
-    """Run one node with the process.roles of FILE.
+    """Run one node in the foreground, with the configuration in the .properties file FILE.
 
-    SIGTERM and Ctrl-C stop it cleanly."""
+    `quorate storage format` must have formatted its directory. SIGTERM and Ctrl-C stop the node
+    cleanly."""
     from quorate.cli.cluster_dir import FAULTS_SOCKET
     from quorate.cli.node_process import configure_logging, run_node
 

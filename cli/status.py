@@ -26,16 +26,16 @@ DEFAULT_DIR = Path("quorate-data")
     "--dir",
     "root",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A cluster of `quorate up`; default: quorate-data, if it is there.",
+    help="The directory of a cluster of `quorate up`. [default: quorate-data, if it exists]",
 )
-@click.option("--watch", is_flag=True, help="Go on until interrupted; show every change.")
+@click.option("--watch", is_flag=True, help="Print every change until interrupted.")
 @click.option(
     "--interval",
     "interval_s",
     type=click.FloatRange(min=0.1),
     default=1.0,
     show_default=True,
-    help="Seconds between looks, with --watch.",
+    help="With --watch: seconds between two requests.",
 )
 @format_option
 def status(
@@ -49,8 +49,9 @@ def status(
 ) -> None:
     """Print the quorum, the brokers, and the partitions with a problem and its cause.
 
-    Exit code 1 when a partition is offline or below min.insync.replicas. With --watch a terminal is
-    redrawn. Otherwise each change is a block of lines, or one line with --format json."""
+    The exit code is 1 if a partition is offline or below min.insync.replicas. With --watch the
+    command redraws a terminal. Otherwise it prints each change as a block of lines, or as one line
+    with --format json."""
     if bootstrap_server is None and command_config is None:
         bootstrap_server = local_bootstrap(root)
     with connected(

@@ -24,7 +24,7 @@ config_option = click.option(
     "file",
     required=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="The node's .properties file.",
+    help="The .properties file of the node.",
 )
 
 
@@ -42,7 +42,7 @@ def print_random_uuid() -> None:
 @storage.command()
 @config_option
 def info(file: str) -> None:
-    """Print the identity of the node's directory."""
+    """Print the identity of the data directory of a node."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.meta_properties import StorageError, read_meta
 
@@ -72,17 +72,26 @@ def info(file: str) -> None:
 
 @storage.command("format")
 @config_option
-@click.option("-t", "--cluster-id", required=True, help="The cluster's id; see random-uuid.")
-@click.option("-g", "--ignore-formatted", is_flag=True, help="A formatted directory is no error.")
-@click.option("-s", "--standalone", is_flag=True, help="A quorum of this controller alone.")
-@click.option("-N", "--no-initial-controllers", is_flag=True, help="A node that joins a quorum.")
+@click.option(
+    "-t", "--cluster-id", required=True, help="The cluster id. `random-uuid` prints a new one."
+)
+@click.option(
+    "-g", "--ignore-formatted", is_flag=True, help="Succeed if the directory is formatted already."
+)
+@click.option(
+    "-s",
+    "--standalone",
+    is_flag=True,
+    help="Start a quorum with this controller as the only voter.",
+)
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="Join an existing quorum.")
 @click.option(
     "-I",
     "--initial-controllers",
     metavar="ID@HOST:PORT:DIRECTORY_ID,...",
     help="The voters of a new dynamic quorum.",
 )
-@click.option("-r", "--release-version", help="Must be the version that we write, 4.1-IV1.")
+@click.option("-r", "--release-version", help="The metadata version. Only 4.1-IV1 is supported.")
 def format_storage(
     file: str,
     cluster_id: str,
@@ -92,7 +101,7 @@ def format_storage(
     initial_controllers: str | None,
     release_version: str | None,
 ) -> None:
-    """Format the node's directory for the cluster."""
+    """Format the data directory of a node for a cluster."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.data_directory import LOCK_FILE
     from quorate.quorum.node.meta_properties import StorageError, read_meta
@@ -158,21 +167,22 @@ def format_storage(
     "--repair",
     "repairing",
     is_flag=True,
-    help="Cut torn tails that nobody acknowledged, and write wrong indexes anew.",
+    help="Truncate torn tails that were never acknowledged, and rebuild wrong indexes.",
 )
 @click.option(
     "-c",
     "--config",
     "file",
     type=click.Path(exists=True, dir_okay=False),
-    help="The node's .properties file. With --repair, and process.roles=broker in it, a damaged "
-    "metadata log is set aside: the broker fetches it again.",
+    help="The .properties file of the node. If it is a broker only, --repair also renames "
+    "a damaged metadata log, which the broker then fetches again.",
 )
 @format_option
 def verify_storage(directory: str, repairing: bool, file: str | None, output: str) -> None:
-    """Check the data directory of a stopped node, or one log in it; also Apache Kafka's.
+    """Check the data directory of a stopped node, or one log in it. Apache Kafka's are read, too.
 
-    Exit code 1: something is torn or damaged, or the next start has to rebuild it."""
+    The exit code is 1 if a file is torn or damaged, or if the next start has to rebuild it. Each
+    line names the file, the byte and the offset, and says what to do."""
     from quorate.cli.storage_verify import run
 
     run(directory, repairing=repairing, file=file, output=output)
@@ -190,12 +200,12 @@ def verify_storage(directory: str, repairing: bool, file: str | None, output: st
 def declare(file: str, new: bool | None) -> None:
     """Declare whether the disk of a stopped controller lost part of the metadata.
 
-    A controller detects most losses itself. With --new it votes with the records that it has: if
-    other voters are stale, committed changes are lost for good."""
+    A controller detects most losses itself. With --new it votes with the records that it has. If
+    other voters are stale, committed changes are then lost for good."""
     from quorate.cli.storage_declare import run
 
     if new is None:
-        raise click.UsageError("give --new or --lost")
+        raise click.UsageError("one of --new and --lost must be given")
     run(file, new=new)
 
 
@@ -204,13 +214,13 @@ def declare(file: str, new: bool | None) -> None:
 @click.option(
     "--epoch",
     type=int,
-    help="The new epoch. Default: the last one of the log, plus 1000.",
+    help="The new epoch. [default: the last epoch in the log plus 1000]",
 )
 def repair_epoch(file: str, epoch: int | None) -> None:
     """Give a stopped controller an epoch from which elections can continue.
 
-    Use it for a controller whose epoch was raised far beyond its log by a false message. Stop all
-    controllers, run this on every one of them, then start them. A plausible epoch is kept."""
+    Use it if a false message has raised the epoch of a controller far beyond its log. Stop all
+    controllers, run this command on each of them, then start them. A plausible epoch is kept."""
     from quorate.cli.storage_epoch import run
 
     run(file, epoch)

@@ -56,26 +56,55 @@ class Failed(Refused):
 
 @click.command()
 @cluster_options()
-@click.option("--list", "do_list", is_flag=True, help="List all topics.")
-@click.option("--describe", "do_describe", is_flag=True, help="Details of topics.")
+@click.option("--list", "do_list", is_flag=True, help="Print the names of topics.")
+@click.option(
+    "--describe", "do_describe", is_flag=True, help="Print the partitions and configs of topics."
+)
 @click.option("--create", "do_create", is_flag=True, help="Create a topic.")
-@click.option("--alter", "do_alter", is_flag=True, help="Add partitions to a topic.")
-@click.option("--delete", "do_delete", is_flag=True, help="Delete a topic.")
-@click.option("--topic", help="The topic; a regular expression except with --create.")
+@click.option("--alter", "do_alter", is_flag=True, help="Add partitions to topics.")
+@click.option("--delete", "do_delete", is_flag=True, help="Delete topics.")
+@click.option("--topic", help="The topic. A regular expression, except with --create.")
 @click.option("--topic-id", help="The id of the topic to describe.")
-@click.option("--partitions", type=int, help="Number of partitions.")
-@click.option("--replication-factor", type=int, help="Replicas of each partition.")
-@click.option("--replica-assignment", help="Brokers per partition: 1:2:3,2:3:1,...")
-@click.option("--config", multiple=True, metavar="NAME=VALUE", help="With --create.")
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there is no error.")
-@click.option("--exclude-internal", is_flag=True, help="Leave internal topics out.")
+@click.option("--partitions", type=int, help="The number of partitions, with --create or --alter.")
+@click.option(
+    "--replication-factor",
+    type=int,
+    help="The number of replicas of each partition, with --create.",
+)
+@click.option("--replica-assignment", help="The brokers of each partition, such as 1:2:3,2:3:1.")
+@click.option(
+    "--config",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A config of the new topic, with --create. May be repeated.",
+)
+@click.option("--if-exists", is_flag=True, help="Succeed if the topic does not exist.")
+@click.option("--if-not-exists", is_flag=True, help="With --create: succeed if the topic exists.")
+@click.option("--exclude-internal", is_flag=True, help="Do not include internal topics.")
 @click.option("--partition-size-limit-per-response", type=int, default=2000, hidden=True)
-@click.option("--under-replicated-partitions", is_flag=True, help="Only partitions that lack ISR.")
-@click.option("--unavailable-partitions", is_flag=True, help="Only partitions without leader.")
-@click.option("--under-min-isr-partitions", is_flag=True, help="Only those below min ISR.")
-@click.option("--at-min-isr-partitions", is_flag=True, help="Only those at min ISR.")
-@click.option("--topics-with-overrides", is_flag=True, help="Only topics with own configs.")
+@click.option(
+    "--under-replicated-partitions",
+    is_flag=True,
+    help="Print only partitions whose ISR lacks a replica.",
+)
+@click.option(
+    "--unavailable-partitions",
+    is_flag=True,
+    help="Print only partitions without a leader that is alive.",
+)
+@click.option(
+    "--under-min-isr-partitions",
+    is_flag=True,
+    help="Print only partitions whose ISR is below min.insync.replicas.",
+)
+@click.option(
+    "--at-min-isr-partitions",
+    is_flag=True,
+    help="Print only partitions whose ISR is equal to min.insync.replicas.",
+)
+@click.option(
+    "--topics-with-overrides", is_flag=True, help="Print only topics with configs of their own."
+)
 @format_option
 def topics(
     bootstrap_server: str | None,
@@ -88,7 +117,11 @@ def topics(
     do_delete: bool,
     **rest: Any,
 ) -> None:
-    """Create, list, describe, alter and delete topics."""
+    """Create, list, describe, alter and delete topics.
+
+    \b
+    quorate topics -b HOST:PORT --create --topic orders --partitions 12 --replication-factor 3
+    quorate topics -b HOST:PORT --describe --topic orders"""
     chosen = [
         name
         for name, wanted in zip(

@@ -34,26 +34,51 @@ READY_POLL_S = 0.03
 DOWN_TIMEOUT_S = 100.0
 
 directory_option = click.option(
-    "--dir", "root", default=DEFAULT_DIR, show_default=True, type=click.Path(file_okay=False)
+    "--dir",
+    "root",
+    default=DEFAULT_DIR,
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Directory of the cluster.",
 )
 
 
 @click.command()
 @directory_option
-@click.option("--controllers", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--brokers", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option(
+    "--controllers",
+    type=click.IntRange(1, 9),
+    default=3,
+    show_default=True,
+    help="Number of controllers of a new cluster.",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Number of brokers of a new cluster.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65000),
     default=9092,
     show_default=True,
-    help="First port; brokers come first, then controllers. 0: free ports.",
+    help="The first port. Brokers get the first ports, controllers the next ones. 0: free ports.",
 )
-@click.option("--detach", is_flag=True, help="Return once the cluster is ready; see `down`.")
-@click.option("--restart", is_flag=True, help="Start a node again when it dies.")
-@click.option("--faults", is_flag=True, help="Nodes can be cut off and silenced: see `chaos`.")
 @click.option(
-    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a key on every node."
+    "--detach", is_flag=True, help="Return when the cluster is ready. `quorate down` stops it."
+)
+@click.option("--restart", is_flag=True, help="Restart a node that ends by itself.")
+@click.option(
+    "--faults", is_flag=True, help="Let `quorate chaos` cut links and drop messages of the nodes."
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key on every node. May be repeated.",
 )
 @click.pass_context
 def up(
@@ -67,10 +92,11 @@ def up(
     faults: bool,
     overrides: tuple[str, ...],
 ) -> None:
-    """Run a cluster as processes on this machine.
+    """Run a cluster on this machine, one process per node.
 
-    It is formatted on first use and kept in --dir; a later `up` runs the same cluster. Prints
-    `ready BOOTSTRAP` once every broker is unfenced. Ctrl-C, or `quorate down`, stops it cleanly.
+    The first `up` formats the directory. A later `up` runs the same cluster again. The command
+    prints `ready HOST:PORT,...` when every broker is unfenced. Ctrl-C or `quorate down` stops the
+    cluster cleanly.
 
     If a minority of the controllers refuses to start, the others run. Each one that refuses is
     listed with its reason, and the exit code is 4."""
@@ -97,10 +123,10 @@ def up(
 @click.command()
 @directory_option
 def down(root: str) -> None:
-    """Stop the cluster in --dir: brokers first, then controllers."""
+    """Stop the cluster in --dir: first the brokers, then the controllers."""
     directory = ClusterDir(Path(root))
     if not directory.file.exists():
-        raise Refused(f"{directory.root}: there is no cluster here (no cluster.json)")
+        raise Refused(f"{directory.root}: there is no cluster in this directory (no cluster.json)")
     supervisor = supervisor_of(directory)
     if supervisor is None:
         stop_orphans(directory)

@@ -44,10 +44,10 @@ async def start(run: ScenarioRun, values: Values) -> None:
 async def stop(run: ScenarioRun, values: Values) -> None:
     """Send SIGTERM to the node and wait until its process has ended. Raise Unmet on a timeout."""
     node, within_ms = run.node_named(values["node"]), values["within_ms"]
-    run.note("is told to stop", node, "SIGTERM", "fault")
+    run.note("gets SIGTERM", node, kind="fault")
     if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
-        raise StepFailed(f"not within {within_ms:,} ms: node {node} stops in order")
-    run.fault_states.begin(node, DEAD, run.clock.now_ms(), "stopped in order")
+        raise StepFailed(f"not within {within_ms:,} ms: node {node} stops after SIGTERM")
+    run.fault_states.begin(node, DEAD, run.clock.now_ms(), "stopped by SIGTERM")
     run.note("is down", node)
 
 
@@ -65,9 +65,9 @@ async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
         return tail.offset > end
 
     took_ms = await run.until(
-        caught_up, values["within_ms"], f"node {node} has the metadata log that others have"
+        caught_up, values["within_ms"], f"node {node} has the metadata log of the other controllers"
     )
-    run.note(f"has the metadata log of the others after {took_ms:,} ms", node)
+    run.note(f"has the metadata log of the other controllers after {took_ms:,} ms", node)
 
 
 async def roll(run: ScenarioRun, values: Values) -> None:
@@ -84,8 +84,8 @@ async def mute_heartbeats(run: ScenarioRun, values: Values) -> None:
     """Drop the node's heartbeats and nothing else."""
     node = run.node_named(values["node"])
     run.faults.drop(node, HEARTBEAT)
-    run.fault_states.begin(node, MUTED, run.clock.now_ms(), "its heartbeats are lost")
-    run.note("its heartbeats are lost from now on, and nothing else", node, kind="fault")
+    run.fault_states.begin(node, MUTED, run.clock.now_ms(), "its heartbeats are dropped")
+    run.note("its heartbeats are dropped from now on, and nothing else", node, kind="fault")
 
 
 async def cut_controllers(run: ScenarioRun, values: Values) -> None:
@@ -93,9 +93,11 @@ async def cut_controllers(run: ScenarioRun, values: Values) -> None:
     node = run.node_named(values["node"])
     run.faults.hold(node, run.controllers)
     run.fault_states.begin(
-        node, CUT, run.clock.now_ms(), "nothing passes between it and controllers"
+        node, CUT, run.clock.now_ms(), "all traffic with the controllers is held"
     )
-    run.note("nothing passes between it and the controllers; no link closes", node, kind="fault")
+    run.note(
+        "all its traffic with the controllers is held; no connection closes", node, kind="fault"
+    )
 
 
 async def heal(run: ScenarioRun, values: Values) -> None:
@@ -139,14 +141,14 @@ async def pin_writer(run: ScenarioRun, values: Values) -> None:
     )
     await run.pinned_writer.start(led)
     run.pinned.append(Pinned(node=node, from_ms=run.clock.now_ms()))
-    run.note(f"a client stays with it, for {partitions_text(led)}", node)
+    run.note(f"a client writes only to it, for {partitions_text(led)}", node)
 
 
 async def unpin_writer(run: ScenarioRun, values: Values) -> None:
     """Stop that producer and record its results. Raise Unmet if there is none."""
     writer, run.pinned_writer = run.pinned_writer, None
     if writer is None:
-        raise StepFailed("unpin-writer: no writer is pinned")
+        raise StepFailed("unpin-writer: no pinned writer runs; use pin-writer first")
     await writer.stop(writer.timeout_ms * 2 / 1000)
     writer.brokers.close()
     pinned = run.pinned[-1]
@@ -155,7 +157,7 @@ async def unpin_writer(run: ScenarioRun, values: Values) -> None:
     pinned.successes = [(each.partition, run.clock.ms(each.sent_s)) for each in writer.successes]
     pinned.acknowledged = len(writer.successes) * writer.pace.records
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(writer.refused.items()))
-    run.note(f"the client that stayed with it ends; refused: {errors or 'nothing'}", pinned.node)
+    run.note(f"the client that wrote only to it ends; errors: {errors or 'nothing'}", pinned.node)
 
 
 async def wait(run: ScenarioRun, values: Values) -> None:
@@ -199,14 +201,14 @@ async def wait_written(run: ScenarioRun, values: Values) -> None:
     def written() -> bool:
         return all(run.ledger.confirmed_s.get(each, 0.0) > since_s for each in partitions)
 
-    took_ms = await run.until(written, values["within_ms"], "every partition takes a write")
-    run.note(f"every partition took a write within {took_ms:,} ms")
+    took_ms = await run.until(written, values["within_ms"], "every partition acknowledges a write")
+    run.note(f"every partition acknowledged a write within {took_ms:,} ms")
 
 
 async def wait_in_sync(run: ScenarioRun, values: Values) -> None:
     """Wait until every ISR holds all replicas."""
-    took_ms = await run.until(run.in_sync, values["within_ms"], "every ISR is whole")
-    run.note(f"every ISR is whole after {took_ms:,} ms")
+    took_ms = await run.until(run.in_sync, values["within_ms"], "every ISR is full")
+    run.note(f"every ISR is full after {took_ms:,} ms")
 
 
 async def write_metadata(run: ScenarioRun, values: Values) -> None:

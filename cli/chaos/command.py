@@ -28,7 +28,7 @@ from quorate.cli.server import pair_of
 
 @click.group()
 def chaos() -> None:
-    """Run failure scenarios on real processes, with a verdict."""
+    """Run failure scenarios on the processes of a real cluster, and check the outcome."""
 
 
 @chaos.command("list")
@@ -52,7 +52,7 @@ def list_(output: str) -> None:
 
 @chaos.command()
 def steps() -> None:
-    """List the tables and the steps of scenario files."""
+    """List the tables, keys and steps of scenario files."""
     for name, table in TABLES.items():
         click.echo(f"[{name}]")
         for key, rule in table.items():
@@ -70,15 +70,28 @@ def steps() -> None:
     "--dir",
     "directory",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A cluster of `quorate up` [--faults]; default: one of its own, removed afterwards.",
+    help="Run on the cluster that `quorate up --faults` keeps in this directory. "
+    "[default: a temporary cluster]",
 )
-@click.option("--variant", help="Only this one; default: all, in turn.")
+@click.option("--variant", help="Run only this variant. [default: all, one after another]")
 @click.option(
-    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="For a cluster of its own."
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key on every node of the temporary cluster.",
 )
-@click.option("--partitions", type=click.IntRange(1, 2000), help="Instead of the scenario's.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
-@click.option("--keep", is_flag=True, help="Keep the directory of a cluster of its own.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 2000),
+    help="Partitions of the topic, instead of the number in the scenario.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the result as an HTML page.",
+)
+@click.option("--keep", is_flag=True, help="Keep the directory of the temporary cluster.")
 @format_option
 def run(
     scenario: str,
@@ -90,7 +103,7 @@ def run(
     keep: bool,
     output: str,
 ) -> None:
-    """Inject failures while clients write and read, and check that nothing acknowledged is lost.
+    """Inject failures while clients write and read, and check that no acknowledged record is lost.
 
     SCENARIO is a name of `quorate chaos list`, or a .toml file. The exit status is the verdict: 0
     good, 1 bad."""
@@ -99,7 +112,9 @@ def run(
     except ScenarioError as error:
         raise Refused(str(error)) from None
     if directory is not None and overrides:
-        raise click.UsageError("--override is for a cluster of its own, not with --dir")
+        raise click.UsageError(
+            "--override cannot be given with --dir: the nodes of that cluster run already"
+        )
     treat_sigterm_as_interrupt()
     view = View(sys.stdout if output == "text" else None)
     view.line(loaded.title if loaded.about == "-" else f"{loaded.title}. {loaded.about}")
@@ -147,15 +162,17 @@ def run_on_existing_cluster(
     Raise Refused if a node does not run, or lacks the fault socket that the scenario needs."""
     cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
-        raise Refused(f"{directory}: there is no cluster here (no cluster.json)")
+        raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
     nodes = (*cluster.entry["controllers"], *cluster.entry["brokers"])
     down = [str(node["id"]) for node in nodes if not alive(node["pid"])]
     if down:
-        raise Refused(f"{directory}: a rehearsal begins with all nodes up; down: {', '.join(down)}")
+        raise Refused(
+            f"{directory}: every node must run before a scenario; down: {', '.join(down)}"
+        )
     faults = all(cluster.directory.faults_socket(node["id"]).exists() for node in nodes)
     if scenario.needs_faults and not faults:
         raise Refused(
-            f"{directory}: {scenario.name} needs nodes whose faults can be ruled: start them by "
+            f"{directory}: {scenario.name} needs nodes with a fault socket: start them with "
             f"`quorate up --faults --dir {directory}`"
         )
     cluster = ProcessCluster(directory, faults=faults)

@@ -66,7 +66,7 @@ class Comparison:
             self.changed.add(f"{where}: line {line} is {value!r}, was {self._lines[line]!r}")
         lane = line % len(self._last)
         if self._seen[line]:
-            self.doubled.add(f"{where}: line {line} is there again")
+            self.doubled.add(f"{where}: line {line} occurs again")
         elif line < self._last[lane]:
             self.reordered.add(f"{where}: line {line} comes after line {self._last[lane]}")
         self._seen[line] = 1
@@ -84,7 +84,7 @@ class Comparison:
                 continue
             acknowledged += 1
             if not self._seen[line]:
-                lost.add(f"line {line}: acknowledged at offset {offset}, not there")
+                lost.add(f"line {line}: acknowledged at offset {offset}, not found")
         return Verdict(
             sent=len(self._lines),
             acknowledged=acknowledged,
@@ -118,7 +118,7 @@ class Verdict:
     def violations(self) -> Iterator[tuple[str, Violations]]:
         """Yield the violations of each kind with the name of the kind."""
         yield "lost", self.lost
-        yield "doubled", self.doubled
+        yield "duplicated", self.doubled
         yield "out of order", self.reordered
         yield "changed", self.changed
         yield "at another offset", self.moved

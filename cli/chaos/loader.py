@@ -95,7 +95,9 @@ class _Reading:
         )
         for index, variant in enumerate(variants):
             if variant.name in [each.name for each in variants[:index]]:
-                self._refuse(("variants", index, "name"), f"{variant.name!r} stands twice")
+                self._refuse(
+                    ("variants", index, "name"), f"two variants have the name {variant.name!r}"
+                )
         return Scenario(
             name=name,
             title=top["title"],
@@ -132,7 +134,9 @@ class _Reading:
         for key in values:
             if key not in table:
                 known = ", ".join(table) or "none"
-                self._refuse((*path, key), f"{what}{key!r} is not known here; keys are: {known}")
+                self._refuse(
+                    (*path, key), f"{what}{key!r} is an unknown key; the known keys are: {known}"
+                )
         return {key: self._value(path, key, values, rule, what) for key, rule in table.items()}
 
     def _value(

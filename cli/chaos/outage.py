@@ -56,7 +56,7 @@ def longest_around(
 def outage_text(longest: dict[int, int]) -> str:
     """Return the longest gaps as text, the longest one first."""
     if not longest:
-        return f"no partition stood still for more than {GAP_S * 1000:.0f} ms"
+        return f"no partition waited for more than {GAP_S * 1000:.0f} ms"
     by_length = sorted(longest.items(), key=lambda item: (-item[1], item[0]))
     return "could not be written: " + ", ".join(
         f"partition {partition} for {ms} ms" for partition, ms in by_length

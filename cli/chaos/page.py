@@ -33,7 +33,7 @@ STATES = {
     STANDBY: "voter",
     ACTIVE: "active controller",
     FENCED: "fenced",
-    MUTED: "heartbeats lost",
+    MUTED: "heartbeats dropped",
     CUT: "cut off from controllers",
     DEAD: "down",
 }
@@ -133,7 +133,7 @@ def _checks(result: Result) -> str:
         f"</td><td>{escape(check.name)}</td><td>{escape(check.text)}</td></tr>"
         for check in result.checks
     ]
-    return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'what was found'), rows)}"
+    return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'result'), rows)}"
 
 
 def _nodes(result: Result, scale: Scale) -> str:
@@ -207,12 +207,12 @@ def _partitions(result: Result, scale: Scale) -> str:
         for broker, colour in colours.items()
     )
     return (
-        "<h2>Partitions: who led them, and when clients could not write</h2><div class=bar>"
+        "<h2>Partitions: leaders, and times without writes</h2><div class=bar>"
         '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
         'data-filters="#lanes .lane[data-name]">'
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
         f'{keys}<span class=key><i class="up"></i>clients write</span>'
-        '<span class=key><i class="lost"></i>no leader; or clients wait</span></div>'
+        '<span class=key><i class="lost"></i>no leader, or clients wait</span></div>'
         f'{cut}<div class=chart><div class="scale{dense}" id=lanes>{scale.axis()}'
         f"{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
     )
@@ -258,15 +258,15 @@ def _availability(result: Result) -> str:
             f'<td data-v="{ms}"><span class=meter><i style="width:{share:.2f}%"></i></span>'
             f"{100 - share:.2f} %</td></tr>"
         )
-    heads = ("#partition", "#could not be written", "#at once", "available")
-    return f"<h2>Availability as clients saw it</h2>{_table('availability', heads, rows)}"
+    heads = ("#partition", "#not writable", "#longest", "available")
+    return f"<h2>Availability for clients</h2>{_table('availability', heads, rows)}"
 
 
 def _timeline(timeline: Sequence[Event]) -> str:
     return (
         "<h2>Timeline</h2><div class=bar><input type=search placeholder='filter events' "
         "aria-label='filter events' data-filters='#timeline tbody tr'></div>"
-        + _table("timeline", ("#s", "node", "what", "why"), list(_event_rows(timeline)))
+        + _table("timeline", ("#s", "node", "event", "cause"), list(_event_rows(timeline)))
     )
 
 

@@ -49,7 +49,7 @@ async def carry_out_steps(run: ScenarioRun, plan: Plan, view: View) -> None:
     workload = plan.scenario.workload
     run.note(
         f"clients write into {workload.partitions} partitions x {workload.replication_factor}, "
-        "acks=all, and read along"
+        "acks=all, and read"
     )
     await asyncio.sleep(workload.warm_up_ms / 1000)
     for variant in plan.variants:
@@ -76,7 +76,7 @@ async def end_all_faults(run: ScenarioRun) -> None:
     It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded
     first."""
     run.failed_steps += [
-        f"node {node} died by itself, see {run.cluster.directory.node_log(node)}"
+        f"node {node} ended although no step stopped it: see {run.cluster.directory.node_log(node)}"
         for node in run.died()
     ]
     try:
@@ -93,7 +93,7 @@ async def end_all_faults(run: ScenarioRun) -> None:
 async def wait_for_full_isrs(run: ScenarioRun) -> None:
     """Wait until every ISR holds all replicas. Record it if that takes too long."""
     try:
-        await run.until(run.in_sync, HEAL_MS, "every ISR is whole in the end")
+        await run.until(run.in_sync, HEAL_MS, "every ISR is full at the end")
     except StepFailed as failed:
         run.failed_steps.append(str(failed))
 

@@ -110,7 +110,7 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[W
     try:
         await brokers.refresh()
         if len(brokers.leaders) != workload.partitions:
-            raise Refused(f"topic {brokers.topic}: no broker tells its leaders")
+            raise Refused(f"topic {brokers.topic}: no broker knows the leaders of all partitions")
         await writer.start(range(workload.partitions))
         reader.start(brokers.known, workload.partitions)
         await first_writes(ledger)
@@ -130,7 +130,7 @@ async def first_writes(ledger: Ledger) -> None:
     while not ledger.first_writes():
         if time.monotonic() > deadline_s or ledger.failures:
             said = "; ".join(ledger.failures[:1]) or f"none within {FIRST_WRITES_S:.0f} s"
-            raise Refused(f"not every partition takes a write: {said}")
+            raise Refused(f"not every partition acknowledges a write: {said}")
         await asyncio.sleep(POLL_S)
     ledger.outages.clear()
 
@@ -168,7 +168,7 @@ def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> Non
         min_isr=workload.min_insync_replicas,
     )
     if not cluster.wait_healed(topic, workload.replication_factor):
-        raise Refused(f"topic {topic}: not every replica is in sync")
+        raise Refused(f"topic {topic}: not every replica became in sync in time")
 
 
 def session_timeout_ms(cluster: ProcessCluster) -> int:

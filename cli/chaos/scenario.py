@@ -76,40 +76,51 @@ def tables(value: Any) -> str | None:
 Table = Mapping[str, Rule]
 
 TOP: Table = {
-    "title": Rule("What is rehearsed, in one line.", text, required=True),
-    "about": Rule("What there is to see.", text, default="-"),
-    "cluster": Rule("A cluster of its own.", table, default={}),
-    "workload": Rule("What clients do meanwhile.", table, default={}),
-    "expect": Rule("What the verdict asks for.", table, default={}),
-    "variants": Rule("Each is played, in turn.", tables, required=True),
+    "title": Rule("The failure, in one line.", text, required=True),
+    "about": Rule("The expected course of the run.", text, default="-"),
+    "cluster": Rule("The temporary cluster.", table, default={}),
+    "workload": Rule("The topic and the clients.", table, default={}),
+    "expect": Rule("The limits that the verdict checks.", table, default={}),
+    "variants": Rule(
+        "The sequences of steps, carried out one after another.", tables, required=True
+    ),
 }
 CLUSTER: Table = {
-    "controllers": Rule("How many controllers.", whole(1, 9), 3),
-    "brokers": Rule("How many brokers.", whole(1, 100), 3),
-    "config": Rule("Keys of every node.", settings, {}),
+    "controllers": Rule("The number of controllers.", whole(1, 9), 3),
+    "brokers": Rule("The number of brokers.", whole(1, 100), 3),
+    "config": Rule("Configuration keys of every node.", settings, {}),
 }
 WORKLOAD: Table = {
-    "partitions": Rule("Of the topic that is written and read.", whole(1, 2000), 12),
+    "partitions": Rule("Partitions of the topic that is written and read.", whole(1, 2000), 12),
     "replication_factor": Rule("Replicas of each partition.", whole(1, 100), 3),
     "min_insync_replicas": Rule("The topic's min.insync.replicas.", whole(1, 100), 2),
-    "records_per_s": Rule("In all partitions together.", whole(1, 100_000), 1200),
-    "record_bytes": Rule("Of each value.", whole(1, 100_000), 100),
-    "request_timeout_ms": Rule("A client's patience with a broker.", whole(50, MAX_MS), 1500),
-    "warm_up_ms": Rule("Writing before the first step.", whole(0, MAX_MS), 1500),
-    "cool_down_ms": Rule("Writing after the last step.", whole(0, MAX_MS), 1000),
+    "records_per_s": Rule(
+        "Records per second, in all partitions together.", whole(1, 100_000), 1200
+    ),
+    "record_bytes": Rule("The size of each value.", whole(1, 100_000), 100),
+    "request_timeout_ms": Rule("The request timeout of the clients.", whole(50, MAX_MS), 1500),
+    "warm_up_ms": Rule(
+        "The time that clients write before the first step.", whole(0, MAX_MS), 1500
+    ),
+    "cool_down_ms": Rule(
+        "The time that clients write after the last step.", whole(0, MAX_MS), 1000
+    ),
 }
 EXPECT: Table = {
     "expiry_tolerance_ms": Rule(
-        "How far from broker.session.timeout.ms a silent session may end.", whole(1, MAX_MS), 1000
+        "The greatest difference between the length of a silent session and "
+        "broker.session.timeout.ms.",
+        whole(1, MAX_MS),
+        1000,
     ),
     "max_unavailable_ms": Rule(
-        "The longest that writers of any partition may wait at once.", whole(1, MAX_MS), 10_000
+        "The longest time for which a write to any partition may wait.", whole(1, MAX_MS), 10_000
     ),
 }
 VARIANT: Table = {
-    "name": Rule("For --variant.", text, required=True),
-    "title": Rule("What is different in it.", text, default="-"),
-    "steps": Rule("What is done, in order.", tables, required=True),
+    "name": Rule("The name for --variant.", text, required=True),
+    "title": Rule("The difference from other variants.", text, default="-"),
+    "steps": Rule("The steps, in order.", tables, required=True),
 }
 TABLES: Mapping[str, Table] = {
     "cluster": CLUSTER,
@@ -118,39 +129,45 @@ TABLES: Mapping[str, Table] = {
     "[variants]": VARIANT,
 }
 
-NODE = Rule("Which node.", node, required=True)
-WITHIN_MS = Rule("How long it may take.", whole(1, MAX_MS), 60_000)
-NODES = Rule("Which nodes.", one_of("brokers", "controllers"), required=True)
-MS = Rule("How long.", whole(1, MAX_MS), required=True)
+NODE = Rule("The node.", node, required=True)
+WITHIN_MS = Rule("The time limit.", whole(1, MAX_MS), 60_000)
+NODES = Rule("The nodes.", one_of("brokers", "controllers"), required=True)
+MS = Rule("The time.", whole(1, MAX_MS), required=True)
 STEPS: Mapping[str, tuple[str, Table]] = {
-    "kill": ("kill -9.", {"node": NODE}),
+    "kill": ("Kill a node with SIGKILL (kill -9).", {"node": NODE}),
     "start": ("Start a node that is down.", {"node": NODE}),
-    "stop": ("SIGTERM, and wait for its orderly end.", {"node": NODE, "within_ms": WITHIN_MS}),
+    "stop": (
+        "Stop a node with SIGTERM, and wait until its process has ended.",
+        {"node": NODE, "within_ms": WITHIN_MS},
+    ),
     "roll": (
-        "Each node in turn: stop, start, wait until all is in sync.",
+        "Restart the nodes one after another, and wait after each one until every ISR is full.",
         {"nodes": NODES, "within_ms": WITHIN_MS},
     ),
-    "mute-heartbeats": ("Its heartbeats, and nothing else, are lost.", {"node": NODE}),
+    "mute-heartbeats": ("Drop the heartbeats of a broker and nothing else.", {"node": NODE}),
     "cut-controllers": (
-        "All traffic between it and the controllers is held; no link closes.",
+        "Hold all traffic between a broker and the controllers. No connection closes.",
         {"node": NODE},
     ),
-    "heal": ("Every fault ends.", {}),
-    "pin-writer": ("A producer that writes to this broker only.", {"node": NODE}),
-    "unpin-writer": ("It ends.", {}),
-    "wait": ("Let time pass.", {"ms": MS}),
+    "heal": ("End all faults.", {}),
+    "pin-writer": ("Start a producer that writes to this broker only.", {"node": NODE}),
+    "unpin-writer": ("Stop that producer.", {}),
+    "wait": ("Wait for a fixed time.", {"ms": MS}),
     "wait-fenced": (
-        "Until the broker is fenced, and leads nothing.",
+        "Wait until the broker is fenced and leads no partition.",
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
     "wait-caught-up": (
-        "Until the node has the metadata log that the others have.",
+        "Wait until the node has the same metadata log as the other controllers.",
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
-    "wait-written": ("Until every partition took a write.", {"within_ms": WITHIN_MS}),
-    "wait-in-sync": ("Until every ISR is whole.", {"within_ms": WITHIN_MS}),
+    "wait-written": (
+        "Wait until every partition has acknowledged a write.",
+        {"within_ms": WITHIN_MS},
+    ),
+    "wait-in-sync": ("Wait until every ISR is full.", {"within_ms": WITHIN_MS}),
     "write-metadata": (
-        "A config change is made; until it is committed.",
+        "Change a config, and wait until the change is committed.",
         {"within_ms": WITHIN_MS},
     ),
 }

@@ -188,7 +188,9 @@ class ScenarioRun:
             if waited_ms > within_ms:
                 raise StepFailed(f"not within {within_ms:,} ms: {what}")
             if polls % POLLS_PER_LOOK == 0 and (died := self.died()):
-                raise StepFailed(f"node {died[0]} died by itself, so not: {what}")
+                raise StepFailed(
+                    f"node {died[0]} ended although no step stopped it, while waiting until {what}"
+                )
             await asyncio.sleep(POLL_S)
         return round((time.monotonic() - begin_s) * 1000)
 

@@ -173,7 +173,9 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield all checks of the evidence."""
     compared = evidence.compared
     yield Check(
-        "steps", not evidence.failed_steps, "; ".join(evidence.failed_steps) or "every step was met"
+        "steps",
+        not evidence.failed_steps,
+        "; ".join(evidence.failed_steps) or "every step succeeded",
     )
     something = compared.acknowledged > 0
     text = f"{compared.acknowledged:,} records acknowledged, {compared.lost.count:,} lost"
@@ -185,7 +187,10 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
         ("at another offset", compared.moved),
     ):
         yield Check(name, not violations.count, f"{violations.count:,} {name}{example(violations)}")
-    text = f"{evidence.read_along:,} records read meanwhile, {evidence.taken_back:,} taken back"
+    text = (
+        f"{evidence.read_along:,} records read during the run, {evidence.taken_back:,} of them "
+        "changed or missing later"
+    )
     yield Check("taken back", not evidence.taken_back, text)
     different = ", ".join(map(str, evidence.different_replicas))
     text = f"replicas differ: partitions {different}" if different else "all replicas are equal"
@@ -193,7 +198,7 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     for each in () if different else gone:
         text += f"; broker {each.node} truncated {each.diverged:,} records that only it had"
     yield Check("replicas", not different, text)
-    text = "; ".join(evidence.failures[:3]) or "producers met passing errors only"
+    text = "; ".join(evidence.failures[:3]) or "producers received only transient errors"
     yield Check("producers", not evidence.failures, text)
     for expiry in evidence.expiries:
         yield expired(expiry, expected.expiry_tolerance_ms)
@@ -222,7 +227,7 @@ def refused(pinned: Pinned, leadership: Sequence[StateInterval]) -> Check:
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(pinned.refused.items()))
     text = (
         f"broker {pinned.node}, while it did not lead, acknowledged {len(late):,} batches of the "
-        f"client that stayed with it, and refused with {errors or 'nothing'}"
+        f"client that wrote only to it, and refused with {errors or 'nothing'}"
     )
     return Check("refused", not late and bool(pinned.refused), text)
 

@@ -81,6 +81,6 @@ def verdict_lines(result: Result) -> Iterator[str]:
     longest = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
     worst = [f"{partition}: {ms:,} ms" for partition, ms in longest[:MAX_WAITING_SHOWN] if ms]
     if worst:
-        yield f"{'':>10}  unavailable in all, by partition: {', '.join(worst)}"
+        yield f"{'':>10}  total time without writes, by partition: {', '.join(worst)}"
     word = "GOOD: nothing acknowledged was lost" if result.good else "BAD"
     yield f"   verdict  {word} ({result.scenario}, {result.duration_ms / 1000:.1f} s)"

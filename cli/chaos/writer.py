@@ -182,7 +182,9 @@ class Writer:
                 if not answer.error_code:
                     return answer.producer_id, answer.producer_epoch
             await asyncio.sleep(RETRY_S)
-        raise NoProducerId("no broker gave out a producer id: is the quorum up?")
+        raise NoProducerId(
+            "no broker assigned a producer id. Check that a majority of the controllers runs."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,12 @@ from quorate.config.listeners import parse_servers
 F = TypeVar("F", bound=Callable[..., Any])
 
 format_option = click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the output.",
 )
 
 
@@ -30,7 +35,12 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
 
     def decorated(command: F) -> F:
         command = click.option(
-            "--timeout", "timeout_s", type=float, default=None, help="Seconds until giving up."
+            "--timeout",
+            "timeout_s",
+            type=float,
+            default=None,
+            help="Time limit of each request with its retries, in seconds. [default: "
+            "default.api.timeout.ms of --command-config, or 30]",
         )(command)
         command = click.option(
             "--command-config",
@@ -39,10 +49,12 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
         )(command)
         if controllers:
             command = click.option(
-                "--bootstrap-controller", metavar="HOST:PORT,...", help="Controllers to ask."
+                "--bootstrap-controller",
+                metavar="HOST:PORT,...",
+                help="Controllers to connect to first.",
             )(command)
         return click.option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers to ask."
+            "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers to connect to first."
         )(command)
 
     return decorated

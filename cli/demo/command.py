@@ -11,19 +11,28 @@ from quorate.cli.client.errors import Refused
 
 
 @click.command()
-@click.option("--dir", "root", default=".demo", show_default=True, type=click.Path(path_type=Path))
-@click.option("--seconds", default=40.0, show_default=True, help="How long the client writes.")
-@click.option("--lines", type=int, help="Of the standard library; default: all.")
-@click.option("--no-spark", is_flag=True, help="Leave the history out.")
+@click.option(
+    "--dir",
+    "root",
+    default=".demo",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Directory of the cluster and the report.",
+)
+@click.option("--seconds", default=40.0, show_default=True, help="Duration of the writes.")
+@click.option(
+    "--lines", type=int, help="Number of lines of the standard library to write. [default: all]"
+)
+@click.option("--no-spark", is_flag=True, help="Do not run Spark, and do not report the history.")
 def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
-    """Kill a leader and the active controller under load; nothing acknowledged may be lost.
+    """Kill a leader and the active controller under load, and check that no record is lost.
 
-    Starts three controllers and three brokers. A librdkafka client writes every line of Python's
-    standard library with acks=all. Meanwhile a leader and the active controller get kill -9 and are
-    started again. Then everything is read back and compared, and Spark reports the history. The
-    exit status is the verdict."""
+    The demo starts three controllers and three brokers. A librdkafka client writes every line of
+    Python's standard library with acks=all. Meanwhile the demo kills a leader and the active
+    controller with SIGKILL, and restarts both. Then it reads everything back and compares, and
+    Spark reports the history. The exit status is the verdict: 0 good, 1 bad."""
     if importlib.util.find_spec("confluent_kafka") is None:
-        raise Refused("the demo's client is confluent-kafka: pip install confluent-kafka")
+        raise Refused("the demo needs confluent-kafka: pip install confluent-kafka")
     from quorate.cli.demo.run import run
 
     raise SystemExit(run(root, seconds=seconds, max_lines=lines, spark=not no_spark))

@@ -150,7 +150,7 @@ def write_and_compare(cluster: ProcessCluster, lines: list[bytes], seconds: floa
     if writer.failures:
         say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
     healed = cluster.wait_healed(TOPIC, REPLICAS)
-    say("healed", "every ISR is full again" if healed else "no: an ISR is not full")
+    say("healed", "every ISR is full again" if healed else "no: an ISR still lacks a replica")
     say("reading", "everything back")
     comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
     for partition, offset, key, value in read_back(bootstrap, TOPIC, PARTITIONS):

@@ -27,9 +27,11 @@ from quorate.cli.shell.source import Contents, contents_of
     required=True,
     metavar="FILE|DIR",
     type=click.Path(exists=True, path_type=Path),
-    help="A snapshot, a segment or a log directory, Quorate's or Apache Kafka's.",
+    help="A metadata snapshot, segment or log directory of Quorate or Apache Kafka.",
 )
-@click.option("--offset", type=click.IntRange(min=0), help="After the record at this offset.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="Show the state after the record at this offset."
+)
 @format_option
 @click.argument("command", nargs=-1, metavar="[COMMAND [TARGETS]...]")
 def metadata_shell(
@@ -37,7 +39,11 @@ def metadata_shell(
 ) -> None:
     """Show the cluster's metadata as files: cat, find, ls and tree.
 
-    Without a command it is interactive, and also accepts cd, pwd, history, man, help and exit."""
+    Without a command the shell is interactive, and also accepts cd, pwd, history, man, help and
+    exit.
+
+    \b
+    quorate metadata-shell --snapshot DIR/__cluster_metadata-0 tree /image/topics"""
     if output == "json" and not command:
         raise click.UsageError("--format json takes a command")
     contents = contents_of(snapshot, offset)

@@ -71,7 +71,7 @@ def result(partitions: int = 12, **changed: Any) -> Result:
         evidence=found,
         checks=list(checks(found, EXPECTED)),
         timeline=[
-            Event(2_000, "its heartbeats are lost", 4, "", "fault"),
+            Event(2_000, "its heartbeats are dropped", 4, "", "fault"),
             Event(5_000, "is fenced", 4, "session-expired", "fenced"),
             Event(5_000, "new leaders: broker 5 for <all>", None, "session-expired", "leaders"),
         ],

@@ -1,4 +1,4 @@
-"""`quorate chaos` refuses what cannot be rehearsed before anything is hurt."""
+"""`quorate chaos` refuses a scenario that cannot run before it causes any fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(*arguments: str) -> Result:
 
 
 def cluster(directory: Path, pid: int | None) -> str:
-    """As `quorate up` would have left it."""
+    """Write the cluster.json of a cluster with one broker, and return the directory."""
     node = {"id": 4, "pid": pid, "host": "127.0.0.1", "port": 1, "log_dir": str(directory)}
     entry = {"cluster_id": "c", "bootstrap": "127.0.0.1:1", "bootstrap_controllers": ""}
     (directory / "cluster.json").write_text(
@@ -38,9 +38,12 @@ def test_the_list() -> None:
 
 def test_what_a_file_can_ask_for() -> None:
     told = run("steps").output
-    assert "  partitions = 12             Of the topic that is written and read.\n" in told
     assert (
-        "  mute-heartbeats             Its heartbeats, and nothing else, are lost. Keys: " in told
+        "  partitions = 12             Partitions of the topic that is written and read.\n" in told
+    )
+    assert (
+        "  mute-heartbeats             Drop the heartbeats of a broker and nothing else. Keys: "
+        in told
     )
     assert all(f"  {do} " in told for do in STEPS)
 
@@ -64,15 +67,15 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     file.write_text('title = "x"\nvariant = 3\n')
     ended = run("run", str(file))
     assert ended.exit_code == 1
-    assert f"{file}:2: 'variant' is not known here; keys are: title, about" in ended.output
+    assert f"{file}:2: 'variant' is an unknown key; the known keys are: title" in ended.output
 
 
-def test_directories_that_cannot_be_rehearsed_on(tmp_path: Path) -> None:
+def test_directories_without_a_cluster_that_can_run_a_scenario(tmp_path: Path) -> None:
     ended = run("run", "leader-kill", "--dir", str(tmp_path))
-    assert "there is no cluster here" in ended.output
+    assert "there is no cluster in this directory" in ended.output
     ended = run("run", "leader-kill", "--dir", cluster(tmp_path, None))
-    assert "a rehearsal begins with all nodes up; down: 4" in ended.output
+    assert "every node must run before a scenario; down: 4" in ended.output
     ended = run("run", "heartbeat-timeout", "--dir", cluster(tmp_path, os.getpid()))
-    assert "start them by `quorate up --faults --dir" in ended.output
+    assert "start them with `quorate up --faults --dir" in ended.output
     ended = run("run", "leader-kill", "--dir", str(tmp_path), "--override", "a=b")
     assert ended.exit_code == 2

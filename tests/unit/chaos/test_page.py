@@ -55,4 +55,4 @@ def test_what_it_says() -> None:
 def test_a_bad_one() -> None:
     page = render(result(taken_back=4))
     assert "<b>BAD</b>verdict" in page
-    assert "4 taken back" in page
+    assert "4 of them changed or missing later" in page

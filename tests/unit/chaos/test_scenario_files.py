@@ -30,7 +30,7 @@ ms = 5
 """
 
 
-def test_what_is_ready_made() -> None:
+def test_the_bundled_scenarios() -> None:
     assert list(bundled_scenarios()) == [
         "controller-kill",
         "heartbeat-timeout",
@@ -63,19 +63,29 @@ def test_defaults_and_values() -> None:
     ("before", "after", "line", "said"),
     [
         ('title = "T"', 'title = ""', 1, "title: value '' must be a text that is not empty"),
-        ('title = "T"', "", 1, "title is missing: What is rehearsed, in one line."),
+        ('title = "T"', "", 1, "title is missing: The failure, in one line."),
         ("brokers = 3", "brokers = 0", 3, "brokers: value 0 must be a whole number from 1 to 100"),
         ("brokers = 3", "brokers = true", 3, "value True must be a whole number"),
-        ("brokers = 3", "broker = 3", 3, "'broker' is not known here; keys are: controllers, b"),
+        (
+            "brokers = 3",
+            "broker = 3",
+            3,
+            "'broker' is an unknown key; the known keys are: controllers, b",
+        ),
         ("brokers = 3", "brokers = 2", 6, "replication_factor: value 3 must be at most the 2"),
         ("timeout.ms", "timeout", 5, "broker.session.timeout: no such configuration key"),
         ("= 3000", "= 'soon'", 5, "broker.session.timeout.ms: value 'soon' must be a whole number"),
         ("partitions = 4", "partitions = 'x'", 7, "partitions: value 'x' must be a whole number"),
         ('do = "kill"', 'do = "kil"', 11, "do: value 'kil' must be one of kill, start, stop"),
         ('do = "kill"', "", 10, "do: value None must be one of kill"),
-        ('node = "leader"', "", 10, "step kill: node is missing: Which node."),
+        ('node = "leader"', "", 10, "step kill: node is missing: The node."),
         ('"leader"', '"boss"', 12, "node: value 'boss' must be a node's id or one of leader, c"),
-        ("ms = 5", "ms = 5\nnode = 1", 16, "step wait: 'node' is not known here; keys are: ms"),
+        (
+            "ms = 5",
+            "ms = 5\nnode = 1",
+            16,
+            "step wait: 'node' is an unknown key; the known keys are: ms",
+        ),
         ("ms = 5", "ms = 5 5", 15, "not TOML: Expected newline or end of document"),
         ("[workload]", "[workload", 6, "not TOML: Expected ']'"),
         ('[[variants]]\nname = "one"\n', "", 8, "must be one or more tables, as [[variants]] and"),
@@ -92,7 +102,7 @@ def test_a_mistake_is_told_where_it_stands(before: str, after: str, line: int, s
 
 def test_a_variant_stands_once() -> None:
     again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "heal"\n'
-    with pytest.raises(ScenarioError, match=r"m\.toml:17: 'one' stands twice"):
+    with pytest.raises(ScenarioError, match=r"m\.toml:17: two variants have the name 'one'"):
         parse(again, "m.toml", "m")
 
 

@@ -52,10 +52,10 @@ def test_a_lost_line_is_found(missing: int) -> None:
     assert f"line {missing}: acknowledged" in "\n".join(verdict.lines())
 
 
-def test_a_doubled_line_is_found_also_when_it_was_never_acknowledged() -> None:
+def test_a_duplicated_line_is_found_also_when_it_was_never_acknowledged() -> None:
     acknowledged = [0, 0, 1, 1, NOT_ACKNOWLEDGED, 2]
     again = (0, 3, b"4", LINES[4])
-    assert counts(compared([*GOOD, again], acknowledged)) == {"doubled": 1}
+    assert counts(compared([*GOOD, again], acknowledged)) == {"duplicated": 1}
 
 
 def test_a_change_of_order_is_found() -> None:
@@ -105,4 +105,4 @@ def test_an_outage_is_the_longest_gap_around_the_event() -> None:
         "could not be written: partition 0 for 700 ms, partition 2 for 700 ms, "
         "partition 1 for 300 ms"
     )
-    assert "no partition stood still" in outage_text({})
+    assert "no partition waited for more" in outage_text({})
