@@ -19,7 +19,7 @@ Sources: Kafka's MetadataLoader and MetadataPublisher.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.log.errors import CorruptBatch
@@ -47,6 +47,20 @@ InstallImage = Callable[[], None]
 """Makes a prepared image visible to one listener, in one step."""
 PrepareLoad = Callable[[MetadataImage], Steps[InstallImage]]
 """Prepares one listener for an image, in steps without a visible change."""
+
+
+def prepare_all(listeners: Sequence[PrepareLoad], image: MetadataImage) -> Steps[InstallImage]:
+    """Prepare one listener after the other. Return the function that installs for all of them."""
+    installs = []
+    for each in listeners:
+        install = yield from each(image)
+        installs.append(install)
+
+    def install_all() -> None:
+        for each in installs:
+            each()
+
+    return install_all
 
 
 @dataclass(frozen=True, slots=True)

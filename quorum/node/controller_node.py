@@ -78,7 +78,7 @@ class ControllerNode:
         self.shell = ControllerShell(
             seams.clock,
             self.rules,
-            core,
+            core.replica,
             begin_anew=lambda: core.committed_image.prepare(self._prepare_load),
             carry_out=self._probe,
         )
@@ -137,7 +137,7 @@ class ControllerNode:
 
     async def stop(self) -> None:
         """Hand leadership over, then close the port."""
-        self.core.replica.resign()
+        self.core.replica.put(self.core.raft.resign)
         try:
             async with asyncio.timeout(RESIGN_TIMEOUT_MS / 1000):
                 await self._resigned.wait()
@@ -157,9 +157,9 @@ class ControllerNode:
             yield "it leads the quorum and is not the active controller yet"
 
     def _metrics(self) -> Iterator[Metric]:
-        from quorate.quorum.watch.controller_metrics import controller_metrics
+        from quorate.quorum.node.controller_metrics import controller_metrics
 
-        return controller_metrics(self)
+        return controller_metrics(self.core, self.rules, self.shell)
 
     # What the metadata replica goes through
 

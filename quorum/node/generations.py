@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.raft.generation import (
     GenerationFile,
     LocalQuorumState,
@@ -20,7 +21,7 @@ from quorate.quorum.raft.generation import (
     why_not_follow,
 )
 from quorate.quorum.rpc.hello import Hello
-from quorate.quorum.seams import Disk
+from quorate.quorum.seams import Clock, Disk
 
 logger = logging.getLogger("quorate.quorum.generation")
 
@@ -30,6 +31,7 @@ class Generations:
 
     def __init__(
         self,
+        clock: Clock,
         disk: Disk,
         directory: str,
         standing: Callable[[Rebuilds], LocalQuorumState],
@@ -43,6 +45,7 @@ class Generations:
         self._superseded = superseded
         self._on_failed = on_failed
         self._said: tuple[int, str] | None = None
+        self._log_limit = LogLimit(clock)
         self.rebuilds = self._file.load()
 
     def met(self, hello: Hello) -> None:
@@ -72,12 +75,18 @@ class Generations:
         self._followed()
 
     def _say(self, hello: Hello, reason: str) -> None:
-        """Once, though every node of that generation is met again and again."""
-        if (hello.generation, reason) != self._said:
+        """Log a refusal once, although every handshake with a node of that generation repeats it.
+
+        A peer that varies its claims causes a limited number of lines."""
+        if (hello.generation, reason) == self._said:
+            return
+        left_out = self._log_limit.passes("not following")
+        if left_out is not None:
             self._said = hello.generation, reason
             logger.warning(
-                "not following node %d into generation %d: %s",
+                "not following node %d into generation %d: %s%s",
                 hello.node_id,
                 hello.generation,
                 reason,
+                left_out,
             )

@@ -1,16 +1,19 @@
-"""The asyncio shell around one node's copy of the metadata log: Raft core, log and election file.
+"""Runs one node's copy of the metadata log: the Raft core, the log and the election file.
 
-Voters (controllers) and observers (brokers) run the same shell. It carries out the core's effects
-in order and feeds back what became of them; it decides nothing.
+Voters (controllers) and observers (brokers) run the same code. It gives the Raft core its inputs,
+carries out the core's effects in order, and reports their results to the core. It makes no decision
+of its own.
 
 Invariants:
 
-- Nothing the core emitted after a `Persist` leaves the node before that election is durable (R1,
-  R2).
-- A flush counts for the core only with the epoch in which it was asked for (R22).
-- While the disk's thread replaces the log by a snapshot, nothing is put to the core: what it would
-  append must not stand behind files that are about to go.
-- A failed write, fsync or rename stops the node: `on_failed` is called once and nothing goes on.
+- An effect that follows a `Persist` is carried out only after that election is durable. No vote and
+  no epoch therefore leaves the node before it is on the disk (Raft, Figure 2; R1 and R2 in
+  tests/scenarios).
+- A completed flush counts for the core only in the epoch in which it was requested (R22).
+- While the disk's thread replaces the log by a snapshot, the core gets no input. Otherwise it could
+  append records behind files that are about to be removed.
+- A failed write, fsync or rename stops the node. `on_failed` is called once, and the replica takes
+  no further input.
 """
 
 from __future__ import annotations
@@ -18,15 +21,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Concatenate, ParamSpec
 
-from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.log.group_commit import GroupCommit
-from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
+from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.node.metadata_mark import MarkFile
 from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.received_snapshot import check_received
+from quorate.quorum.node.replica_flushes import ReplicaFlushes
+from quorate.quorum.node.replica_listener import ReplicaListener, VoterLinks, VotersDone
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
@@ -36,48 +40,21 @@ from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.seams import Seams, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
 
-FLUSH_BEHIND_MS = 5000
-Input = Callable[[int], None]
-"""What happened, to be put to the core at a moment (now_ms)."""
-VotersDone = Callable[[int, str], None]
-"""What became of a change of the voters: Kafka's error code and a message."""
+P = ParamSpec("P")
+RaftInput = Callable[Concatenate[int, P], None]
+"""An input method of the Raft core. Its first argument is the present time (now_ms)."""
+VoterChange = Callable[Concatenate[int, int, P], None]
+"""A voter change of the Raft core. Its first arguments are now_ms and a token."""
 
 logger = logging.getLogger("quorate.quorum.raft")
 
 
-class VoterLinks(Protocol):
-    """Sends Raft requests to voters by id; `done` gets the response, or None when there was
-    none."""
-
-    def send(
-        self,
-        voter_id: int,
-        request: Request,
-        timeout_ms: int,
-        done: Callable[[Response | None], None],
-    ) -> None: ...
-
-
-class ReplicaListener(Protocol):
-    def on_role(self, effect: effects.RoleChanged) -> None: ...
-
-    def on_committed(self, high_watermark: int) -> None: ...
-
-    def on_loaded(self, contents: SnapshotContents) -> None: ...
-
-    def on_voters(self, effect: effects.VotersChanged) -> None: ...
-
-    def on_leader_found(self, effect: effects.LeaderFound) -> None: ...
-
-    def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
-        """Connect to the address of `voter`. Call `done` later: True if that replica answers."""
-
-    def on_resigned(self) -> None: ...
-
-    def on_failed(self, error: BaseException) -> None: ...
-
-
 class MetadataReplica:
+    """One node's copy of the metadata log. Owned by the node's event loop.
+
+    A method that gives Raft an input raises StateInDoubt if the core raises: its state may then be
+    half changed, so the node must stop."""
+
     def __init__(
         self,
         seams: Seams,
@@ -88,6 +65,7 @@ class MetadataReplica:
         listener: ReplicaListener,
         mark: MarkFile | None = None,
     ) -> None:
+        """`mark` is the mark of a controller, or None on a broker. `start` must follow."""
         self.raft = raft
         self.log = storage.log
         self._snapshots = storage.snapshots
@@ -97,14 +75,14 @@ class MetadataReplica:
         self._voters = voters
         self._listener = listener
         self._mark = mark
+        self._log_limit = LogLimit(seams.clock)
         self.log.carry_out_reset = self._replace
         self._snapshots.carry_out_removal = self._remove
-        self._commit = GroupCommit(self.log, seams.disk, self._flushed, self._fail)
-        self._flushes: deque[effects.Flush] = deque()
+        self._flushes = ReplicaFlushes(seams, self.log, self._flushed, self._fail)
         self._outbox: deque[effects.Effect] = deque()
         self._saving = False
         self._replacing = False
-        self._held: deque[Input] = deque()
+        self._held: deque[RaftInput[[]]] = deque()
         self._running = False
         self._checked: SnapshotContents | None = None
         self._replies: dict[int, Callable[[Response], None]] = {}
@@ -116,110 +94,103 @@ class MetadataReplica:
             effects.Send: self._send,
             effects.Reply: self._reply,
             effects.Persist: self._persist,
-            effects.Flush: self._flush,
-            effects.Committed: lambda effect: self._listener.on_committed(effect.high_watermark),
+            effects.Flush: self._flushes.request,
+            effects.Committed: self._committed,
             effects.RoleChanged: self._role_changed,
             effects.Truncated: self._truncated,
             effects.InstallSnapshot: self._install,
             effects.SnapshotInstalled: self._loaded,
-            effects.VotersChanged: lambda effect: self._listener.on_voters(effect),
-            effects.LeaderFound: lambda effect: self._listener.on_leader_found(effect),
-            effects.ProbeVoter: self._meet,
-            effects.VoterChangeResult: self._voters_answer,
-            effects.Resigned: lambda effect: self._listener.on_resigned(),
+            effects.VotersChanged: lambda effect: listener.on_voters(effect),
+            effects.LeaderFound: lambda effect: listener.on_leader_found(effect),
+            effects.ProbeVoter: self._probe_voter,
+            effects.VoterChangeResult: self._voters_changed,
+            effects.Resigned: lambda effect: listener.on_resigned(),
             effects.CaughtUp: self._caught_up,
-            effects.PeerProblem: self._refused,
+            effects.PeerProblem: self._peer_problem,
         }
 
+    @property
+    def end_offset(self) -> int:
+        """Return the log end offset."""
+        return self.log.end_offset
+
     def start(self) -> None:
+        """Carry out the core's first effects and start its timer."""
         self._running = True
         self._advance()
-        self._clock.call_later(FLUSH_BEHIND_MS, self._flush_behind)
+        self._flushes.start()
 
     def close(self) -> None:
-        """Stops at once, without resigning; outstanding replies are dropped with their links."""
+        """Stop immediately, without a resignation. Requests without an answer get none."""
         self._running = False
+        self._flushes.close()
         if self._timer is not None:
             self._timer.cancel()
 
-    def request(self, message: Request, reply: Callable[[Response], None]) -> None:
-        token = self._next_token
-        self._next_token += 1
-        self._replies[token] = reply
-        self._put(lambda now_ms: self.raft.request(now_ms, token, message))
+    def put(self, method: RaftInput[P], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Give the core an input: call `method(now_ms, *args)`, then carry out the effects.
 
-    def append(self, values: Sequence[bytes]) -> int:
-        """Append one batch as the leader; the offset of its last record. Raises NotLeader."""
-        offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
-        self._advance()
-        return offset
-
-    def fetch_now(self) -> None:
-        """Something was asked for here whose commit is awaited: be there when it comes."""
-        if self.raft.fetch_paused:
-            self._put(self.raft.fetch_now)
-
-    def resign(self) -> None:
-        self._put(self.raft.resign)
-
-    def add_voter(self, voter: Voter, done: VotersDone) -> None:
-        token = self._awaiting(done)
-        self._put(lambda now_ms: self.raft.add_voter(now_ms, token, voter))
-
-    def remove_voter(self, voter: ReplicaKey, done: VotersDone) -> None:
-        token = self._awaiting(done)
-        self._put(lambda now_ms: self.raft.remove_voter(now_ms, token, voter))
-
-    def upgrade(self, level: int, configured: Sequence[Voter], done: VotersDone) -> None:
-        token = self._awaiting(done)
-        self._put(lambda now_ms: self.raft.upgrade(now_ms, token, level, configured))
-
-    def _awaiting(self, done: VotersDone) -> int:
-        self._next_token += 1
-        self._changes[self._next_token] = done
-        return self._next_token
-
-    def _meet(self, effect: effects.ProbeVoter) -> None:
-        def met(is_met: bool) -> None:
-            if self._running:
-                self._put(lambda now_ms: self.raft.voter_probed(now_ms, effect.token, is_met))
-
-        self._listener.probe_voter(effect.voter, met)
-
-    def _voters_answer(self, effect: effects.VoterChangeResult) -> None:
-        done = self._changes.pop(effect.token, None)
-        if done is not None:
-            done(effect.error, effect.message)
-
-    def voter_connected(self, voter: ReplicaKey) -> None:
-        self._put(lambda now_ms: self.raft.voter_connected(now_ms, voter))
-
-    def superseded(self) -> None:
-        self.raft.superseded()
-        self._advance()
-
-    def link_lost(self, voter_id: int) -> None:
-        self._put(lambda now_ms: self.raft.link_lost(now_ms, voter_id))
-
-    def link_refused(self, voter_id: int) -> None:
-        self._put(lambda now_ms: self.raft.link_refused(now_ms, voter_id))
-
-    def _put(self, happened: Input) -> None:
+        While the log is being replaced, the input waits, and gets the time at which it is taken."""
         if self._replacing:
-            self._held.append(happened)
+            self._held.append(lambda now_ms: method(now_ms, *args, **kwargs))
             return
         try:
-            happened(self._clock.now_ms())
+            method(self._clock.now_ms(), *args, **kwargs)
             self._advance()
         except Exception as error:
             if is_node_failure(error):
                 raise
             raise StateInDoubt(
-                f"the state of the quorum was left half changed: {error!r}"
+                f"the Raft state of this node was left half changed: {error!r}"
             ) from error
 
+    def request(self, message: Request, reply: Callable[[Response], None]) -> None:
+        """Give the core a request of another node. `reply` gets the response, at most once."""
+        token = self._token()
+        self._replies[token] = reply
+        self.put(self.raft.request, token, message)
+
+    def change_voters(
+        self, done: VotersDone, change: VoterChange[P], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Start a voter change of the core. `done` gets the result when it is committed or refused,
+        and is never called if this node stops before that."""
+        token = self._token()
+        self._changes[token] = done
+
+        def with_token(now_ms: int) -> None:
+            change(now_ms, token, *args, **kwargs)
+
+        self.put(with_token)
+
+    def append(self, values: Sequence[bytes]) -> int:
+        """Append `values` as one batch. Return the offset of the last record.
+
+        Raise NotLeader if this node does not lead the quorum, and BatchTooLarge."""
+        offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
+        assert offset == self.log.end_offset - 1, "the batch is not at the end of the log"
+        self._listener.on_appended(offset, len(values))
+        self._advance()
+        return offset
+
+    def fetch_now(self) -> None:
+        """End an observer's pause between two fetches, because a request waits for a commit."""
+        if self.raft.fetch_paused:
+            self.put(self.raft.fetch_now)
+
+    def superseded(self) -> None:
+        """Tell the core that a later generation of the quorum exists."""
+        self.raft.superseded()
+        self._advance()
+
+    def _token(self) -> int:
+        self._next_token += 1
+        return self._next_token
+
+    # -- the loop over inputs and effects ---------------------------------------------------------
+
     def _advance(self) -> None:
-        """Carry out what the core wants, up to the next election that has to be durable first."""
+        """Carry out the core's effects, up to the next election that must become durable first."""
         self._outbox.extend(self.raft.take_effects())
         while self._outbox and not self._saving and self._running:
             effect = self._outbox.popleft()
@@ -228,6 +199,7 @@ class MetadataReplica:
         self._arm()
 
     def _arm(self) -> None:
+        """Set the timer to the core's next deadline."""
         deadline_ms = self.raft.deadline_ms() if self._running else None
         if deadline_ms == self._timer_ms and self._timer is not None:
             return
@@ -243,12 +215,14 @@ class MetadataReplica:
         self._timer = None
         self._timer_ms = None
         if self._running:
-            self._put(self.raft.tick)
+            self.put(self.raft.tick)
+
+    # -- messages --------------------------------------------------------------------------------
 
     def _send(self, effect: effects.Send) -> None:
         def done(response: Response | None) -> None:
             if self._running:
-                self._put(lambda now_ms: self.raft.response(now_ms, effect.token, response))
+                self.put(self.raft.response, effect.token, response)
 
         self._voters.send(effect.voter_id, effect.request, effect.timeout_ms, done)
 
@@ -257,7 +231,27 @@ class MetadataReplica:
         if reply is not None:
             reply(effect.response)
 
+    def _probe_voter(self, effect: effects.ProbeVoter) -> None:
+        def probed(passed: bool) -> None:
+            if self._running:
+                self.put(self.raft.voter_probed, effect.token, passed)
+
+        self._listener.probe_voter(effect.voter, probed)
+
+    def _voters_changed(self, effect: effects.VoterChangeResult) -> None:
+        done = self._changes.pop(effect.token, None)
+        if done is not None:
+            done(effect.error, effect.message)
+
+    def _peer_problem(self, effect: effects.PeerProblem) -> None:
+        left_out = self._log_limit.passes(effect.replica_id)
+        if left_out is not None:
+            logger.warning("replica %d: %s%s", effect.replica_id, effect.reason, left_out)
+
+    # -- the disk --------------------------------------------------------------------------------
+
     def _persist(self, effect: effects.Persist) -> None:
+        assert not self._saving, "an effect passed the persist barrier"
         self._saving = True
         election: Election = effect.election
 
@@ -266,97 +260,69 @@ class MetadataReplica:
             if error is not None:
                 self._fail(error)
             elif self._running:
-                self._put(lambda now_ms: self.raft.election_saved(election))
+                self.put(lambda now_ms: self.raft.election_saved(election))
 
         self._disk.submit(lambda: self._election_file.save(election), saved)
 
-    def _flush(self, effect: effects.Flush) -> None:
-        self._flushes.append(effect)
-        self._commit.request()
+    def _flushed(self, flush: effects.Flush) -> None:
+        if not self._running:
+            return
 
-    def _flushed(self, offset: int) -> None:
-        reached = None
-        while self._flushes and self._flushes[0].offset <= offset:
-            reached = self._flushes.popleft()
-        if reached is not None and self._running:
-            epoch, end_offset = reached.epoch, reached.offset
+        def flushed(now_ms: int) -> None:
+            self.raft.flushed(now_ms, flush.epoch, flush.offset)
 
-            def happened(now_ms: int) -> None:
-                self.raft.flushed(now_ms, epoch, end_offset)
-
-            if self._mark is None or self._mark.mark.has_records:
-                self._put(happened)
-            else:  # once in the life of a directory
-                self._save_mark(self._mark.flushed, happened)
+        if self._mark is None or self._mark.mark.has_records:
+            self.put(flushed)
+        else:  # This is the first flush in the life of the directory.
+            self._save_mark(self._mark.flushed, flushed)
 
     def _caught_up(self, effect: effects.CaughtUp) -> None:
-        assert self._mark is not None
+        assert self._mark is not None, "only a controller catches up"
 
-        def happened(now_ms: int) -> None:
-            logger.warning("the metadata log is complete again: this node votes from now on")
+        def caught_up(now_ms: int) -> None:
+            logger.warning("the metadata log is complete again: this controller votes from now on")
             self.raft.caught_up(now_ms)
 
-        self._save_mark(self._mark.caught_up, happened)
+        self._save_mark(self._mark.caught_up, caught_up)
 
-    def _save_mark(self, work: Callable[[], None], happened: Input) -> None:
-        """Put `happened` to the core once `work` has made the mark durable."""
+    def _save_mark(self, work: Callable[[], None], then: RaftInput[[]]) -> None:
+        """Give the core the input `then` when `work` has made the mark durable."""
 
         def saved(_: None, error: BaseException | None) -> None:
             if error is not None:
                 self._fail(error)
             elif self._running:
-                self._put(happened)
+                self.put(then)
 
         self._disk.submit(work, saved)
 
-    def _flush_behind(self) -> None:
-        """The core asks an observer for no flush; its log is a backup of the quorum all the
-        same."""
-        if self._running:
-            if self.log.flushed_offset < self.log.end_offset:
-                self._commit.request()
-            self._clock.call_later(FLUSH_BEHIND_MS, self._flush_behind)
-
-    def _truncated(self, effect: effects.Truncated) -> None:
-        """Flushes asked for beyond the cut prove nothing any more."""
-        logger.warning("metadata log cut back to offset %d: the leader's differs", effect.offset)
-        self._flushes = deque(each for each in self._flushes if each.offset <= effect.offset)
-
     def _install(self, effect: effects.InstallSnapshot) -> None:
-        """Reading it all and making it durable are the disk thread's, a batch at a time: votes and
-        flushes do not wait for all of it."""
         snapshot = effect.snapshot
-        steps = reading(snapshot, self._snapshots.chunks(snapshot, part=True))
-
-        def check() -> tuple[SnapshotContents, int] | None:
-            contents = next(steps)
-            return None if contents is None else (contents, self._snapshots.freeze(snapshot))
 
         def checked(
-            found: tuple[SnapshotContents, int] | None, error: BaseException | None
+            contents: SnapshotContents | None, size_bytes: int, error: BaseException | None
         ) -> None:
-            if found is None and error is None:
-                if self._running:
-                    self._disk.submit(check, checked)
-                return
-            if error is not None and not isinstance(error, OSError):
-                # Reading changes nothing, so the snapshot is at fault.
-                logger.warning("received a damaged snapshot, fetching it again: %s", error)
-            elif error is not None:
+            if isinstance(error, OSError):
                 self._fail(error)
                 return
-            if self._running:
-                self._checked, size_bytes = found or (None, -1)
-                quorum = STATIC_VOTERS if self._checked is None else self._checked.quorum
-                self._put(
-                    lambda now_ms: self.raft.snapshot_checked(now_ms, snapshot, size_bytes, quorum)
-                )
+            if error is not None:
+                left_out = self._log_limit.passes("snapshot")
+                if left_out is not None:
+                    logger.warning(
+                        "received a damaged snapshot, fetching it again: %s%s", error, left_out
+                    )
+            self._checked = contents
+            quorum = STATIC_VOTERS if contents is None else contents.quorum
+            self.put(self.raft.snapshot_checked, snapshot, size_bytes, quorum)
 
-        self._disk.submit(check, checked)
+        check_received(
+            self._disk, self._snapshots, snapshot, is_running=lambda: self._running, done=checked
+        )
 
     def _replace(self, work: Callable[[], None]) -> None:
-        """The log is empty already for who reads it; its files are not yet."""
-        assert not self._replacing
+        """Let the disk's thread remove the files of a log that is replaced by a snapshot. Readers
+        already see the empty log."""
+        assert not self._replacing, "the core got an input while its log was replaced"
         self._replacing = True
 
         def replaced(_: None, error: BaseException | None) -> None:
@@ -365,7 +331,7 @@ class MetadataReplica:
                 self._fail(error)
                 return
             while self._held and self._running and not self._replacing:
-                self._put(self._held.popleft())
+                self.put(self._held.popleft())
 
         self._disk.submit(work, replaced)
 
@@ -376,20 +342,37 @@ class MetadataReplica:
 
         self._disk.submit(work, removed)
 
+    # -- changes of the log and of the role ------------------------------------------------------
+
+    def _committed(self, effect: effects.Committed) -> None:
+        assert effect.high_watermark <= self.log.end_offset, "committed records are not in the log"
+        self._listener.on_committed(effect.high_watermark)
+
+    def _truncated(self, effect: effects.Truncated) -> None:
+        left_out = self._log_limit.passes("truncated")
+        if left_out is not None:
+            logger.warning(
+                "truncated the metadata log to offset %d, because the leader's log differs from "
+                "there on%s",
+                effect.offset,
+                left_out,
+            )
+        self._flushes.truncated(effect.offset)
+
     def _loaded(self, effect: effects.SnapshotInstalled) -> None:
-        """Flushes asked for before prove nothing about the log that begins now."""
-        logger.info("the log goes on behind a snapshot, at offset %d", effect.snapshot.offset)
-        self._flushes.clear()
+        logger.info(
+            "a snapshot replaced the metadata log, which continues at offset %d",
+            effect.snapshot.offset,
+        )
+        self._flushes.replaced()
         contents, self._checked = self._checked, None
-        assert contents is not None
+        assert contents is not None, "the core installed a snapshot that was not checked"
+        assert self.log.start_offset >= effect.snapshot.offset, "the log was not replaced"
         self._listener.on_loaded(contents)
 
     def _role_changed(self, effect: effects.RoleChanged) -> None:
         logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)
         self._listener.on_role(effect)
-
-    def _refused(self, effect: effects.PeerProblem) -> None:
-        logger.warning("replica %d: %s", effect.replica_id, effect.reason)
 
     def _fail(self, error: BaseException) -> None:
         if self._running:

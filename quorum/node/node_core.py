@@ -1,45 +1,46 @@
-"""What every node has, whatever its roles: its identity and directory, its copy of the metadata
-log, its links to the voters. A node that is both broker and controller has one.
+"""The parts of a node that do not depend on its roles.
 
-`open` reads the directory and refuses what is not this node's; nothing is sent before `start`. A
-failure that the node cannot survive (fsync, a log that contradicts itself, a broken invariant) goes
-to `fail`, once, and the node ends.
+They are the node's identity, its data directory, its copy of the metadata log, the committed image,
+and the links to the voters. A process that is both a broker and a controller has one `NodeCore`.
+
+`NodeCore(...)` opens the directory, `start` sends the first message, `close` stops, and `release`
+closes the files. `fail` stops the node after a failure that it cannot survive: a failed fsync, a
+log that contradicts itself, StateInDoubt.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
+from quorate.quorum.log.snapshots import SnapshotFiles
 from quorate.quorum.metadata.batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
-from quorate.quorum.node.committed_image import CommittedImage, InstallImage, PrepareLoad
-from quorate.quorum.node.data_directory import LOCK_FILE, keep_private, require_formatted
-from quorate.quorum.node.directory_replacement import finish_replacement
+from quorate.quorum.node.committed_image import CommittedImage, InstallImage, prepare_all
+from quorate.quorum.node.data_directory import require_formatted
+from quorate.quorum.node.directory_lock import lock_directory
 from quorate.quorum.node.generations import Generations
-from quorate.quorum.node.metadata_opening import adopt, open_metadata
+from quorate.quorum.node.metadata_opening import open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
+from quorate.quorum.node.node_listeners import NodeListeners
 from quorate.quorum.node.node_membership import (
-    bootstrap_addresses,
     configured_voters,
-    membership,
+    voter_addresses,
 )
-from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, check_speaker
-from quorate.quorum.node.node_settings import raft_settings, snapshot_settings
+from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable, check_speaker
+from quorate.quorum.node.node_settings import snapshot_settings
 from quorate.quorum.node.quorum_links import QuorumLinks
+from quorate.quorum.node.raft_creation import create_raft
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator
 from quorate.quorum.node.voter_probes import VoterProbes
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.generation import LocalQuorumState, Rebuilds
-from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
@@ -49,39 +50,28 @@ from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.messages import VERSIONS
-from quorate.quorum.rpc.node_link_memory import fetch_room
-from quorate.quorum.seams import Address, DirectoryLock, Seams
+from quorate.quorum.seams import Address, Clock, Seams
 from quorate.quorum.steps import Steps
 from quorate.quorum.watch.watch import Watch
 
-logger = logging.getLogger("quorate.node")
-
-
-class NodeRefused(Exception):
-    """The directory is not one that this node may use; the message says why and what to do."""
-
-    for_operator = True
-
-
-@dataclass(slots=True)
-class NodeListeners:
-    """Who acts on what the metadata replica goes through; called in order, after the state
-    changed. `surveys` are what followers of the image do with one that no delta leads to."""
-
-    image: list[Callable[[MetadataImage, ImageDelta], None]] = field(default_factory=list)
-    prepare_load: list[PrepareLoad] = field(default_factory=list)
-    role: list[Callable[[RoleChanged], None]] = field(default_factory=list)
-    committed: list[Callable[[int], None]] = field(default_factory=list)
-    resigned: list[Callable[[], None]] = field(default_factory=list)
-    links: list[Callable[[], None]] = field(default_factory=list)
-    failed: list[Callable[[BaseException], None]] = field(default_factory=list)
-    """Told before the node is closed; may block, must not raise."""
-
 
 class NodeCore:
+    """One running node, without its roles. Owned by the process's event loop.
+
+    It implements `ReplicaListener` and `LinksListener`, through which it gets the effects of Raft
+    and the events of links, and `NodeView`, which the HTTP interface reads. `listeners` passes
+    changes on to the roles.
+
+    Invariant: after `fail` or `close`, the node starts nothing new and accepts no effect."""
+
     def __init__(
         self, config: NodeConfig, seams: Seams, on_failed: Callable[[BaseException], None]
     ) -> None:
+        """Lock and open the node's directory. Blocks. Send nothing.
+
+        `on_failed` is called at most once, with the failure that stopped the node. Raise
+        StorageError or NodeRefused if this node must not use the directory, and CorruptLog,
+        ArchiveRefused, ElectionFileError or GenerationFileError if it is damaged."""
         self.config = config
         self.seams = seams
         self.listeners = NodeListeners()
@@ -105,42 +95,24 @@ class NodeCore:
         opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
         self.storage = opened.storage
         self.lost = opened.lost
-        """Why this node may not vote until it has caught up; empty if it might at its start."""
+        """The reason why this node had to catch up before it voted. Empty if it had not."""
         self.log = self.storage.log
         self._election_file = opened.election_file
         self.generations = Generations(
+            seams.clock,
             seams.disk,
             self.log.directory,
-            self._standing,
+            self._local_state,
             followed=lambda: self.links.renew(),
             superseded=lambda: self.replica.superseded(),
             on_failed=self.fail,
         )
         node = self.node_settings({})
-        # A broker asks its own controller too, where one process is both.
-        skipped = () if config.is_broker else (config.node_id,)
-        addresses = {
-            voter.id: Address(voter.host, voter.port)
-            for voter in config.voters
-            if voter.id not in skipped
-        }
-        addresses.update(bootstrap_addresses(config))
+        addresses = voter_addresses(config)
         self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
         self._probes = VoterProbes(seams.clock, self.links, self._prune_links)
-        raft = Raft(
-            raft_settings(config),
-            self.cluster_id,
-            self.me,
-            membership(config, self.me, self.storage.history),
-            self.log,
-            self.storage.snapshots,
-            opened.election,
-            seams.random,
-            seams.clock.now_ms(),
-            seams.clock.wall_ms(),
-            lost_log=bool(opened.lost),
-        )
+        raft = create_raft(seams, config, self.cluster_id, self.me, opened)
         checked = CheckedBatches()
         raft.check_batches(checked.check)
         self.replica = MetadataReplica(
@@ -155,6 +127,8 @@ class NodeCore:
             checked.batches,
         )
         self.watch = Watch(self)
+        self.listeners.role.append(self.watch.measures.on_role)
+        self.listeners.committed += self.watch.on_committed
         self._snapshots = SnapshotGenerator(
             seams,
             self.storage,
@@ -164,11 +138,99 @@ class NodeCore:
             self.fail,
         )
 
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Load the image that the directory holds, connect to the voters, and start Raft."""
+        self.committed_image.load(self.storage.beginning.image)
+        self.links.start()
+        self.replica.start()
+        self._snapshots.start()
+
+    def close(self) -> None:
+        """Stop immediately. The files stay open until `release`."""
+        self.replica.close()
+        self.committed_image.close()
+        self._snapshots.close()
+        self._probes.close()
+        self.links.close()
+
+    def release(self) -> None:
+        """Make everything durable, close the files and give up the lock. Blocks."""
+        self.storage.close()
+        self._lock.release()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop the node because of `error`. Only the first call has an effect."""
+        if not self.failed:
+            self.failed = True
+            for each in self.listeners.failed:
+                each(error)
+            self.close()
+            self._on_failed(error)
+
+    # -- what others read ------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock."""
+        return self.seams.clock
+
+    @property
+    def raft(self) -> Raft:
+        """Return the Raft core, to read its state. Inputs go through `replica`."""
+        return self.replica.raft
+
     @property
     def image(self) -> MetadataImage:
+        """Return the committed metadata image."""
         return self.committed_image.image
 
+    @property
+    def replayed_offset(self) -> int:
+        """Return the offset of the next record that the image needs."""
+        return self.committed_image.position
+
+    @property
+    def snapshots(self) -> SnapshotFiles:
+        """Return the snapshots of the metadata log."""
+        return self.storage.snapshots
+
+    @property
+    def failed_requests(self) -> Mapping[str, int]:
+        """Return the number of requests of other nodes that failed, by the kind of message."""
+        return self.requests.failures
+
+    @property
+    def end_offset(self) -> int:
+        """Return the log end offset of the metadata log."""
+        return self.log.end_offset
+
+    @property
+    def voters(self) -> Sequence[Voter]:
+        """Return the voters with their addresses: those of the log, or the configured ones at
+        kraft.version 0."""
+        quorum = self.raft.voters_at(self.end_offset)
+        return quorum.voters if quorum.kraft_version else configured_voters(self.config)
+
+    def is_connected(self, voter_id: int) -> bool:
+        """Return True if there is a link to this voter."""
+        return self.links.channel(voter_id) is not None
+
+    def features(self) -> Features:
+        """Return the features for ApiVersions: the controller's, and Raft's kraft.version."""
+        image = self.image
+        level = self.raft.voters_at(self.end_offset).kraft_version
+        finalized = dict(image.features)
+        if level:
+            finalized[KRAFT_VERSION] = level
+        supported = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}
+        return Features(supported=supported, finalized=finalized, epoch=image.last.offset)
+
+    # -- links with other nodes ------------------------------------------------------------------
+
     def hello(self) -> Hello:
+        """Return what this node says about itself in a handshake."""
         return Hello(
             versions=VERSIONS,
             cluster_id=self.cluster_id,
@@ -181,7 +243,7 @@ class NodeCore:
         )
 
     def node_settings(self, handlers: Mapping[type, Handler]) -> NodeSettings:
-        """Of all links with other nodes."""
+        """Return the settings of links on which other nodes may send the requests of `handlers`."""
         return NodeSettings(
             clock=self.seams.clock,
             hello=self.hello,
@@ -190,143 +252,99 @@ class NodeCore:
             memory=self.resources.memory,
         )
 
-    def _meet_newer(self, hello: Hello, address: Address) -> None:
-        """Believe a later generation only where a controller is known to be.
+    def raft_handlers(self) -> Mapping[type, Handler]:
+        """Return the handlers of Raft's requests."""
 
-        The configuration and the metadata log say where. Other addresses are claims of peers."""
-        voters = self.replica.raft.voters_at(self.end_offset).voters
+        def handle(peer: Peer, message: Any, reply: Reply) -> None:
+            check_speaker(peer, message)
+            self.replica.request(affordable(message, self.resources.memory.nodes), reply)
+
+        return {request: self.requests.guarded(handle) for request in RAFT_REQUESTS}
+
+    def _meet_newer(self, hello: Hello, address: Address) -> None:
+        """Accept a later generation of the quorum only from an address of a controller.
+
+        The configuration and the metadata log name these addresses. Any other address is only a
+        claim of a peer."""
+        voters = self.raft.voters_at(self.end_offset).voters
         logged = (Address(each.host, each.port) for voter in voters for each in voter.endpoints)
         if address in self._configured or address in logged:
             self.generations.met(hello)
 
-    def _standing(self, rebuilds: Rebuilds) -> LocalQuorumState:
-        raft, log = self.replica.raft, self.log
-        linked = self.links.channel(raft.leader_id) is not None
+    def _local_state(self, rebuilds: Rebuilds) -> LocalQuorumState:
+        raft, log = self.raft, self.log
         return LocalQuorumState(
             rebuilds=rebuilds,
             end=EpochOffset(max(log.last_epoch, 0), log.end_offset),
             is_controller=self.config.is_controller,
             voted=raft.voted_id != NO_NODE,
-            leader_id=raft.leader_id if linked else NO_NODE,
+            leader_id=raft.leader_id if self.is_connected(raft.leader_id) else NO_NODE,
             directory=log.directory,
         )
 
-    def features(self) -> Features:
-        """What clients are told: the controllers' features, and Raft's own, kraft.version."""
-        image = self.image
-        level = self.replica.raft.voters_at(self.end_offset).kraft_version
-        finalized = dict(image.features)
-        if level:
-            finalized[KRAFT_VERSION] = level
-        supported = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}
-        return Features(supported=supported, finalized=finalized, epoch=image.last.offset)
-
-    @property
-    def voters(self) -> Sequence[Voter]:
-        """Who votes, and where each is reached, as this node has it now."""
-        quorum = self.replica.raft.voters_at(self.end_offset)
-        return quorum.voters if quorum.kraft_version else configured_voters(self.config)
-
-    @property
-    def end_offset(self) -> int:
-        return self.log.end_offset
-
-    def append(self, values: list[bytes]) -> int:
-        offset = self.replica.append(values)
-        self.watch.measures.on_appended(offset, len(values))
-        return offset
-
-    def start(self) -> None:
-        self.committed_image.load(self.storage.beginning.image)
-        self.links.start()
-        self.replica.start()
-        self._snapshots.start()
-
-    def close(self) -> None:
-        """Stops at once; the log's files are closed by `release`."""
-        self.replica.close()
-        self.committed_image.close()
-        self._snapshots.close()
-        self._probes.close()
-        self.links.close()
-
-    def release(self) -> None:
-        """Blocks: all durable, files closed, the directory free for another process."""
-        self.storage.close()
-        self._lock.release()
-
-    def fail(self, error: BaseException) -> None:
-        if not self.failed:
-            self.failed = True
-            for each in self.listeners.failed:
-                each(error)
-            self.close()
-            self._on_failed(error)
-
-    def raft_handlers(self) -> Mapping[type, Handler]:
-        def handle(peer: Peer, message: Any, reply: Reply) -> None:
-            check_speaker(peer, message)
-            self.replica.request(self._affordable(message), reply)
-
-        return {request: self.requests.guarded(handle) for request in RAFT_REQUESTS}
-
-    def _affordable(self, message: Any) -> Any:
-        """Return the request; if it is a fetch, for no more than there is memory for."""
-        if isinstance(message, FetchRequest):
-            room_bytes = fetch_room(self.resources.memory.nodes)
-            if message.max_bytes > room_bytes:
-                return replace(message, max_bytes=room_bytes)
-        return message
-
-    # LinksListener
-
     def on_voter_up(self, voter_id: int) -> None:
+        """Report a completed handshake to Raft. A negative id is that of a bootstrap server, which
+        is only asked for the leader."""
         channel = self.links.channel(voter_id)
-        assert channel is not None
+        assert channel is not None, "a link is up before its event"
         if voter_id < 0:
-            return  # a bootstrap server: whatever it is, it is asked for the leader only
+            return
         self._probes.came_up(channel.peer)
         hello = channel.peer.hello
-        self.replica.voter_connected(ReplicaKey(hello.node_id, Uuid(hello.directory_id)))
+        key = ReplicaKey(hello.node_id, Uuid(hello.directory_id))
+        self.replica.put(self.raft.voter_connected, key)
         self._links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
+        """Report a lost link to Raft, which takes it as a hint that the process is dead."""
         if voter_id >= 0:
-            self.replica.link_lost(voter_id)
+            self.replica.put(self.raft.link_lost, voter_id)
             self._links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
+        """Report a refused connection to Raft: no process listens at the voter's address."""
         if voter_id >= 0:
-            self.replica.link_refused(voter_id)
+            self.replica.put(self.raft.link_refused, voter_id)
 
     def on_peer(self, channel: Channel) -> None:
-        """A node reached us: if it is a voter, reach it too without waiting out a backoff."""
+        """Connect to the node that has connected to this one, if it is a voter.
+
+        The voter evidently runs, so the connection does not wait for the end of a backoff."""
         self.links.sign_of_life(channel.peer.node_id)
 
     def _links_changed(self) -> None:
         for each in self.listeners.links:
             each()
 
-    # ReplicaListener
+    # -- effects of Raft (ReplicaListener) -------------------------------------------------------
+
+    def on_appended(self, last_offset: int, count: int) -> None:
+        """Count the records that this node appended as the leader."""
+        self.watch.measures.on_appended(last_offset, count)
 
     def on_role(self, effect: RoleChanged) -> None:
+        """Pass the new role on to the listeners."""
         for each in self.listeners.role:
             each(effect)
         if effect.leader_id != NO_NODE:
             self._prune_links()
 
     def on_committed(self, high_watermark: int) -> None:
+        """Pass the high watermark on to the listeners, then replay up to it."""
         for each in self.listeners.committed:
             each(high_watermark)
-        acts_on_it = self.config.is_broker or self.replica.raft.role is Role.LEADER
+        acts_on_it = self.config.is_broker or self.raft.role is Role.LEADER
         self.committed_image.committed(high_watermark, at_once=acts_on_it)
 
     def on_loaded(self, contents: SnapshotContents) -> None:
+        """Load the image of the snapshot that has replaced the log."""
         self.watch.measures.snapshots_loaded += 1
         self.committed_image.load(contents.image)
 
     def on_voters(self, effect: VotersChanged) -> None:
-        """Links follow the set; a broker's go to those that it was configured with, too."""
+        """Connect to the voters of the new set, and close the links to removed voters.
+
+        A broker also keeps its links to the configured bootstrap servers."""
         if effect.kraft_version == 0:
             return
         self._election_file.kraft_version = effect.kraft_version
@@ -334,9 +352,29 @@ class NodeCore:
             self._know(voter.voter_id, voter.endpoints[0].host, voter.endpoints[0].port)
         self._prune_links()
 
+    def on_leader_found(self, effect: LeaderFound) -> None:
+        """Connect to the leader that another node has named."""
+        self._know(effect.leader_id, effect.host, effect.port)
+
+    def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
+        """Check that this replica answers at its first endpoint (`voter_probes.py`)."""
+        endpoint = voter.endpoints[0]
+        self._probes.probe(voter, Address(endpoint.host, endpoint.port), done)
+
+    def on_resigned(self) -> None:
+        """Pass the completed resignation on to the listeners."""
+        for each in self.listeners.resigned:
+            each()
+
+    def on_failed(self, error: BaseException) -> None:
+        """Stop the node because its disk has failed."""
+        self.fail(error)
+
     def _prune_links(self) -> None:
-        """A leader that was removed leads on until that is committed, so it is still reached."""
-        raft = self.replica.raft
+        """Close the links to nodes that are neither voters nor the leader.
+
+        A leader that was removed from the voters leads until its removal is committed."""
+        raft = self.raft
         quorum = raft.voters_at(self.end_offset)
         if quorum.kraft_version > 0:
             needed = {voter.voter_id for voter in quorum.voters} | {raft.leader_id}
@@ -344,53 +382,15 @@ class NodeCore:
                 if voter_id >= 0 and voter_id not in needed:
                     self.links.forget(voter_id)
 
-    def on_leader_found(self, effect: LeaderFound) -> None:
-        self._know(effect.leader_id, effect.host, effect.port)
-
     def _know(self, voter_id: int, host: str, port: int) -> None:
         if voter_id != self.me.id or self.config.is_broker:
             self.links.know(voter_id, Address(host, port))
 
-    def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
-        endpoint = voter.endpoints[0]
-        self._probes.probe(voter, Address(endpoint.host, endpoint.port), done)
-
-    def on_resigned(self) -> None:
-        for each in self.listeners.resigned:
-            each()
-
-    def on_failed(self, error: BaseException) -> None:
-        self.fail(error)
+    # -- the committed image ---------------------------------------------------------------------
 
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
         for each in self.listeners.image:
             each(image, delta)
 
     def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
-        installs = []
-        for each in self.listeners.prepare_load:
-            install = yield from each(image)
-            installs.append(install)
-
-        def install_all() -> None:
-            for each in installs:
-                each()
-
-        return install_all
-
-
-def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
-    """Nothing is touched in a directory that is not formatted, or not this node's."""
-    meta = require_formatted(seams.disk, config, repair=False)
-    try:
-        lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
-    except BlockingIOError:
-        raise NodeRefused(
-            f"{config.log_dir} is in use by another process: stop that node first, or set "
-            "log.dirs right"
-        ) from None
-    for path in dict.fromkeys((config.log_dir, config.metadata_log_dir)):
-        keep_private(seams.disk, path)
-    finish_replacement(seams.disk, config.metadata_log_dir)
-    adopt(seams.disk, config, meta.directory_id)
-    return lock
+        return prepare_all(self.listeners.prepare_load, image)

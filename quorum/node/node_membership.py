@@ -32,6 +32,20 @@ def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
     }
 
 
+def voter_addresses(config: NodeConfig) -> dict[int, Address]:
+    """Return the addresses to connect to at the start, by voter id.
+
+    Bootstrap servers have the ids of `bootstrap_addresses`. A controller does not connect to
+    itself, unless the process is also a broker, whose requests go to its own controller too."""
+    skipped = () if config.is_broker else (config.node_id,)
+    addresses = {
+        voter.id: Address(voter.host, voter.port)
+        for voter in config.voters
+        if voter.id not in skipped
+    }
+    return {**addresses, **bootstrap_addresses(config)}
+
+
 def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
     """None when the configuration does not say where others reach this controller."""
     names = {each.name for each in config.listeners.controller}

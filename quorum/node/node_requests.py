@@ -19,6 +19,7 @@ import logging
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from quorate.quorum.clipped import clipped
@@ -45,10 +46,12 @@ from quorate.quorum.raft.messages import (
     UpdateVoterRequest,
     VoteRequest,
 )
+from quorate.quorum.rpc.budget import Budget
 from quorate.quorum.rpc.channel import Handler, Reply
 from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.messages import packed
+from quorate.quorum.rpc.node_link_memory import fetch_room
 from quorate.quorum.seams import Clock, ProtocolError
 
 HASH_CHARS = 16
@@ -98,6 +101,16 @@ def check_broker(peer: Peer, message: Any) -> None:
             f"{type(message).__name__} speaks for broker {message.broker_id}, its sender is "
             f"{peer.node_id}"
         )
+
+
+def affordable(message: Any, budget: Budget) -> Any:
+    """Return the request. If it is a Fetch, lower `max_bytes` to the memory that `budget` has left
+    for the response."""
+    if isinstance(message, FetchRequest):
+        room_bytes = fetch_room(budget)
+        if message.max_bytes > room_bytes:
+            return replace(message, max_bytes=room_bytes)
+    return message
 
 
 class NodeRequests:

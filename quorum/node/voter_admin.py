@@ -44,7 +44,7 @@ class VoterAdmin:
         return request.API_KEY in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
 
     def ask(self, request: Message, answer: Answer) -> None:
-        if self._core.replica.raft.role is not Role.LEADER:
+        if self._core.raft.role is not Role.LEADER:
             answer(Refusal.NOT_CONTROLLER)
         elif request.API_KEY == ApiKey.ADD_RAFT_VOTER:
             self._add(request, answer)
@@ -78,7 +78,7 @@ class VoterAdmin:
             k_raft_version_feature=SUPPORTED,
         )
         done = self._in_time(respond, request.timeout_ms)
-        self._core.replica.add_voter(voter, done)
+        self._core.replica.change_voters(done, self._core.raft.add_voter, voter)
 
     def _remove(self, request: Message, answer: Answer) -> None:
         from quorate.quorum.protocol.schemas import raft_voters
@@ -92,7 +92,8 @@ class VoterAdmin:
         if self._elsewhere(request.cluster_id, respond):
             return
         voter = ReplicaKey(request.voter_id, request.voter_directory_id)
-        self._core.replica.remove_voter(voter, self._in_time(respond, CHANGE_TIMEOUT_MS))
+        done = self._in_time(respond, CHANGE_TIMEOUT_MS)
+        self._core.replica.change_voters(done, self._core.raft.remove_voter, voter)
 
     def _upgrade(self, request: Message, answer: Answer) -> None:
         from quorate.quorum.protocol.schemas import update_features as schema
@@ -114,7 +115,7 @@ class VoterAdmin:
             )
             return
         (update,) = request.feature_updates
-        raft = self._core.replica.raft
+        raft = self._core.raft
         if request.validate_only:
             current = raft.voters_at(self._core.end_offset).kraft_version
             try:
@@ -124,10 +125,11 @@ class VoterAdmin:
             else:
                 respond(ErrorCode.NONE, "")
             return
-        self._core.replica.upgrade(
+        self._core.replica.change_voters(
+            self._in_time(respond, CHANGE_TIMEOUT_MS),
+            self._core.raft.upgrade,
             update.max_version_level,
             configured_voters(self._core.config),
-            self._in_time(respond, CHANGE_TIMEOUT_MS),
         )
 
     def _elsewhere(self, cluster_id: str | None, respond: Callable[[int, str], None]) -> bool:

@@ -11,7 +11,6 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_LATEST, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import generate_latest
@@ -23,9 +22,8 @@ from quorate.quorum.raft.effects import Role
 from quorate.quorum.rpc.budget import Budget
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
-
-if TYPE_CHECKING:
-    from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.watch.measures import QuorumMeasures
+from quorate.quorum.watch.node_view import NodeView
 
 FRESH_MS = 500
 """The minimum time for which a rendered text is reused, in ms."""
@@ -57,12 +55,14 @@ class _One:
 class Exposition:
     """The text of /metrics. It runs on the node's event loop, and one request renders at a time."""
 
-    def __init__(self, core: NodeCore, collectors: Sequence[Collector]) -> None:
-        of_node = NodeMetrics(core)
+    def __init__(
+        self, node: NodeView, measures: QuorumMeasures, collectors: Sequence[Collector]
+    ) -> None:
+        of_node = NodeMetrics(node, measures)
         process = ProcessCollector(registry=None)
         platform = PlatformCollector(registry=None)
         self._collectors = (of_node.collect, *collectors, process.collect, platform.collect)
-        self._clock = core.seams.clock
+        self._clock = node.clock
         self._lock = asyncio.Lock()
         self._text = b""
         self._fresh_until_ms: float | None = None
@@ -101,8 +101,9 @@ def rendered(family: Metric) -> Iterator[bytes]:
 class NodeMetrics:
     """The metrics of every node: Raft, the metadata image, refused requests, CPU and memory."""
 
-    def __init__(self, core: NodeCore) -> None:
-        self._core = core
+    def __init__(self, node: NodeView, measures: QuorumMeasures) -> None:
+        self._node = node
+        self._measures = measures
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
@@ -114,7 +115,7 @@ class NodeMetrics:
 
     def _shares(self) -> Iterator[Metric]:
         """Yield the CPU time and memory that the node's peers use."""
-        work, memory = self._core.resources.scheduler, self._core.resources.memory
+        work, memory = self._node.resources.scheduler, self._node.resources.memory
         budgets = (
             ("request", memory.requests),
             ("response", memory.responses),
@@ -134,12 +135,12 @@ class NodeMetrics:
 
     def _raft(self) -> Iterator[Metric]:
         """Yield the state of the node in the metadata quorum."""
-        core, raft = self._core, self._core.replica.raft
-        observer = raft.role in (Role.FOLLOWER, Role.UNATTACHED) and not core.config.is_controller
+        node, raft = self._node, self._node.raft
+        observer = raft.role in (Role.FOLLOWER, Role.UNATTACHED) and not node.config.is_controller
         state = "observer" if observer else raft.role.value
         unknown = sum(
-            core.links.channel(voter.voter_id) is None and voter.voter_id != core.me.id
-            for voter in core.voters
+            not node.is_connected(voter.voter_id) and voter.voter_id != node.me.id
+            for voter in node.voters
         )
         yield gauges(
             "kafka_server_raftmetrics_current_state",
@@ -152,8 +153,8 @@ class NodeMetrics:
             ("current_vote", "Whom this node voted for in this epoch, -1: nobody.", raft.voted_id),
             ("current_epoch", "Epoch of the metadata quorum.", raft.epoch),
             ("high_watermark", "Records below it are committed.", raft.high_watermark),
-            ("log_end_offset", "Where the next record goes.", core.log.end_offset),
-            ("log_end_epoch", "Epoch of the last record.", core.log.last_epoch),
+            ("log_end_offset", "Where the next record goes.", node.log.end_offset),
+            ("log_end_epoch", "Epoch of the last record.", node.log.last_epoch),
             ("number_unknown_voter_connections", "Voters without a connection.", unknown),
         )
         for name, help_, value in values:
@@ -161,10 +162,10 @@ class NodeMetrics:
 
     def _latencies(self) -> Iterator[Metric]:
         """Yield the rates and latencies of appends, commits and elections."""
-        now_ms = self._core.seams.clock.now_ms()
-        measures = self._core.watch.measures
+        now_ms = self._node.clock.now_ms()
+        measures = self._measures
         commits, elections = measures.commits, measures.elections
-        fetched = self._core.log.end_offset - measures.appended
+        fetched = self._node.log.end_offset - measures.appended
         busy = measures.busy_rate.of(time.thread_time(), now_ms)
         values = (
             (
@@ -196,19 +197,19 @@ class NodeMetrics:
             "quorate_node_requests_failed_total",
             "Requests of other nodes that failed by an exception that no handler expected.",
             ("message",),
-            (((name,), count) for name, count in self._core.requests.failures.items()),
+            (((name,), count) for name, count in self._node.failed_requests.items()),
         )
         yield counter(
             "quorate_raft_claims_refused_total",
             "Claims of other nodes that contradict this node's log or election.",
-            self._core.replica.raft.refused_claims,
+            self._node.raft.refused_claims,
         )
 
     def _loader(self) -> Iterator[Metric]:
         """Yield the state of the metadata image and of its snapshots."""
-        core, image = self._core, self._core.image
-        snapshots = core.storage.snapshots
-        latest, wall_ms = snapshots.latest, core.seams.clock.wall_ms()
+        node, image = self._node, self._node.image
+        snapshots = node.snapshots
+        latest, wall_ms = snapshots.latest, node.clock.wall_ms()
         size_bytes, age_ms = 0.0, math.nan
         if latest is not None:
             size_bytes = snapshots.size_of(latest)
@@ -222,12 +223,12 @@ class NodeMetrics:
             (
                 "metadataloader_currentcontrollerid",
                 "The active controller as this node knows it, -1: none.",
-                core.replica.raft.leader_id,
+                node.raft.leader_id,
             ),
             (
                 "metadataloader_handleloadsnapshotcount",
                 "Snapshots that were loaded since the node started.",
-                core.watch.measures.snapshots_loaded,
+                self._measures.snapshots_loaded,
             ),
             ("snapshotemitter_latestsnapshotgeneratedbytes", "Size of the latest.", size_bytes),
             (

@@ -19,11 +19,11 @@ from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
 from quorate.quorum.watch.endpoints import Endpoints, Query, json_response
 from quorate.quorum.watch.measures import QuorumMeasures
+from quorate.quorum.watch.node_view import NodeView
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-    from quorate.quorum.node.node_core import NodeCore
     from quorate.quorum.watch.metrics import Exposition
 
 Reasons = Callable[[], Iterator[str]]
@@ -36,15 +36,15 @@ class Watch:
     functions that yield metric families. The roles of the node add theirs to both when they are
     created."""
 
-    def __init__(self, core: NodeCore) -> None:
-        self.not_ready: list[Reasons] = [lambda: metadata_reasons(core)]
+    def __init__(self, node: NodeView) -> None:
+        self.not_ready: list[Reasons] = [lambda: metadata_reasons(node)]
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
-        self.measures = QuorumMeasures(core.seams.clock, core.log.end_offset)
-        self._core = core
+        self.measures = QuorumMeasures(node.clock, node.log.end_offset)
+        self._node = node
         self._exposition: Exposition | None = None
-        changes = Changes(core.seams.clock, core.log, lambda: core.replica.raft.high_watermark)
-        core.listeners.role.append(self.measures.on_role)
-        core.listeners.committed += (self.measures.on_committed, changes.committed)
+        changes = Changes(node.clock, node.log, lambda: node.raft.high_watermark)
+        self.on_committed = (self.measures.on_committed, changes.committed)
+        """The node calls these functions when the high watermark rises."""
         self._endpoints = Endpoints(
             {
                 "/metrics": self._metrics,
@@ -60,11 +60,11 @@ class Watch:
 
         The response itself shows that the process is alive and that its loop runs.
         """
-        clock = self._core.seams.clock
+        clock = self._node.clock
         asked_ms = clock.now_ms()
         await asyncio.sleep(0)
         found = {**self._who(), "loop_ms": clock.now_ms() - asked_ms}
-        if self._core.failed:
+        if self._node.failed:
             return json_response({"status": "failed", **found}, 503)
         return json_response({"status": "ok", **found})
 
@@ -79,59 +79,59 @@ class Watch:
         if self._exposition is None:
             from quorate.quorum.watch.metrics import Exposition
 
-            self._exposition = Exposition(self._core, self.collectors)
+            self._exposition = Exposition(self._node, self.measures, self.collectors)
         return await self._exposition.response()
 
     async def _targets(self, query: Query) -> HttpResponse:
         """Return all known nodes for Prometheus' HTTP service discovery."""
         found = [
             {"targets": [address], "labels": {"node_id": str(node_id), "role": role}}
-            for node_id, role, address in sorted(targets(self._core))
+            for node_id, role, address in sorted(targets(self._node))
         ]
         return json_response(found)
 
     def _who(self) -> dict[str, object]:
         """Return the identity of the node."""
-        core = self._core
+        node = self._node
         return {
-            "node_id": core.me.id,
-            "roles": list(core.config.roles),
-            "cluster_id": core.cluster_id,
+            "node_id": node.me.id,
+            "roles": list(node.config.roles),
+            "cluster_id": node.cluster_id,
         }
 
 
-def targets(core: NodeCore) -> Iterator[tuple[int, str, str]]:
+def targets(node: NodeView) -> Iterator[tuple[int, str, str]]:
     """Yield (node id, role, address) of every known node, including this one.
 
     A node with both roles is reported as a controller."""
     controllers = {
         voter.voter_id: str(Address(each.host, each.port))
-        for voter in core.voters
+        for voter in node.voters
         for each in voter.endpoints[:1]
     }
     for node_id, address in controllers.items():
         yield node_id, "controller", address
-    name = core.config["inter.broker.listener.name"] or REPLICATION
-    for broker in core.image.brokers.values():
+    name = node.config["inter.broker.listener.name"] or REPLICATION
+    for broker in node.image.brokers.values():
         endpoint = broker.endpoint(REPLICATION) or broker.endpoint(name)
         if endpoint is not None and broker.id not in controllers:
             yield broker.id, "broker", str(Address(endpoint.host, endpoint.port))
 
 
-def metadata_reasons(core: NodeCore) -> Iterator[str]:
+def metadata_reasons(node: NodeView) -> Iterator[str]:
     """Yield the reasons why the metadata of a node is not ready.
 
     The node must know the leader of the quorum and must have replayed all committed records. If its
     log had lost records, it must have caught up again."""
-    if core.failed:
+    if node.failed:
         yield "the node has failed"
-    if core.replica.raft.leader_id == NO_NODE:
+    if node.raft.leader_id == NO_NODE:
         yield "no leader of the metadata quorum is known"
-    if core.replica.raft.catching_up:
-        yield core.lost
-    high_watermark = core.replica.raft.high_watermark
-    if high_watermark <= core.log.start_offset:
+    if node.raft.catching_up:
+        yield node.lost
+    high_watermark = node.raft.high_watermark
+    if high_watermark <= node.log.start_offset:
         yield "no metadata record is known to be committed yet"
-    behind = high_watermark - core.committed_image.position
+    behind = high_watermark - node.replayed_offset
     if behind > 0:
         yield f"{behind} committed metadata records are not replayed yet"

@@ -124,7 +124,7 @@ async def longest_is_not_latest(stage: Simulation) -> None:
     isolate(stage, old)
     assert old.process is not None
     for _ in range(20):
-        old.process.core.append([encode_record(NoOpRecord())])
+        old.process.core.replica.append([encode_record(NoOpRecord())])
     await stage.until(lambda: any(map(cluster_leads, others)), "another leads", 10)
     await stage.until(lambda: len(cluster.active_controllers()) == 1, "and rules", 10)
     await stage.admin.spawn(stage.admin.create_surely("committed", 1))

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 
 from quorate.config.key import ConfigError
 from quorate.quorum.log.disk import OsFile
-from quorate.quorum.node.node_core import NodeRefused
+from quorate.quorum.node.directory_lock import NodeRefused
 from quorate.testing import (
     LocalCluster,
     NodeFailed,

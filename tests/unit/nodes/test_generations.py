@@ -18,6 +18,7 @@ from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
 from tests.sim.disk import PowerCut, SimDisk
+from tests.unit.kafka.fakes import FakeClock
 from tests.unit.watch.node import made
 
 REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
@@ -39,6 +40,7 @@ class Node:
 
     def opened(self, disk: SimDisk) -> Generations:
         return Generations(
+            FakeClock(),
             disk,
             "/d",
             self.standing,
@@ -129,6 +131,14 @@ def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixt
     assert line.startswith("not following node 10 into generation 1: this broker has committed")
     assert "up to offset 101 of epoch 5" in line and "ends at offset 100" in line
     assert node.generations.rebuilds == () and not node.disk.exists("/d/quorate-quorum-generation")
+
+
+def test_a_peer_that_varies_its_claims_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    node = Node(offset=1000)
+    for offset in range(100, 200):
+        node.generations.met(hello(replace(REBUILD, offset=offset)))
+    assert len(caplog.records) == 1
 
 
 def test_a_controller_of_the_quorum_from_before_is_superseded_by_its_successor_only() -> None:

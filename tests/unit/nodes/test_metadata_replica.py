@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
-from quorate.quorum.node.metadata_replica import MetadataReplica, ReplicaListener, VoterLinks
+from quorate.quorum.node.metadata_replica import MetadataReplica
+from quorate.quorum.node.replica_listener import ReplicaListener, VoterLinks
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
 from quorate.quorum.raft.election_file import ElectionFile
@@ -95,7 +97,11 @@ class Node:
     def receive(self, content: bytes) -> None:
         self.node.storage.snapshots.write_part(SNAPSHOT, 0, content)
         self.core.effects.append(effects.InstallSnapshot(SNAPSHOT))
-        self.replica.link_lost(0)
+        self.link_lost(0)
+
+    def link_lost(self, voter_id: int) -> None:
+        """Give the core an input."""
+        self.replica.put(cast(Raft, self.core).link_lost, voter_id)
 
     def content(self) -> bytes:
         return b"".join(write_snapshot(self.image, QuorumVoters()))
@@ -121,8 +127,8 @@ def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
     assert node.bases() == [0, 4], "readers have the empty log already"
     assert node.node.storage.log.end_offset == SNAPSHOT.offset
     node.clock.advance(7)
-    node.replica.link_lost(1)
-    node.replica.link_lost(2)
+    node.link_lost(1)
+    node.link_lost(2)
     assert node.core.put[1:] == ["checked"]
     node.clock.advance(7)
     node.work_until(lambda: len(node.core.put) > 2)
@@ -158,7 +164,7 @@ def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
     node = Node()
     node.receive(node.content())
     node.work_until(lambda: node.listener.loaded != [])
-    node.replica.link_lost(1)
+    node.link_lost(1)
 
     def fail(operation: str, path: str) -> None:
         if operation == "remove":
@@ -192,7 +198,7 @@ def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
     node = Node()
     node.core.link_lost = fail  # type: ignore[method-assign]
     with pytest.raises(raised):
-        node.replica.link_lost(1)
+        node.link_lost(1)
 
 
 def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +206,28 @@ def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPa
         yield from ()
         raise RecursionError
 
-    monkeypatch.setattr("quorate.quorum.node.metadata_replica.reading", raises)
+    monkeypatch.setattr("quorate.quorum.node.received_snapshot.reading", raises)
     node = Node()
     node.receive(node.content())
     node.work_until(lambda: "damaged" in node.core.put)
     assert not node.listener.failures
+
+
+def test_a_peer_that_causes_problems_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    for number in range(100):
+        node.core.effects.append(effects.PeerProblem(7, f"problem {number}"))
+        node.link_lost(0)
+    (line,) = caplog.messages
+    assert line == "replica 7: problem 0"
+    node.clock.advance(INTERVAL_MS)
+    node.core.effects.append(effects.PeerProblem(7, "another problem"))
+    node.link_lost(0)
+    assert caplog.messages[1:] == ["replica 7: another problem (99 more like it were not logged)"]
+
+
+def test_a_replica_that_is_closed_leaves_no_timer() -> None:
+    node = Node()
+    assert node.clock.waiting == 1, "the regular flush"
+    node.replica.close()
+    assert node.clock.waiting == 0

@@ -33,20 +33,25 @@ REMOVE = RemoveRaftVoterRequest(voter_id=11, voter_directory_id=directory(11))
 
 
 class Host:
-    """A core whose replica keeps whom it has to tell."""
+    """A core whose replica keeps the callbacks of voter changes."""
 
     def __init__(self, role: Role = Role.LEADER) -> None:
         self.clock = FakeClock()
         self.done: list[Callable[[int, str], None]] = []
         self.answers: list[Any] = []
-        keep = lambda _, done: self.done.append(done)  # noqa: E731
-        replica = SimpleNamespace(
-            raft=SimpleNamespace(role=role), add_voter=keep, remove_voter=keep
-        )
+        self.changes: list[str] = []
+        raft = SimpleNamespace(role=role, add_voter="add", remove_voter="remove")
         core = SimpleNamespace(
-            cluster_id="here", replica=replica, seams=SimpleNamespace(clock=self.clock)
+            cluster_id="here",
+            raft=raft,
+            replica=SimpleNamespace(change_voters=self._change_voters),
+            seams=SimpleNamespace(clock=self.clock),
         )
         self.admin = VoterAdmin(cast(NodeCore, core))
+
+    def _change_voters(self, done: Callable[[int, str], None], change: str, _: object) -> None:
+        self.done.append(done)
+        self.changes.append(change)
 
     def ask(self, request: Message) -> None:
         self.admin.ask(request, self.answers.append)
@@ -56,7 +61,7 @@ class Host:
 def test_a_change_is_answered_once_and_nothing_is_left_behind(request_: Message) -> None:
     host = Host()
     host.ask(request_)
-    assert host.answers == []
+    assert host.answers == [] and host.changes == ["add" if request_ is ADD else "remove"]
     host.done[0](ErrorCode.NONE, "")
     assert [(each.error_code, each.error_message) for each in host.answers] == [(0, None)]
     assert host.clock.waiting == 0

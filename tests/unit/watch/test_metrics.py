@@ -221,7 +221,7 @@ class CostlyClock(FakeClock):
 
 async def test_a_text_that_cost_much_stays_fresh_for_longer(tmp_path: Path) -> None:
     async with made(tmp_path / "node") as node:
-        exposition = metrics.Exposition(node.core, ())
+        exposition = metrics.Exposition(node.core, node.core.watch.measures, ())
         clock = CostlyClock()
         exposition._clock = clock
         first = (await exposition.response()).body

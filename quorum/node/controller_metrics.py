@@ -10,35 +10,39 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric
 
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.controller.controller import Controller
+from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.watch.families import counter, gauge
 from quorate.quorum.watch.metrics import lag_ms
 
 PREFIX = "kafka_controller_kafkacontroller_"
 
 
-def controller_metrics(node: ControllerNode) -> Iterator[Metric]:
+def controller_metrics(
+    core: NodeCore, rules: Controller, shell: ControllerShell
+) -> Iterator[Metric]:
     """Yield the metric families of a controller."""
-    for name, help_, value in (*of_the_cluster(node), *of_the_node(node)):
+    for name, help_, value in (*of_the_cluster(rules, shell), *of_the_node(core, rules, shell)):
         yield gauge(PREFIX + name, help_, value)
     yield counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
         "Leaders elected from outside of the ISR.",
-        node.rules.index.unclean_elections,
+        rules.index.unclean_elections,
     )
     yield counter(
         "quorate_controller_failed_requests_total",
         "Requests refused because a rule or its records failed in an unexpected way.",
-        node.shell.failed_requests,
+        shell.failed_requests,
     )
 
 
-def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+def of_the_cluster(rules: Controller, shell: ControllerShell) -> Iterator[tuple[str, str, float]]:
     """Yield (name, help, value) for the state of the cluster."""
-    image, index = node.rules.image, node.rules.index
+    image, index = rules.image, rules.index
     fenced = sum(broker.fenced for broker in image.brokers.values())
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
-    yield "activecontrollercount", "1 on the active controller, else 0.", node.shell.active
+    yield "activecontrollercount", "1 on the active controller, else 0.", shell.active
     yield (
         "activebrokercount",
         "Registered brokers that are not fenced.",
@@ -55,17 +59,19 @@ def of_the_cluster(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
     )
 
 
-def of_the_node(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
+def of_the_node(
+    core: NodeCore, rules: Controller, shell: ControllerShell
+) -> Iterator[tuple[str, str, float]]:
     """Yield (name, help, value) for the state of this controller."""
-    core, image = node.core, node.core.image
-    wall_ms = core.seams.clock.wall_ms()
+    image = core.image
+    wall_ms = core.clock.wall_ms()
     yield "lastappliedrecordoffset", "The last record replayed.", image.last.offset
     yield "lastappliedrecordtimestamp", "When it was written.", image.last_timestamp_ms
     yield "lastappliedrecordlagms", "Its age.", lag_ms(image.last_timestamp_ms, wall_ms)
     yield (
         "lastcommittedrecordoffset",
         "The last record known to be committed.",
-        core.replica.raft.high_watermark - 1,
+        core.raft.high_watermark - 1,
     )
     yield "metadataerrorcount", "Errors in the metadata; one stops the node.", core.failed
     yield (
@@ -76,11 +82,11 @@ def of_the_node(node: ControllerNode) -> Iterator[tuple[str, str, float]]:
     yield (
         "timedoutbrokerheartbeatcount",
         "Broker sessions that expired while this node was active.",
-        node.rules.expired_sessions,
+        rules.expired_sessions,
     )
-    yield "eventqueueoperationsstartedcount", "Requests and events ruled on.", node.shell.operations
+    yield "eventqueueoperationsstartedcount", "Requests and events ruled on.", shell.operations
     yield (
         "eventqueueoperationstimedoutcount",
         "Requests turned away because the queue was full.",
-        node.shell.turned_away,
+        shell.turned_away,
     )
