@@ -196,7 +196,7 @@ class LogManager:
         The names are freed immediately, because a log that restarts may need them. The disk's
         thread removes the files."""
         expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
-        paths = [segment.retire() for segment in expired]
+        paths = [segment.rename_deleted() for segment in expired]
         if paths:
             self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
         return bool(paths)

@@ -1,7 +1,7 @@
 """The log of one partition is opened, by what its manager judged before.
 
 It touches nothing but the partition's directory and what it was given, so that it may run in the
-disk's thread, step by step, while the loop goes on; see `opening.py`.
+disk's thread, step by step, while the loop goes on; see `partition_opener.py`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def open_log(disk: Disk, parameters: LogOpenParameters) -> Steps[Log]:
 def _opening(
     disk: Disk, parameters: LogOpenParameters, *, clean: bool, set_aside: bool = False
 ) -> Steps[Log]:
-    return Log.opening(
+    return Log.open_in_steps(
         disk,
         parameters.directory,
         parameters.settings,

@@ -11,17 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
-from crc32c import crc32c
-
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.log.names import TEMPORARY_SUFFIX, PartitionName
-from quorate.quorum.seams import Buffer, Disk, File
+from quorate.quorum.seams import Buffer, Disk
 
 T = TypeVar("T")
 
 EPOCHS_NAME = "leader-epoch-checkpoint"
-FLUSHED_MARKER_NAME = "quorate-flushed-offset"
 PARTITION_METADATA_NAME = "partition.metadata"
 CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
@@ -223,63 +220,3 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
         return epoch if type(epoch) is int and -1 <= epoch <= MAX_OFFSET else None
     except UNREADABLE:
         return None
-
-
-# -- flushed-offset marker -------------------------------------------------------------------------
-
-
-class FlushedMarker:
-    """What of one log was certainly synced: a lower bound that survives the process.
-
-    Raised without a sync of its own after each flush, so it may lag after a power cut and is
-    exact after a crash of the process. Lowered durably, before the log is truncated. What lies
-    below it and is damaged or missing was acknowledged: a log that ends below it was shortened by
-    somebody else.
-    """
-
-    def __init__(self, disk: Disk, directory: str) -> None:
-        self._disk = disk
-        self._path = f"{directory}/{FLUSHED_MARKER_NAME}"
-        self._file: File | None = None
-        self.offset = self._read()
-
-    def raise_to(self, offset: int) -> None:
-        if offset > self.offset:
-            self._write(offset)
-
-    def lower_to(self, offset: int) -> None:
-        if offset < self.offset:
-            self._write(offset).sync()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.sync()
-            self._file.close()
-            self._file = None
-
-    def _write(self, offset: int) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self._path, create=True)
-        self._file.pwrite(_marker_line(offset), 0)  # less than a sector: old or new, never torn
-        self.offset = offset
-        return self._file
-
-    def _read(self) -> int:
-        try:
-            content = read_small(self._disk, self._path, max_bytes=MAX_STATE_FILE_BYTES)
-        except CorruptCheckpoint:
-            content = None  # a lower bound is missing, as when the file is
-        return decode_marker(content or b"") or 0
-
-
-def decode_marker(content: bytes) -> int | None:
-    """None when that is no marker."""
-    digits = content[:20]
-    if digits.isdigit() and content == _marker_line(int(digits)):
-        return int(digits)
-    return None
-
-
-def _marker_line(offset: int) -> bytes:
-    digits = b"%020d" % offset
-    return b"%b %08x\n" % (digits, crc32c(digits))

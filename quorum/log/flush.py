@@ -1,4 +1,12 @@
-"""What of a log was written and not yet synced, and the work that syncs it."""
+"""The durable part of a log: the changes that no fsync covers yet, and the work that syncs them.
+
+A flush has three steps. The log's owner prepares it in the log's thread (`FlushState.prepare`),
+runs it in any thread (`Flush.run`), and completes it in the log's thread (`FlushState.complete`).
+Between the first and the last step the log may be appended to and truncated. A flush that was
+prepared before a truncation proves nothing about the bytes that were appended after it (R22,
+tests/scenarios). A failed flush is never retried, because the kernel may have dropped the dirty
+pages (R45, tests/scenarios).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.flushed_marker import FlushedMarker
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.seams import Disk
 
@@ -20,27 +30,35 @@ class FlushedLog(Protocol):
 
 @dataclass(slots=True)
 class Unsynced:
-    """Segments with new bytes and directories with new names, in the order of the first change."""
+    """Segments with unsynced bytes and directories with unsynced names, in order of first change.
+
+    Invariant: a segment is in the list if and only if its `dirty` flag is set.
+    """
 
     segments: list[Segment] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
 
-    def wrote(self, segment: Segment) -> None:
+    def add_segment(self, segment: Segment) -> None:
+        """Add a segment that was written to. An empty segment has nothing to sync."""
         if not segment.dirty and segment.size:
             segment.dirty = True
             self.segments.append(segment)
 
-    def removed(self, segment: Segment) -> None:
+    def remove_segment(self, segment: Segment) -> None:
+        """Remove a segment that has left its log."""
         if segment.dirty:
             self.segments.remove(segment)
 
-    def named(self, directory: str) -> None:
+    def add_directory(self, directory: str) -> None:
+        """Add a directory in which a file was created, renamed or removed."""
         if directory not in self.directories:
             self.directories.append(directory)
 
     def take(self) -> tuple[tuple[Segment, ...], tuple[str, ...]]:
+        """Return the segments and the directories, and start anew without any."""
         taken = tuple(self.segments), tuple(self.directories)
         for segment in self.segments:
+            assert segment.dirty
             segment.dirty = False
         self.segments.clear()
         self.directories.clear()
@@ -49,16 +67,22 @@ class Unsynced:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """All that was appended up to `end_offset`; `run` makes it durable, in any thread."""
+    """One flush: when `run` has returned, everything below `end_offset` is on disk."""
 
     log: FlushedLog
     end_offset: int
     generation: int
+    """Number of truncations before this flush was prepared."""
     segments: tuple[Segment, ...]
     epochs: bytes | None
+    """New content of the leader epoch checkpoint, None if the epochs have not changed."""
     directories: tuple[str, ...]
 
     def run(self) -> None:
+        """Sync the segments, the epochs and the directories. Block; may run in any thread.
+
+        Raise OSError if a sync fails. The caller must not flush this log again. Files of a log that
+        was deleted meanwhile may be missing."""
         try:
             for segment in self.segments:
                 segment.sync()
@@ -70,3 +94,58 @@ class Flush:
         except FileNotFoundError:
             if not self.log.deleted:
                 raise
+
+
+class FlushState:
+    """The flushed offset of one log, and the changes that its next flush must sync.
+
+    Used in the log's thread only. Invariants: everything below `flushed_offset` is on disk; the
+    flushed marker, if the log has one, never exceeds `flushed_offset`; at most one flush is in
+    flight.
+    """
+
+    def __init__(
+        self, flushed_offset: int, directories: list[str], marker: FlushedMarker | None
+    ) -> None:
+        self.flushed_offset = flushed_offset
+        self.generation = 0
+        """Number of truncations."""
+        self.unsynced = Unsynced(directories=directories)
+        self.in_flight = False
+        self._marker = marker
+
+    def prepare(self, log: FlushedLog, end_offset: int, epochs: EpochCache) -> Flush:
+        """Return the flush of everything below `end_offset`, the log end."""
+        assert not self.in_flight, "a flush is in flight"
+        self.in_flight = True
+        segments, directories = self.unsynced.take()
+        content = checkpoints.encode_epochs(epochs.entries) if epochs.changed else None
+        epochs.changed = False
+        return Flush(log, end_offset, self.generation, segments, content, directories)
+
+    def complete(self, flush: Flush) -> bool:
+        """Raise the flushed offset. Return False if a truncation made the flush void."""
+        assert self.in_flight, "no flush is in flight"
+        self.in_flight = False
+        if flush.generation != self.generation:
+            return False
+        if flush.end_offset > self.flushed_offset and not flush.log.deleted:
+            self.flushed_offset = flush.end_offset
+            if self._marker is not None:
+                self._marker.raise_to(flush.end_offset)
+        return True
+
+    def lower_to(self, offset: int) -> None:
+        """Lower the flushed offset before a truncation to `offset`. A flush in flight is void."""
+        self.generation += 1
+        self.flushed_offset = min(self.flushed_offset, offset)
+
+    def lower_marker_to(self, offset: int) -> None:
+        """Lower the flushed marker durably, before bytes above `offset` are removed. Block."""
+        if self._marker is not None:
+            self._marker.lower_to(offset)
+
+    def close(self) -> None:
+        """Sync and close the flushed marker. Block."""
+        if self._marker is not None:
+            self._marker.close()

@@ -61,7 +61,7 @@ class SparseIndex:
         file.pwrite(self._memory, 0)
         self._file = file
 
-    def leave_memory(self) -> None:
+    def release_memory(self) -> None:
         """What was saved is searched in its file from now on."""
         self._memory = None
         self._count = None
@@ -168,8 +168,8 @@ class SegmentIndexes:
             self._add_time()
             self._offsets.save()
             self._times.save()
-            self._offsets.leave_memory()
-            self._times.leave_memory()
+            self._offsets.release_memory()
+            self._times.release_memory()
 
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch was appended at `position`."""

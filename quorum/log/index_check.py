@@ -29,7 +29,7 @@ class IndexCheck:
         self._started: Entry | None = None
         """An offset entry whose position was met and whose offset was not yet."""
 
-    def take(self, position: int, header: BatchHeader) -> None:
+    def add_batch(self, position: int, header: BatchHeader) -> None:
         self._take_offset(position, header)
         entry = self._times.now
         if entry is not None and entry[1] + self._base_offset <= header.last_offset:

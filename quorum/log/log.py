@@ -1,97 +1,107 @@
-"""The replicated log of one partition, or of the metadata: batches by offset, on a Disk.
+"""The replicated log of one partition or of the metadata, stored in segments on a Disk.
 
-Offsets are contiguous from `start_offset` to `end_offset`; leader epochs never decrease. Batches
-come with their final offsets and epochs and stay opaque: an append reads their headers and checks
-their CRCs.
+A batch arrives with its final offsets and leader epochs. An append reads the headers and checks the
+CRCs; the records stay opaque.
 
-Durability: `append` returns when the bytes are in the page cache; `prepare_flush` says what to
-sync, off the loop, to make all of it durable. Anything that can be derived from the batches
-(indexes, epochs) is not synced for its own sake.
-
-One owner calls everything, from one thread, but for `Flush.run`; it may be opened in another. What
-is on disk then is the business of `recovery.py`; when to flush, retain or delete is the owner's,
-and what becomes of the files then is `file_removal.py`'s.
+Other modules hold the parts: `loading.py` opens a log and `recovery.py` checks it after a crash,
+`segment_list.py` holds the segments, `flush.py` the durable part, `epochs.py` the leader epochs,
+`file_removal.py` removes the files that leave the log. The owner of a log decides when to flush it,
+when to apply retention and when to delete it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections.abc import Callable
 from typing import Unpack
 
-from quorate.quorum.log import checkpoints, recovery
+from quorate.quorum.log import loading
+from quorate.quorum.log.append_check import require_continuation
 from quorate.quorum.log.batch import BatchHeader, batches
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
-from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
-from quorate.quorum.log.flush import Flush, Unsynced
-from quorate.quorum.log.integrity import RecentlyAppended, check_all, check_read
+from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.log.flush import Flush, FlushState
+from quorate.quorum.log.integrity import RecentlyAppended
+from quorate.quorum.log.loading import OpenOptions
+from quorate.quorum.log.log_reader import LogReader
 from quorate.quorum.log.retention import expired_segments
 from quorate.quorum.log.rolling import must_roll
-from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, Segment
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment_list import SegmentList
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
 from quorate.quorum.seams import Buffer, Disk
 from quorate.quorum.steps import Steps, finished
 
-_base_offset = attrgetter("base_offset")
 
+class Log(LogReader):
+    """One replicated log: append, read, truncate, flush and shorten it.
 
-class Log:
+    Invariants: batches are contiguous from the first segment's base offset to `end_offset`;
+    `start_offset` <= `end_offset` and `flushed_offset` <= `end_offset`; leader epochs never
+    decrease; the last segment, the active one, is the only one that is appended to.
+
+    Durability: `append` returns when the bytes are in the page cache. A flush (`prepare_flush`,
+    `Flush.run`, `complete_flush`) makes all appended bytes durable. Indexes and leader epochs can
+    be rebuilt from the batches, so that they never need an fsync of their own.
+
+    Threads: one thread calls all methods, usually the event loop's. Only `Flush.run` may run in
+    another thread, and a log may be opened in another thread. Reads and appends block for the page
+    cache at most; the methods that wait for the disk say so.
+
+    Errors: methods raise the errors of `errors.py`. Disk errors stay OSErrors. After an OSError of
+    a flush the owner must stop using the log (R45, tests/scenarios).
+    """
+
     def __init__(
-        self, disk: Disk, directory: str, settings: LogSettings, loaded: recovery.LoadedLog
+        self, disk: Disk, directory: str, settings: LogSettings, loaded: loading.LoadedLog
     ) -> None:
+        """Use `open` or `open_in_steps` instead."""
         self.directory = directory
         self.settings = settings
         self.epochs = EpochCache(lambda: self.end_offset, loaded.epochs)
         self.epochs.changed = loaded.epochs_changed
         self.start_offset = loaded.start_offset
+        """The first offset that may be read. The first segment may begin below it."""
         self.end_offset = loaded.segments[-1].next_offset
-        self.flushed_offset = loaded.flushed_offset
-        self.generation = 0
-        """How often the log was truncated: what a flush from before proves is nothing (R22)."""
+        """The offset of the next record."""
         self.recovery = loaded.report
         self.disk = disk
         self.before_truncation: Callable[[int], None] = lambda offset: None
-        self.carry_out_reset: Callable[[Callable[[], None]], None] = lambda work: work()
-        """At once; or in the disk's thread, by an owner who appends nothing before it is done."""
+        """Called with the new end before bytes are removed. The owner lowers its recovery point."""
+        self.run_reset: Callable[[Callable[[], None]], None] = lambda work: work()
+        """Runs the file operations of `reset_to`: immediately, or in the disk's thread if the owner
+        appends nothing before they are done."""
         self.deleted = False
-        self._segments = loaded.segments
-        self._active = loaded.segments[-1]
-        self._active_since_ms = loaded.wall_ms
-        self._unsynced = Unsynced(directories=loaded.unsynced_directories)
-        self._flushing = False
+        """Set by the owner when it deletes the log. Its files may then be missing."""
+        self._segments = SegmentList(
+            disk, directory, settings.index_interval_bytes, loaded.segments, loaded.wall_ms
+        )
+        self._flushes = FlushState(
+            loaded.flushed_offset, loaded.unsynced_directories, loaded.marker
+        )
+        self._unsynced = self._flushes.unsynced
         self._recent = RecentlyAppended(self.end_offset)
-        self._marker = loaded.marker
         for segment in loaded.unsynced:
-            self._unsynced.wrote(segment)
+            self._unsynced.add_segment(segment)
         if loaded.unsynced and settings.flushed_is_acknowledged:
-            self.flush()  # what survived in a page cache alone must not be acknowledged
+            self.flush()  # bytes that only a page cache holds must not be acknowledged
 
     @classmethod
     def open(
-        cls,
-        disk: Disk,
-        directory: str,
-        settings: LogSettings,
-        **known: Unpack[recovery.OpenOptions],
+        cls, disk: Disk, directory: str, settings: LogSettings, **options: Unpack[OpenOptions]
     ) -> Log:
-        """Blocks until it is open; see `opening`."""
-        return finished(cls.opening(disk, directory, settings, **known))
+        """Open the log in `directory`. Block; see `open_in_steps`."""
+        return finished(cls.open_in_steps(disk, directory, settings, **options))
 
     @classmethod
-    def opening(
-        cls,
-        disk: Disk,
-        directory: str,
-        settings: LogSettings,
-        **known: Unpack[recovery.OpenOptions],
+    def open_in_steps(
+        cls, disk: Disk, directory: str, settings: LogSettings, **options: Unpack[OpenOptions]
     ) -> Steps[Log]:
-        """The directory is made when it is missing. `clean`: the log was closed in order, so its
-        batches are not read; otherwise everything from `recovery_point` on is checked and a torn
-        tail is cut. Raises CorruptLog. `set_aside`: what is cut is kept beside the log.
-        `latest_unsaved_epoch`: what was not synced is of no later one, but for saved epochs."""
-        loaded = yield from recovery.load(disk, directory, settings, **known)
+        """Return the steps that open the log in `directory`, which is created if it is missing.
+
+        After a clean shutdown (`clean`) no batch is read. Otherwise all batches from
+        `recovery_point` on are checked and a torn end is cut off. Raise CorruptLog if the log lost
+        bytes that may have been acknowledged. `loading.OpenOptions` defines all options."""
+        loaded = yield from loading.load(disk, directory, settings, **options)
         log = cls(disk, directory, settings, loaded)
         if log.start_offset > log.end_offset:  # a crash took records that were deleted already
             log.reset_to(log.start_offset)
@@ -100,233 +110,141 @@ class Log:
     # -- append ----------------------------------------------------------------------------------
 
     def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
-        """Append one or more whole batches that continue the log. Raise CorruptBatch or BrokenChain
-        if they do not; then, and after an OSError, the log is as before. If the caller has checked
-        the CRC of the only batch, it passes the header that the batch has now."""
+        """Append one or more whole batches that continue the log, to the page cache.
+
+        Raise CorruptBatch if `data` is damaged, and BrokenChain if its offsets or leader epochs do
+        not continue the log. After an error, an OSError too, the log is unchanged. A caller that
+        has checked the CRC of a single batch passes its header as `checked`."""
         placed = list(batches(data)) if checked is None else [(0, checked)]
         if not placed:
             return
-        self._check_chain(placed)
-        segment = self._active
+        require_continuation(self.directory, self.end_offset, self.epochs.latest, placed)
+        segment = self._segments.active
         last_offset = placed[-1][1].last_offset
-        active_ms = wall_ms - self._active_since_ms
+        active_ms = wall_ms - self._segments.active_since_ms
         if segment.size and must_roll(segment, self.settings, placed, active_ms):
-            segment = self._roll(wall_ms)
+            segment = self._segments.roll(self.end_offset, wall_ms)
         if not segment.size:
-            self._unsynced.named(self.directory)
+            self._unsynced.add_directory(self.directory)
         segment.append(data, placed)
         if not segment.dirty:
-            self._unsynced.wrote(segment)
+            self._unsynced.add_segment(segment)
         if placed[-1][1].leader_epoch > self.epochs.latest:
             for _, header in placed:
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
         self._recent.appended(self.end_offset, len(data))
         self.end_offset = last_offset + 1
+        assert segment.next_offset == self.end_offset
 
     def assign_epoch(self, epoch: int) -> None:
-        """This replica leads from here on: `epoch` starts at the log end."""
+        """Record that this replica leads `epoch`, whose first offset is the log end."""
         self.epochs.assign(epoch, self.end_offset)
-
-    def _check_chain(self, placed: list[tuple[int, BatchHeader]]) -> None:
-        expected, epoch = self.end_offset, self.epochs.latest
-        for _, header in placed:
-            if header.base_offset != expected:
-                raise BrokenChain(
-                    f"{self.directory}: batch at offset {header.base_offset} cannot follow the log"
-                    f" end {expected}"
-                )
-            if header.leader_epoch < epoch:
-                raise BrokenChain(
-                    f"{self.directory}: batch at offset {expected} has leader epoch"
-                    f" {header.leader_epoch}, the log already {epoch}"
-                )
-            expected, epoch = header.next_offset, header.leader_epoch
-        if expected - 1 - placed[0][1].base_offset > MAX_RELATIVE_OFFSET:
-            raise BrokenChain(
-                f"{self.directory}: offsets {self.end_offset} to {expected - 1} are more than the"
-                " index of one segment can say"
-            )
-
-    def _roll(self, wall_ms: int) -> Segment:
-        self._active.seal()
-        self._active = Segment(
-            self.disk, self.directory, self.end_offset, self.settings.index_interval_bytes
-        )
-        self._active.create()
-        self._segments.append(self._active)
-        self._active_since_ms = wall_ms
-        return self._active
-
-    # -- read ------------------------------------------------------------------------------------
-
-    @property
-    def last_epoch(self) -> int:
-        """The latest leader epoch, -1 before there was one."""
-        return self.epochs.latest
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
-
-    def control_batches(self, offset: int) -> Iterator[bytes]:
-        """Those from `offset` on, a batch's start. Blocks. CorruptLog for a damaged one."""
-        for segment in self._segments:
-            if segment.next_offset <= offset:
-                continue
-            for position, header in segment.walk(segment.position_of(offset)):
-                if header.is_control:
-                    data = segment.file.pread(header.size_bytes, position)
-                    check_read(segment, data, header.base_offset, self._epoch_of)
-                    yield data
-
-    def bytes_below(self, offset: int) -> int:
-        """How much of the log lies below `offset`, which is a batch's start or the log's end."""
-        before = sum(each.size for each in self._segments if each.next_offset <= offset)
-        holding = self.segment_of(offset)
-        return before + (holding.position_of(offset) if holding.next_offset > offset else 0)
-
-    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
-        """Whole batches, from the one that holds `offset`, of one segment; below `end`; at least
-        one even when it exceeds `max_bytes`. Empty at the end. CorruptLog when the disk does not
-        give back what was appended."""
-        if not self.start_offset <= offset <= self.end_offset:
-            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
-        if end is None or end > self.end_offset:
-            end = self.end_offset
-        if offset >= end:
-            return b""
-        at_end = offset >= self._active.base_offset
-        segment = self._active if at_end else self.segment_of(offset)
-        data = segment.read(offset, max_bytes, end)
-        if offset < self._recent.offset:
-            check_read(segment, data, offset, self._epoch_of)
-        return data
-
-    def learn_max_timestamps(self) -> Steps[None]:
-        """See `Segment.learn_max_timestamp`; so that `max_timestamp_ms` does not block."""
-        for segment in tuple(self._segments):
-            yield from segment.learn_max_timestamp()
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """Of all records; -1 when there are none."""
-        return max(segment.max_timestamp_ms for segment in self._segments)
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """Return the first record that is not before `timestamp_ms`. Blocks."""
-        return run_lookup(look_up_timestamp(self, timestamp_ms))
-
-    def segment_of(self, offset: int) -> Segment:
-        """Return the segment that holds `offset`, which is not below the first one's base."""
-        return self._segments[bisect_right(self._segments, offset, key=_base_offset) - 1]
 
     # -- truncate --------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on, the batch that holds it included, newest first, so that
-        a crash leaves a prefix. An owner's recovery point is lowered in `before_truncation`.
+        """Remove the batch that holds `offset` and everything after it.
 
-        Blocks: below a millisecond usually, half a second where half a gigabyte is freed."""
+        Segments are removed newest first, so that a crash leaves a prefix of the log. Block:
+        usually less than a millisecond, half a second where half a gigabyte is freed. Raise
+        OffsetOutOfRange if `offset` lies below the log start."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
         if offset < self.start_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
-        holding = self.segment_of(offset)
-        offset = holding.header_at(holding.position_of(offset)).base_offset
+        offset = self._segments.batch_start(offset)
         self._before_truncation(offset)
-        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
-            self._drop(self._segments.pop())
-        self._active = self._segments[-1]
-        if self._active.size:
-            self._active.truncate_to(offset)
-        self.end_offset = self._active.next_offset
+        for segment in self._segments.pop_from(offset):
+            self._drop(segment)
+        active = self._segments.active
+        if active.size:
+            active.truncate_to(offset)
+        self.end_offset = active.next_offset
         self._after_truncation()
+        assert self.flushed_offset <= self.end_offset == offset
 
     def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Drop everything and go on, empty, from `offset` (a snapshot replaces the log below
-        it, and ended in `epoch`)."""
-        self._unprove(0)
-        gone = self._segments
-        for segment in gone:
-            self._leave(segment)
-        active = Segment(self.disk, self.directory, offset, self.settings.index_interval_bytes)
-        active.create()
-        self._segments, self._active = [active], active
+        """Remove all batches and continue with an empty log at `offset`.
+
+        The log does so when a snapshot replaces it. `epoch` is the leader epoch of the last record
+        before `offset`."""
+        self._lower_flushed_offset(0)
+        old = self._segments.replace_all(offset)
+        for segment in old:
+            self._detach(segment)
+        active = self._segments.active
         self.epochs.clear()
         self.start_offset = self.end_offset = offset
         if epoch != NO_EPOCH:
             self.epochs.assign(epoch, offset)
 
-        def carry_out() -> None:
-            self._lower_marker(0)
-            for segment in reversed(gone):  # newest first, so that a crash leaves a prefix
+        def reset_files() -> None:
+            self._flushes.lower_marker_to(0)
+            for segment in reversed(old):  # newest first, so that a crash leaves a prefix
                 segment.remove()
-            active.create_file()  # it alone says where the log starts
+            active.create_file()  # only its name tells the next start where the log begins
             self._sync_truncation(active)
 
-        self._unsynced.named(self.directory)
-        self.carry_out_reset(carry_out)
+        self._unsynced.add_directory(self.directory)
+        self.run_reset(reset_files)
 
     def _before_truncation(self, offset: int) -> None:
-        self._unprove(offset)
-        self._lower_marker(self.flushed_offset)
+        self._lower_flushed_offset(offset)
+        self._flushes.lower_marker_to(self.flushed_offset)
 
-    def _unprove(self, offset: int) -> None:
-        self.generation += 1
-        self.flushed_offset = min(self.flushed_offset, offset)
+    def _lower_flushed_offset(self, offset: int) -> None:
+        self._flushes.lower_to(offset)
         self.before_truncation(offset)
 
-    def _lower_marker(self, offset: int) -> None:
-        if self._marker is not None:
-            self._marker.lower_to(offset)
-
     def _after_truncation(self) -> None:
-        """Where flushed is acknowledged, old bytes must not come back among what follows."""
-        self._unsynced.named(self.directory)
-        self._unsynced.wrote(self._active)
-        self._sync_truncation(self._active)
+        """Sync the truncation if flushed means acknowledged: removed bytes must not come back."""
+        self._unsynced.add_directory(self.directory)
+        self._unsynced.add_segment(self._segments.active)
+        self._sync_truncation(self._segments.active)
 
     def _sync_truncation(self, active: Segment) -> None:
         if self.settings.flushed_is_acknowledged:
             active.sync()
             self.disk.sync_dir(self.directory)
 
-    def _leave(self, segment: Segment) -> None:
-        """It is not this log's any more, whatever becomes of its files, and when."""
-        self._unsynced.removed(segment)
-        segment.leave()
+    def _detach(self, segment: Segment) -> None:
+        """Take a segment out of the log's books. Its files are removed later, or by the caller."""
+        self._unsynced.remove_segment(segment)
+        segment.mark_removed()
 
     def _drop(self, segment: Segment) -> None:
-        self._leave(segment)
+        self._detach(segment)
         segment.remove()
 
     # -- flush -----------------------------------------------------------------------------------
 
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below this offset is on disk."""
+        return self._flushes.flushed_offset
+
+    @property
+    def generation(self) -> int:
+        """Number of truncations. A flush that was prepared before the last one is void (R22)."""
+        return self._flushes.generation
+
     def prepare_flush(self) -> Flush:
-        """Everything appended so far. `run` it in any thread, then hand it to `complete_flush`;
-        at most one is under way. One that fails is the end of this log (R45)."""
-        assert not self._flushing, "a flush is under way"
-        self._flushing = True
-        segments, directories = self._unsynced.take()
-        epochs = checkpoints.encode_epochs(self.epochs.entries) if self.epochs.changed else None
-        self.epochs.changed = False
-        return Flush(self, self.end_offset, self.generation, segments, epochs, directories)
+        """Return the flush of everything that was appended so far.
+
+        The caller runs it in any thread and passes it to `complete_flush`. Only one flush may be in
+        flight. If it fails, the owner must stop using the log (R45, tests/scenarios)."""
+        return self._flushes.prepare(self, self.end_offset, self.epochs)
 
     def complete_flush(self, flush: Flush) -> bool:
-        """False when the log was truncated meanwhile: then the flush proves nothing (R22)."""
-        self._flushing = False
-        if flush.generation != self.generation:
-            return False
-        if flush.end_offset > self.flushed_offset and not self.deleted:
-            self.flushed_offset = flush.end_offset
-            if self._marker is not None:
-                self._marker.raise_to(flush.end_offset)
-        return True
+        """Raise `flushed_offset` after `flush.run` has returned.
+
+        Return False if the log was truncated meanwhile: the flush then proves nothing (R22)."""
+        return self._flushes.complete(flush)
 
     def flush(self) -> None:
-        """Blocks: before serving, at clean shutdown, in tools."""
+        """Flush everything that was appended so far. Block: for starts, clean stops and tools."""
         flush = self.prepare_flush()
         flush.run()
         self.complete_flush(flush)
@@ -334,7 +252,10 @@ class Log:
     # -- retention and end -----------------------------------------------------------------------
 
     def advance_start(self, offset: int) -> None:
-        """Records below `offset` are gone for readers; whole segments go with `take_expired`."""
+        """Raise the log start offset to `offset`; a lower one changes nothing.
+
+        `take_expired` removes the segments below it later. Raise OffsetOutOfRange if `offset` lies
+        above the log end."""
         if offset > self.end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         if offset > self.start_offset:
@@ -342,59 +263,40 @@ class Log:
             self.epochs.advance_start(offset)
 
     def take_expired(self, *, high_watermark: int, wall_ms: int) -> list[Segment]:
-        """Apply retention: these are not the log's any more, their files the caller's to remove.
-        The active one only goes when it is not empty and expired too: then an empty one takes its
-        place."""
+        """Apply retention: remove expired segments from the log and return them, oldest first.
+
+        The caller removes their files (`file_removal.py`). If all segments are expired, an empty
+        active segment takes their place."""
+        segments = self._segments
         count = expired_segments(
-            self._segments,
+            segments.all,
             self.settings,
             start_offset=self.start_offset,
             high_watermark=high_watermark,
             wall_ms=wall_ms,
         )
-        if count == len(self._segments):
-            self._roll(wall_ms).create_file()
-            self._unsynced.named(self.directory)
-        expired = self._segments[:count]
+        if count == len(segments):
+            segments.roll(self.end_offset, wall_ms).create_file()
+            self._unsynced.add_directory(self.directory)
+        expired = segments.take_first(count)
         for segment in expired:
-            self._leave(segment)
-        del self._segments[:count]
+            self._detach(segment)
         if count:
-            self.advance_start(max(self.start_offset, self._segments[0].base_offset))
+            self.advance_start(max(self.start_offset, segments.first.base_offset))
         return expired
 
     def close(self) -> None:
-        """In order: all durable, indexes and epochs in their files, nothing held open. In the midst
-        of a flush nothing more is made durable: such a log was not closed clean."""
-        if not self._flushing:
+        """Close the log cleanly: flush it, save indexes and epochs, close all files. Block.
+
+        If a flush is in flight, nothing more is made durable. Such a log was not closed cleanly."""
+        if not self._flushes.in_flight:
             self.flush()
         for segment in self._segments:
             segment.close()
-        if self._marker is not None:
-            self._marker.close()
+        self._flushes.close()
 
     def discard(self) -> None:
-        """Close the files of a deleted log. A file that stays open keeps its space on the disk."""
+        """Close the files of a deleted log, so that the OS releases their disk space."""
         for segment in self._segments:
             segment.discard()
-        if self._marker is not None:
-            self._marker.close()
-
-    def check(self, path: str = "") -> None:
-        """Read every batch, of one segment or of all. CorruptLog names the first that is
-        damaged."""
-        wanted = (each for each in self._segments if path in ("", each.path))
-        check_all(wanted, self._epoch_of)
-
-    def first_damage(self, path: str = "") -> CorruptLog | None:
-        try:
-            self.check(path)
-        except CorruptLog as damage:
-            return damage
-        return None
-
-    def _epoch_of(self, header: BatchHeader) -> int:
-        """As the epochs have it; they say nothing about what lies before the start."""
-        if header.next_offset <= self.start_offset:
-            return header.leader_epoch
-        return self.epochs.epoch_at(max(header.base_offset, self.start_offset))
+        self._flushes.close()

@@ -26,15 +26,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import checkpoints, quarantine
+from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.leftovers import settle_leftovers
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.quarantine import copy_tail, rename_whole
 from quorate.quorum.log.scan import SCAN_BYTES, is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
@@ -58,88 +57,10 @@ class RecoveryReport:
     reason: str = ""
 
 
-@dataclass(slots=True)
-class LoadedLog:
-    segments: list[Segment]
-    epochs: list[EpochOffset]
-    epochs_changed: bool
-    start_offset: int
-    flushed_offset: int
-    wall_ms: int
-    report: RecoveryReport
-    unsynced: list[Segment]
-    unsynced_directories: list[str]
-    marker: checkpoints.FlushedMarker | None
-
-
-class OpenOptions(TypedDict):
-    """What the owner of a log knows when it opens it."""
-
-    wall_ms: int
-    clean: bool
-    recovery_point: NotRequired[int]
-    start_offset: NotRequired[int]
-    set_aside: NotRequired[bool]
-    latest_unsaved_epoch: NotRequired[int]
-
-
 class Damage(NamedTuple):
     position: int
     offset: int
     reason: str
-
-
-def load(
-    disk: Disk,
-    directory: str,
-    settings: LogSettings,
-    *,
-    wall_ms: int,
-    clean: bool,
-    recovery_point: int = 0,
-    start_offset: int = 0,
-    set_aside: bool = False,
-    latest_unsaved_epoch: int = ANY_EPOCH,
-) -> Steps[LoadedLog]:
-    try:
-        names = disk.list(directory)
-    except FileNotFoundError:
-        disk.make_dir(directory)
-        names = []
-    names = settle_leftovers(disk, directory, names)
-    segments = _segments(disk, directory, names, settings, start_offset)
-    marker = None
-    if settings.flushed_is_acknowledged:
-        marker = checkpoints.FlushedMarker(disk, directory)
-    flushed = marker.offset if marker else 0
-    saved = checkpoints.read_epochs(disk, directory) if checkpoints.EPOCHS_NAME in names else None
-    vouched = max(recovery_point, flushed)
-    loading = LogLoader(segments, settings, 0 if set_aside else vouched, vouched, saved)
-    loading.set_aside = disk if set_aside else None
-    loading.latest_unsaved_epoch = latest_unsaved_epoch
-    if clean:
-        yield from loading.trust(start_offset)
-    else:
-        yield from loading.check()
-        if settings.flushed_is_acknowledged:
-            loading.write_again()
-    end_offset = segments[-1].next_offset
-    start_offset = max(start_offset, segments[0].base_offset)
-    epochs = loading.epochs
-    epochs.truncate_to(end_offset)
-    epochs.advance_start(start_offset)
-    return LoadedLog(
-        segments=segments,
-        epochs=epochs.entries,
-        epochs_changed=epochs.entries != (saved or []),
-        start_offset=start_offset,
-        flushed_offset=end_offset if clean else min(loading.trusted_offset, end_offset),
-        wall_ms=wall_ms,
-        report=loading.report,
-        unsynced=loading.unsynced,
-        unsynced_directories=[] if clean and names else [directory, directory.rpartition("/")[0]],
-        marker=marker,
-    )
 
 
 def beginning(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
@@ -148,22 +69,7 @@ def beginning(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int 
     return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
 
 
-def _segments(
-    disk: Disk, directory: str, names: list[str], settings: LogSettings, start_offset: int
-) -> list[Segment]:
-    offsets = [offset_of(name) for name in names if name.endswith(LOG_SUFFIX)]
-    bases = sorted(offset for offset in offsets if offset is not None)
-    interval = settings.index_interval_bytes
-    segments = [Segment(disk, directory, base, interval) for base in bases]
-    for segment, following in zip(segments, bases[1:], strict=False):
-        segment.next_offset = following
-    if not segments:
-        segments.append(Segment(disk, directory, start_offset, interval))
-        segments[0].create()
-    return segments
-
-
-class LogLoader:
+class LogRecovery:
     """One pass over the segments of a log that is opened; it changes the list in place."""
 
     def __init__(
@@ -177,7 +83,7 @@ class LogLoader:
         self.segments = segments
         self.trusted_offset = trusted_offset
         self.report = RecoveryReport()
-        self.set_aside: Disk | None = None
+        self.quarantine: Disk | None = None
         """Where what is cut is kept."""
         self.latest_unsaved_epoch = ANY_EPOCH
         self.unsynced: list[Segment] = []
@@ -242,7 +148,7 @@ class LogLoader:
             damage: Damage | None = None
             if segment.base_offset != offset:
                 damage = Damage(0, offset, f"the log goes on at offset {segment.base_offset}")
-                self._judge(segment, damage, torn=True)
+                self._record_cut(segment, damage, torn=True)
                 self._drop_from(index)
                 break
             segment.begin_scan()
@@ -252,11 +158,11 @@ class LogLoader:
                 torn = not self._settings.flushed_is_acknowledged or is_torn(
                     segment, damage.position, damage.offset
                 )
-                self._judge(segment, damage, torn=torn)
+                self._record_cut(segment, damage, torn=torn)
                 self.report.cut_bytes += segment.size - damage.position
-                if self.set_aside is not None:
-                    quarantine.copy_tail(self.set_aside, segment, damage.position)
-                segment.cut(damage.position)
+                if self.quarantine is not None:
+                    copy_tail(self.quarantine, segment, damage.position)
+                segment.truncate_file(damage.position)
                 self._drop_from(index + 1)
                 break
         for segment in self.segments[first:-1]:
@@ -269,7 +175,7 @@ class LogLoader:
                 self.segments[-1].path,
                 self.report.cut_at_offset,
                 self.report.cut_bytes,
-                "are set aside" if self.set_aside else "were not synced",
+                "are set aside" if self.quarantine else "were not synced",
                 self.report.reason,
             )
 
@@ -295,7 +201,7 @@ class LogLoader:
                 return Damage(position, segment.next_offset, reason)
             if header.leader_epoch >= 0:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-            segment.accept(position, header)
+            segment.index_batch(position, header)
             self.report.scanned_bytes += header.size_bytes
         return None
 
@@ -307,7 +213,7 @@ class LogLoader:
             return saved == NO_EPOCH
         return epoch <= self.latest_unsaved_epoch
 
-    def _judge(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
+    def _record_cut(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
         if damage.offset < self.trusted_offset or not torn:
             raise CorruptLog(segment.path, damage.position, damage.offset, damage.reason)
         self.report.cut_at_offset = damage.offset
@@ -318,8 +224,8 @@ class LogLoader:
         while len(self.segments) > index:
             segment = self.segments.pop()
             self.report.cut_bytes += segment.size
-            if self.set_aside is not None:
-                quarantine.rename_whole(self.set_aside, segment)
+            if self.quarantine is not None:
+                rename_whole(self.quarantine, segment)
             segment.remove()
 
     def _read_epochs(self, segments: list[Segment]) -> Steps[None]:

@@ -13,7 +13,9 @@ def must_roll(
     time when they have one. `active_ms`: for how long the segment has been active."""
     position, last = placed[-1]
     size_bytes = position + last.size_bytes
-    if segment.size + size_bytes > settings.segment_bytes or not segment.fits(last.last_offset):
+    if segment.size + size_bytes > settings.segment_bytes or not segment.fits_indexes(
+        last.last_offset
+    ):
         return True
     first_ms = segment.first_timestamp_ms
     age_ms = active_ms if first_ms < 0 else last.max_timestamp_ms - first_ms

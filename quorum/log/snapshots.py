@@ -58,7 +58,7 @@ class SnapshotFiles:
         self._reading: tuple[EpochOffset, SnapshotReader] | None = None
         self.damaged: set[EpochOffset] = set()
         """Found so when they were read."""
-        self.carry_out_removal: Callable[[Callable[[], None]], None] = lambda work: work()
+        self.run_removal: Callable[[Callable[[], None]], None] = lambda work: work()
         """At once, or in the disk's thread."""
         for name in names:
             snapshot = snapshot_of(name)
@@ -214,7 +214,7 @@ class SnapshotFiles:
                 self.remove(snapshot)
 
         if older:
-            self.carry_out_removal(remove)
+            self.run_removal(remove)
 
     def set_aside(self, snapshot: EpochOffset, suffix: str) -> None:
         """It does not count any more, but its bytes stay to be looked at. Blocks. Not durable: the

@@ -16,6 +16,7 @@ from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, decode_marker
 from quorate.quorum.log.index_check import IndexCheck
 from quorate.quorum.log.names import (
     LOG_SUFFIX,
@@ -102,10 +103,10 @@ class LogCheck:
     # -- what is beside the segments -------------------------------------------------------------
 
     def _read_marker(self, names: list[str]) -> None:
-        if checkpoints.FLUSHED_MARKER_NAME not in names:
+        if FLUSHED_MARKER_NAME not in names:
             return
-        path = f"{self._directory}/{checkpoints.FLUSHED_MARKER_NAME}"
-        offset = checkpoints.decode_marker(checkpoints.read_small(self._disk, path) or b"")
+        path = f"{self._directory}/{FLUSHED_MARKER_NAME}"
+        offset = decode_marker(checkpoints.read_small(self._disk, path) or b"")
         if offset is None:
             self._add(
                 Kind.DERIVED,
@@ -159,7 +160,7 @@ class LogCheck:
             assert header is not None
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-            indexes.take(position, header)
+            indexes.add_batch(position, header)
             self.end_offset = header.next_offset
             self.batches += 1
         return None

@@ -76,8 +76,8 @@ class MetadataReplica:
         self._listener = listener
         self._mark = mark
         self._log_limit = LogLimit(seams.clock)
-        self.log.carry_out_reset = self._replace
-        self._snapshots.carry_out_removal = self._remove
+        self.log.run_reset = self._replace
+        self._snapshots.run_removal = self._remove
         self._flushes = ReplicaFlushes(seams, self.log, self._flushed, self._fail)
         self._outbox: deque[effects.Effect] = deque()
         self._saving = False

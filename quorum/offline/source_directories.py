@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
-from quorate.quorum.log.checkpoints import FLUSHED_MARKER_NAME, read_small
+from quorate.quorum.log.checkpoints import read_small
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.scan import scan
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind

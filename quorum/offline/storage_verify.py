@@ -13,6 +13,7 @@ from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import (
     CLEANED_SUFFIX,
     DAMAGED_SUFFIX,
@@ -76,7 +77,7 @@ ROOT_FILES = (
 LOG_FILES = (
     checkpoints.EPOCHS_NAME,
     checkpoints.PARTITION_METADATA_NAME,
-    checkpoints.FLUSHED_MARKER_NAME,
+    FLUSHED_MARKER_NAME,
     KAFKA_NAME,
     COPY_NAME,
     GENERATION_NAME,

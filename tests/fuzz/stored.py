@@ -20,6 +20,7 @@ from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.flushed_marker import decode_marker
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
@@ -211,7 +212,7 @@ def small_files() -> Iterator[Target]:
         Reader(lambda data: meta_properties.decode(data, "meta"), (StorageError,), (identity,)),
         Reader(lambda data: meta_properties.decode_copy(data, "copy"), (StorageError,), copies),
         Reader(metadata_mark.decode, (), (NESTED, mark), sealed_line),
-        Reader(checkpoints.decode_marker, (), (b"12\n", b"0 12")),
+        Reader(decode_marker, (), (b"12\n", b"0 12")),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import checkpoints, log, recovery
+from quorate.quorum.log import log_reader, recovery
+from quorate.quorum.log.flushed_marker import FlushedMarker
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
 from quorate.quorum.log.segment import Segment
@@ -88,7 +89,7 @@ ABLATIONS = (
     Ablation(
         "lowered-marker",
         "before a cut the marker of what was flushed is lowered, durably",
-        checkpoints.FlushedMarker,
+        FlushedMarker,
         "lower_to",
         lambda self, offset: None,
         Script(scripts.power_cuts_while_a_log_is_written),
@@ -97,7 +98,7 @@ ABLATIONS = (
     Ablation(
         "flushed-marker",
         "a log that is shorter than what was flushed of it is refused",
-        recovery.LogLoader,
+        recovery.LogRecovery,
         "_require_flushed",
         lambda self: None,
         Script(test_recovery.test_a_metadata_log_that_somebody_shortened_is_refused),
@@ -106,7 +107,7 @@ ABLATIONS = (
     Ablation(
         "write-again",
         "what a failed fsync left in the page cache is written again before it counts (R45)",
-        recovery.LogLoader,
+        recovery.LogRecovery,
         "write_again",
         lambda self: None,
         Script(test_faults.test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed),
@@ -124,7 +125,7 @@ ABLATIONS = (
     Ablation(
         "checked-reads",
         "a batch that is not what was appended is handed out to nobody",
-        log,
+        log_reader,
         "check_read",
         lambda *arguments: None,
         Script(scripts.damage_below_the_recovery_point_is_read),

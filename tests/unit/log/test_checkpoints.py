@@ -9,6 +9,7 @@ import pytest
 from quorate.quorum.ids import METADATA_TOPIC_ID, EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.flushed_marker import FlushedMarker
 from quorate.quorum.log.names import (
     PartitionName,
     deleted_directory_name,
@@ -147,23 +148,23 @@ def test_replacing_a_file_is_all_or_nothing_at_every_call() -> None:
 def test_the_marker_survives_the_process_and_never_promises_too_much() -> None:
     for seed in range(30):
         disk = new_disk(seed)
-        marker = checkpoints.FlushedMarker(disk, "/d")
+        marker = FlushedMarker(disk, "/d")
         marker.raise_to(7)
         marker.raise_to(9)
-        assert checkpoints.FlushedMarker(disk.restart(), "/d").offset == 9
+        assert FlushedMarker(disk.restart(), "/d").offset == 9
         disk = new_disk(seed)
-        marker = checkpoints.FlushedMarker(disk, "/d")
+        marker = FlushedMarker(disk, "/d")
         marker.raise_to(9)
         marker.lower_to(4)
-        assert checkpoints.FlushedMarker(disk.crash(), "/d").offset in (0, 4)
+        assert FlushedMarker(disk.crash(), "/d").offset in (0, 4)
 
 
 def test_a_damaged_marker_promises_nothing() -> None:
     disk = new_disk()
-    checkpoints.FlushedMarker(disk, "/d").raise_to(123)
+    FlushedMarker(disk, "/d").raise_to(123)
     for position in range(len(disk.content("/d/quorate-flushed-offset"))):
         disk.flip("/d/quorate-flushed-offset", position)
-        assert checkpoints.FlushedMarker(disk, "/d").offset == 0
+        assert FlushedMarker(disk, "/d").offset == 0
         disk.flip("/d/quorate-flushed-offset", position)
 
 

@@ -96,7 +96,7 @@ def test_damage_is_handed_out_to_nobody(
         position,
         offset,
     )
-    assert log.first_damage(log._active.path) is None
+    assert log.first_damage(log._segments.active.path) is None
     assert log.read(COUNT - 2, 10_000)
 
 
@@ -114,7 +114,7 @@ def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
     assert log._recent.offset > COUNT + 50
     looked: list[int] = []
     monkeypatch.setattr(
-        "quorate.quorum.log.log.check_read", lambda *arguments: looked.append(arguments[2])
+        "quorate.quorum.log.log_reader.check_read", lambda *arguments: looked.append(arguments[2])
     )
     log.read(log.end_offset - 1, 1)
     assert not looked

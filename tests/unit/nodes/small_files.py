@@ -19,6 +19,7 @@ from quorate.config.key import ConfigError
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
 from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
@@ -106,9 +107,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         checkpoints.CLEAN_SHUTDOWN_NAME,
         lambda disk: checkpoints.take_clean_shutdown(disk, DIRECTORY),
     ),
-    checkpoints.FLUSHED_MARKER_NAME: target(
-        checkpoints.FLUSHED_MARKER_NAME, lambda disk: checkpoints.FlushedMarker(disk, DIRECTORY)
-    ),
+    FLUSHED_MARKER_NAME: target(FLUSHED_MARKER_NAME, lambda disk: FlushedMarker(disk, DIRECTORY)),
     "snapshot": snapshot,
     "producer snapshot": producers,
     "cluster.json": cluster_json,

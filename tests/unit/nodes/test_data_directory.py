@@ -15,6 +15,7 @@ import pytest
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY, require_formatted
@@ -160,12 +161,12 @@ def the_generation() -> None:
 
 def the_marker() -> None:
     disk = lived()
-    disk.remove(f"{METADATA}/{checkpoints.FLUSHED_MARKER_NAME}")
+    disk.remove(f"{METADATA}/{FLUSHED_MARKER_NAME}")
     assert not start(disk).lost
     disk = lived()
     path = f"{METADATA}/{0:020}.log"
     disk.open(path).pwrite(bytes(40), len(disk.content(path)))
-    disk.remove(f"{METADATA}/{checkpoints.FLUSHED_MARKER_NAME}")
+    disk.remove(f"{METADATA}/{FLUSHED_MARKER_NAME}")
     assert "the end of the log was torn" in start(disk).lost
 
 
@@ -183,7 +184,7 @@ def a_segment() -> None:
         start(disk)
     disk = lived()
     disk.remove(f"{METADATA}/{0:020}.log")
-    disk.remove(f"{METADATA}/{checkpoints.FLUSHED_MARKER_NAME}")
+    disk.remove(f"{METADATA}/{FLUSHED_MARKER_NAME}")
     assert "lost all records" in start(disk).lost
 
 
@@ -267,7 +268,7 @@ LOSSES: dict[str, Loss] = {
     f"{KAFKA_NAME}` and `{COPY_NAME}": both_elections,
     CATCHING_UP_NAME: the_flag,
     FILE_NAME: the_generation,
-    checkpoints.FLUSHED_MARKER_NAME: the_marker,
+    FLUSHED_MARKER_NAME: the_marker,
     checkpoints.EPOCHS_NAME: the_epochs,
     "<offset>.log": a_segment,
     "<offset>.index": an_index(".index"),

@@ -216,7 +216,7 @@ def received_while_old_ones_go(node: MetadataDisk) -> None:
     def off_the_loop(work: Callable[[], None]) -> None:
         node.disk.submit(work, lambda _, error: node.failures.extend([error] if error else []))
 
-    log.carry_out_reset = files.carry_out_removal = off_the_loop
+    log.run_reset = files.run_removal = off_the_loop
     node.append(8, 3)
     earliest, waits = files.earliest, False
     while not waits:

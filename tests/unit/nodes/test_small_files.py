@@ -17,6 +17,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.meta_properties import (
     META_COPY,
@@ -109,8 +110,8 @@ def readers(root: str) -> Iterator[tuple[str, Callable[[OsDisk], object], type[E
     yield metadata, lambda disk: checkpoints.read_partition_metadata(disk, root), CorruptCheckpoint
     clean = checkpoints.CLEAN_SHUTDOWN_NAME
     yield clean, lambda disk: checkpoints.take_clean_shutdown(disk, root), None
-    marker = checkpoints.FLUSHED_MARKER_NAME
-    yield marker, lambda disk: checkpoints.FlushedMarker(disk, root), None
+    marker = FLUSHED_MARKER_NAME
+    yield marker, lambda disk: FlushedMarker(disk, root), None
     properties = f"{root}/server.properties"
     yield "server.properties", lambda disk: read_file(properties), ConfigError
 

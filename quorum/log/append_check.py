@@ -1,0 +1,34 @@
+"""Checks that appended batches continue the log: their offsets and their leader epochs."""
+
+from __future__ import annotations
+
+from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, PositionedBatch
+
+
+def require_continuation(
+    directory: str, end_offset: int, latest_epoch: int, placed: list[PositionedBatch]
+) -> None:
+    """Raise BrokenChain unless these batches, at least one, continue the log in `directory`.
+
+    The log ends at `end_offset` in `latest_epoch`. A leader assigns both numbers, and a follower
+    appends what its leader sent, so that the error means a defect of the caller or a divergence of
+    the two logs."""
+    expected, epoch = end_offset, latest_epoch
+    for _, header in placed:
+        if header.base_offset != expected:
+            raise BrokenChain(
+                f"{directory}: batch at offset {header.base_offset} cannot follow the log end"
+                f" {expected}"
+            )
+        if header.leader_epoch < epoch:
+            raise BrokenChain(
+                f"{directory}: batch at offset {expected} has leader epoch {header.leader_epoch},"
+                f" which is lower than the log's leader epoch {epoch}"
+            )
+        expected, epoch = header.next_offset, header.leader_epoch
+    if expected - 1 - placed[0][1].base_offset > MAX_RELATIVE_OFFSET:
+        raise BrokenChain(
+            f"{directory}: one append spans offsets {end_offset} to {expected - 1}: the index of a"
+            f" segment holds at most {MAX_RELATIVE_OFFSET + 1} offsets"
+        )

@@ -1,0 +1,128 @@
+"""The data file of one segment: whole batches, one after another from byte 0, without an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, read_header
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.names import LOG_SUFFIX, segment_file
+from quorate.quorum.seams import Buffer, Disk, File
+
+WALK_BYTES = 4096
+"""Bytes of one read while `walk` goes from header to header."""
+
+
+class BatchFile:
+    """A file of batches on a Disk, which opens the file when it is first used.
+
+    Invariants: batches lie one after another from byte 0 to `size`; their offsets rise from
+    `base_offset` to `next_offset`. The log's thread owns it; only `sync` runs in other threads.
+    """
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        """The offset that follows the last batch."""
+        self.path = segment_file(directory, base_offset, LOG_SUFFIX)
+        self.dirty = False
+        """True if the file has bytes that no flush has taken yet."""
+        self._disk = disk
+        self._directory = directory
+        self._file: File | None = None
+        self._size: int | None = None
+        self._removed = False
+
+    @property
+    def removed(self) -> bool:
+        """True once the segment has left its log. Its files may be missing then."""
+        return self._removed
+
+    @property
+    def file(self) -> File:
+        """The open file. Raise FileNotFoundError if nothing was written yet."""
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        if self._size is None:
+            self._size = self.file.size()
+        return self._size
+
+    def create_file(self) -> File:
+        """Create and open the file."""
+        self._file = self._disk.open(self.path, create=True)
+        return self._file
+
+    def write_at_end(self, data: Buffer) -> int:
+        """Append bytes and return their position. After an OSError the file is as before."""
+        file = self._file or self.create_file()
+        start = self.size
+        try:
+            file.pwrite(data, start)
+        except OSError:
+            file.truncate(start)  # a partial write must not stand before the next append
+            raise
+        self._size = start + len(data)
+        return start
+
+    def truncate_file(self, position: int) -> None:
+        """Cut the file at `position`, the start of a batch. Indexes are not changed."""
+        assert 0 <= position <= self.size
+        self.file.truncate(position)
+        self._size = position
+
+    def close_file(self) -> None:
+        """Close the file. The next use opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def sync(self) -> None:
+        """Make the bytes durable. Block; may run in any thread.
+
+        If the segment was removed meanwhile, a missing file is no error."""
+        try:
+            self.file.sync()
+        except FileNotFoundError:
+            if not self._removed:
+                raise
+
+    def mark_removed(self) -> None:
+        """Note that the segment has left its log. Nothing of it needs to become durable."""
+        self._removed = True
+
+    def walk(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield (position, header) of each batch from `position` on, the start of a batch.
+
+        Raise CorruptLog if a header is missing or its batch does not fit into the file. CRCs are
+        not checked."""
+        file, size = self.file, self.size
+        chunk, chunk_from = b"", position
+        while position < size:
+            if position + HEADER_BYTES > chunk_from + len(chunk):
+                chunk, chunk_from = file.pread(WALK_BYTES, position), position
+            header = self._header(chunk, position - chunk_from, position)
+            yield position, header
+            position += header.size_bytes
+
+    def header_at(self, position: int) -> BatchHeader:
+        """Return the header of the batch that starts at `position`. Raise CorruptLog."""
+        return self._header(self.file.pread(HEADER_BYTES, position), 0, position)
+
+    def _header(self, chunk: bytes, at: int, position: int) -> BatchHeader:
+        try:
+            header = read_header(chunk, at)
+        except CorruptBatch as error:
+            raise CorruptLog(self.path, position, self.next_offset, str(error)) from error
+        if position + header.size_bytes > self.size:
+            raise CorruptLog(
+                self.path,
+                position,
+                header.base_offset,
+                f"the file ends within this batch of {header.size_bytes} bytes",
+            )
+        return header

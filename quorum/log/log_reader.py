@@ -1,0 +1,130 @@
+"""The reading half of a log: reads of batches, lookups by time, checks of what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.integrity import RecentlyAppended, check_all, check_read
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment_list import SegmentList
+from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
+from quorate.quorum.seams import Disk
+from quorate.quorum.steps import Steps
+
+
+class LogReader:
+    """The methods of a log that change nothing. `Log` inherits them and sets the attributes.
+
+    One thread calls them, the one that calls the methods of `Log`. Batches that were appended
+    recently come from the page cache and were checked by the append. All others are checked when
+    they are read, because a start reads only the end of a log (see `integrity.py`).
+    """
+
+    directory: str
+    disk: Disk
+    epochs: EpochCache
+    start_offset: int
+    """The first offset that may be read. The first segment may begin below it."""
+    end_offset: int
+    """The offset of the next record."""
+    deleted: bool
+    _segments: SegmentList
+    _recent: RecentlyAppended
+
+    @property
+    def generation(self) -> int:
+        """Number of truncations."""
+        raise NotImplementedError
+
+    @property
+    def last_epoch(self) -> int:
+        """The latest leader epoch of the log, -1 if it never had one."""
+        return self.epochs.latest
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches in all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """Largest timestamp of all records, -1 if no record has one.
+
+        The first call may read whole segments; call `learn_max_timestamps` before."""
+        return self._segments.max_timestamp_ms
+
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
+        """Return whole batches of one segment, beginning with the batch that holds `offset`.
+
+        All of them lie below `end`, by default the log end. The first one is returned even if it
+        exceeds `max_bytes`; the result is empty if no batch lies below `end`. Raise
+        OffsetOutOfRange, or CorruptLog if the disk does not return the bytes that were appended."""
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
+        if end is None or end > self.end_offset:
+            end = self.end_offset
+        if offset >= end:
+            return b""
+        active = self._segments.active
+        segment = active if offset >= active.base_offset else self.segment_of(offset)
+        data = segment.read(offset, max_bytes, end)
+        if offset < self._recent.offset:
+            check_read(segment, data, offset, self._epoch_of)
+        return data
+
+    def control_batches(self, offset: int) -> Iterator[bytes]:
+        """Yield the control batches from `offset` on, the base offset of a batch. Block.
+
+        Raise CorruptLog at a damaged batch."""
+        for segment in self._segments:
+            if segment.next_offset <= offset:
+                continue
+            for position, header in segment.walk(segment.position_of(offset)):
+                if header.is_control:
+                    data = segment.file.pread(header.size_bytes, position)
+                    check_read(segment, data, header.base_offset, self._epoch_of)
+                    yield data
+
+    def bytes_below(self, offset: int) -> int:
+        """Return the size of the log below `offset`, a batch's base offset or the log end."""
+        return self._segments.bytes_below(offset)
+
+    def segment_of(self, offset: int) -> Segment:
+        """Return the segment that holds `offset`, which must not lie below the first segment."""
+        return self._segments.segment_of(offset)
+
+    def learn_max_timestamps(self) -> Steps[None]:
+        """Return the steps after which `max_timestamp_ms` does not read whole segments."""
+        for segment in self._segments:
+            yield from segment.learn_max_timestamp()
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """Return the first record that is not older than `timestamp_ms`, None if there is none.
+
+        Block; `timestamp_lookup.py` has the same lookup in steps. Raise CorruptLog or
+        CorruptBatch."""
+        return run_lookup(look_up_timestamp(self, timestamp_ms))
+
+    def check(self, path: str = "") -> None:
+        """Read all batches, or those of the segment file `path`. Block.
+
+        Raise CorruptLog at the first damaged batch."""
+        wanted = (each for each in self._segments if path in ("", each.path))
+        check_all(wanted, self._epoch_of)
+
+    def first_damage(self, path: str = "") -> CorruptLog | None:
+        """Return the error that `check` raises, None if it raises none. Block."""
+        try:
+            self.check(path)
+        except CorruptLog as damage:
+            return damage
+        return None
+
+    def _epoch_of(self, header: BatchHeader) -> int:
+        """Return the epoch that the epoch cache has for a batch; below the start it has none."""
+        if header.next_offset <= self.start_offset:
+            return header.leader_epoch
+        return self.epochs.epoch_at(max(header.base_offset, self.start_offset))
