@@ -67,7 +67,12 @@ class FrameLink(asyncio.Protocol):
         self.closed = True
         self._input = bytearray()
         self._on_gone(cast(Link, self))
-        self._handler.on_closed(self._error or error)
+        handler = self._handler
+        # The handler refers to this link. A cycle that is left here would stay in memory for good
+        # if the collector has been told to leave it alone (`quorum/node/garbage.py`).
+        del self._handler
+        self._on_buffered = self._on_drained = None
+        handler.on_closed(self._error or error)
 
     def data_received(self, data: bytes) -> None:
         self._input += data
