@@ -18,6 +18,12 @@ settings.load_profile("quorate")
 TOLD_AT_THE_END = "told at the end"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite", action="store_true", help="write the traces of tests/scripts/*.txt anew"
+    )
+
+
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

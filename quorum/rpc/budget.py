@@ -12,20 +12,20 @@ Links between nodes have a budget of their own, so that clients cannot put them 
 Rules for requests, responses and nodes:
 
 - A connection is counted only while it holds more than SMALL_BYTES, so ordinary requests cost
-  nothing here. The uncounted bytes are at most SMALL_BYTES times `max.connections`.
-- A budget is under pressure when more than half of it is used. The server then reads the
-  connections that hold more than the share of one connection one after the other, because large
-  requests could otherwise stop each other. The connection that exceeded its share first is read
-  first. The next one follows when that one has been served. Fetches are answered with less
-  (`room`). A request of up to half of the budget therefore always fits.
-- When a budget is used up, connections are closed until RELIEF of it is free. The order is by bytes
-  multiplied by the time for which they have been held, the largest product first. A connection that
-  finishes its frames and reads its responses holds bytes for milliseconds, so it is last.
+  nothing here. What is not counted is bounded by SMALL_BYTES times `max.connections`.
+- Under pressure, when more than half of a budget is used, the connections that hold more than the
+  share of one connection are read one after the other. The one that went over its share first is
+  read, because large requests could otherwise stop each other. The next one follows when it has
+  been served. Fetches are answered with less (`room`).
+  A request of up to half of the budget thus always fits.
+- When a budget is used up, connections are closed until RELIEF of it is free: first those whose
+  bytes, multiplied by the time that they have been held, are most. A connection that finishes its
+  frames and reads its responses holds bytes for milliseconds, so it is last.
 - Under pressure, connections that made no progress for STALL_MS are closed in the same order, until
-  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The time
-  in which the server does not read a connection does not count.
+  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The
+  time in which the server does not read a connection does not count.
 
-`broker/replication/session_cache.py` keeps the budget of sessions.
+The sessions' budget is kept by `broker/replication/session_cache.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from quorate.quorum.seams import Address, Clock
 logger = logging.getLogger("quorate.kafka")
 
 MIB = 1 << 20
-NO_LIMIT = -1  # the value of queued.max.request.bytes without a limit, as in Kafka
+NO_LIMIT = -1  # of queued.max.request.bytes, as in Kafka
 NO_LIMIT_BYTES = 1 << 62
 SMALL_BYTES = 16 << 10
 PRESSURE = 1 / 2
@@ -51,7 +51,7 @@ SHARE = 1 / 64
 STALL_MS = 10_000
 STALL_CHECK_MS = 1000
 PROGRESS = 1 / 8
-"""A connection makes no progress if its bytes change by a smaller part than this in STALL_MS."""
+"""A connection that takes or sends less of what it holds in STALL_MS makes no progress."""
 LEAST_READ_BYTES = 64 << 10
 MAX_NODES_BYTES = 256 * MIB
 """Eight of the largest frames between nodes."""
@@ -59,8 +59,6 @@ MAX_NODES_BYTES = 256 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLimits:
-    """The limits of the budgets, in bytes."""
-
     request_bytes: int = 256 * MIB
     response_bytes: int = 256 * MIB
     session_bytes: int = 128 * MIB
@@ -77,20 +75,19 @@ class MemoryLimits:
 
 
 class Holder(Protocol):
-    """A connection that holds bytes of a budget. Its methods run on the event loop."""
+    """A connection that holds bytes of a budget."""
 
     @property
-    def peer(self) -> Address:
-        """Return the address of the other end, for log lines."""
+    def peer(self) -> Address: ...
 
     def update_reading(self) -> None:
-        """Pause or resume reading, as the bounds now require."""
+        """Read the connection or not, as the bounds now require."""
 
     def report_memory(self) -> None:
-        """Call `Budget.set_held` with the bytes that the connection holds now."""
+        """Call `set_held` with the bytes that the connection holds now."""
 
     def evict(self) -> None:
-        """Close the connection immediately and discard its requests and responses."""
+        """Close the connection immediately and discard what it holds."""
 
 
 class _Holding:
@@ -100,7 +97,7 @@ class _Holding:
         self.bytes = 0
         self.since_ms = since_ms
         self.progress_ms = since_ms
-        self.moved_bytes = 0  # since progress_ms
+        self.moved_bytes = 0  # since then
 
     def weight(self, now_ms: int) -> int:
         return self.bytes * (now_ms - self.since_ms + 1)
@@ -117,13 +114,10 @@ class _Holding:
 
 
 class Budget:
-    """The bytes of one kind that connections hold. The event loop owns it.
-
-    Invariant: `used_bytes` is the sum of the bytes of all counted connections. `evicted` is the
-    number of connections that the budget has closed, for metrics."""
+    """The bytes of one kind that connections hold. `evicted` counts for metrics."""
 
     def __init__(self, name: str, key: str, limit_bytes: int, clock: Clock) -> None:
-        """Create an empty budget. `name` and `key` appear in log lines."""
+        """`name` and `key` are for log lines."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.evicted = 0
@@ -132,25 +126,23 @@ class Budget:
         self._key = key
         self._clock = clock
         self._holdings: dict[Holder, _Holding] = {}
-        self._large: dict[Holder, None] = {}  # holders over their share, the first one first
-        self._unread: dict[Holder, None] = {}  # the holders of _large that are not read
+        self._large: dict[Holder, None] = {}  # over their share, the first one first
+        self._unread: dict[Holder, None] = {}  # those of them that are not read
         self._evicting = False
         self._checking = False
         self._lines = LogLimit(clock)
 
     def __len__(self) -> int:
-        """Return the number of connections that are counted."""
+        """The number of connections that are counted."""
         return len(self._holdings)
 
     @property
     def under_pressure(self) -> bool:
-        """Return True if more than half of the budget is used."""
         return self.used_bytes > self.limit_bytes * PRESSURE
 
     def must_wait(self, holder: Holder) -> bool:
-        """Return True if `holder` must not be read now.
-
-        The budget remembers it and calls its `update_reading` when it may be read."""
+        """Return True if `holder` must not be read now. The budget calls its
+        `update_reading` when it may be read."""
         waits = self._waits(holder)
         if waits:
             self._unread[holder] = None
@@ -159,19 +151,15 @@ class Budget:
         return waits
 
     def room(self) -> int:
-        """Return the number of bytes that one more response may have.
-
-        The result is at least LEAST_READ_BYTES, because a response with one batch must remain
-        possible."""
+        """Return the bytes that one more response may have. It is positive, because a response with
+        one batch must remain possible."""
         left_bytes = self.limit_bytes - self.used_bytes
         return max(LEAST_READ_BYTES, left_bytes // 4)
 
     def set_held(self, holder: Holder, held_bytes: int) -> None:
-        """Record that `holder` now holds `held_bytes`. This may close connections, including
-        `holder`.
+        """Note that `holder` now holds `held_bytes`. This may close connections, also `holder`.
 
-        The time of a holding starts when it exceeds SMALL_BYTES, and ends when it no longer
-        does."""
+        The time of a holding starts when it exceeds SMALL_BYTES, and ends when it does not."""
         holding = self._holdings.get(holder)
         if held_bytes <= SMALL_BYTES:
             if holding is not None:
@@ -199,7 +187,7 @@ class Budget:
         )
 
     def _wake(self) -> None:
-        """Resume the connections that no longer have to wait."""
+        """Let connections be read that need not wait any more."""
         if self._unread:
             for each in [each for each in self._unread if not self._waits(each)]:
                 self._unread.pop(each, None)
@@ -245,7 +233,7 @@ class Budget:
 
     def _evict(self, holder: Holder, reason: str) -> None:
         holding = self._holdings.get(holder)
-        if holding is None:  # the connection ended in the meantime
+        if holding is None:  # it ended meanwhile
             return
         used_bytes, self._evicting = self.used_bytes, True
         try:
@@ -274,10 +262,9 @@ class Budget:
 
 
 class Memory:
-    """The budgets of one node. All of its ports share them."""
+    """The budgets of one node, which all its ports share."""
 
     def __init__(self, clock: Clock, limits: MemoryLimits | None = None) -> None:
-        """Create the budgets with `limits`, or with the default limits."""
         self.limits = limits = limits or MemoryLimits()
         self.requests = Budget("requests", "queued.max.request.bytes", limits.request_bytes, clock)
         self.responses = Budget(
