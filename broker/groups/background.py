@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.broker.groups.guarded import Guard
-from quorate.broker.replication.hosted_partition import Key
+from quorate.broker.groups.shard import Shard
 from quorate.quorum.seams import Clock
 from quorate.quorum.steps import Steps
 
@@ -11,23 +11,23 @@ from quorate.quorum.steps import Steps
 class Background:
     """Runs one step of one shard's work in each iteration of the event loop.
 
-    The shards take turns by whole works, in the order in which the works were added. A shard has
-    at most one work at a time."""
+    The shards take turns. A shard has at most one work at a time, so there are at most as many
+    works as shards that are open or being closed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._works: dict[Key, tuple[Guard, Steps[None]]] = {}
+        self._works: dict[Shard, tuple[Guard, Steps[None]]] = {}
         self._scheduled = False
 
-    def add(self, key: Key, guard: Guard, work: Steps[None]) -> None:
-        """Run `work` under the guard of the shard `key`, if this shard has no work yet."""
-        if key not in self._works:
-            self._works[key] = (guard, work)
+    def add(self, shard: Shard, guard: Guard, work: Steps[None]) -> None:
+        """Run `work` under the guard. Discard `work` if the shard has another one already."""
+        if shard not in self._works:
+            self._works[shard] = (guard, work)
             self._schedule()
 
-    def cancel(self, key: Key) -> None:
-        """Discard the work of a shard that is dropped."""
-        self._works.pop(key, None)
+    def cancel(self, shard: Shard) -> None:
+        """Discard the work of this shard, if it has one."""
+        self._works.pop(shard, None)
 
     def _schedule(self) -> None:
         if self._works and not self._scheduled:
@@ -35,12 +35,14 @@ class Background:
             self._clock.call_soon(self._step)
 
     def _step(self) -> None:
-        """Run one step of the first work. Remove the work if it has ended or has raised."""
+        """Run one step of the first work, and move the work to the end unless it has ended or has
+        raised.
+        """
         self._scheduled = False
-        entry = next(iter(self._works.items()), None)
-        if entry is None:
+        if not self._works:
             return
-        key, (guard, work) = entry
+        shard = next(iter(self._works))
+        guard, work = self._works[shard]
         has_more = False
 
         def run() -> None:
@@ -52,6 +54,8 @@ class Background:
             has_more = True
 
         guard.run(run)
-        if not has_more and self._works.get(key) == (guard, work):
-            del self._works[key]
+        if shard in self._works and self._works[shard][1] is work:
+            del self._works[shard]
+            if has_more:
+                self._works[shard] = (guard, work)
         self._schedule()

@@ -42,6 +42,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
+from quorate.quorum.steps import Steps, finished
 
 MAX_LOADING_WAIT_MS = 1000
 """The maximum time that a request waits for its shard to load, in ms."""
@@ -118,7 +119,7 @@ class GroupCoordinator:
         if self._expiry is not None:
             self._expiry.cancel()
         for key in list(self._shards):
-            self._drop(key)
+            finished(self._drop(key).close())
 
     # --- routing
 
@@ -189,7 +190,7 @@ class GroupCoordinator:
                     mine[topic.id, partition_id] = partition.leader_epoch
         for key in list(self._shards):
             if self._shards[key].leader_epoch != mine.get(key):
-                self._drop(key)
+                self._drop_in_background(key)
         new = [key for key in mine if key not in self._shards]
         for key in new:
             self._shards[key] = self._opened(key, mine[key])
@@ -218,15 +219,11 @@ class GroupCoordinator:
             context.loading.start()
 
     def _loaded(self, partition: int, context: ShardContext, error: Exception | None) -> None:
-        """Serve the parked requests, or refuse them if the loading failed."""
+        """Start the sessions in the background, or refuse all requests if the loading failed."""
         context.loading = None
         if error is None:
-            context.ready = True
-            context.shard.loaded()
-            count = len(context.shard.groups)
-            if count:
-                logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
-            context.answer_waiting(lambda each: self._run(context, each.work, each.refuse))
+            steps = self._start_serving(partition, context)
+            self._background.add(context.shard, context.guard, steps)
         else:
             context.failed = True
             context.answer_waiting(not_coordinator)
@@ -238,15 +235,46 @@ class GroupCoordinator:
                 error,
             )
 
-    def _drop(self, key: Key) -> None:
-        """Remove a shard. Its parked requests and waiting members get NOT_COORDINATOR."""
+    def _start_serving(self, partition: int, context: ShardContext) -> Steps[None]:
+        """Start the sessions of all members, in steps, and then serve the waiting requests."""
+        yield from context.shard.loaded()
+        context.ready = True
+        count = len(context.shard.groups)
+        if count:
+            logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, partition, count)
+        context.answer_waiting(lambda each: self._run(context, each.work, each.refuse))
+
+    def _drop(self, key: Key) -> Shard:
+        """Remove a shard and return it. Its waiting requests get NOT_COORDINATOR.
+
+        The caller must close the shard, which answers the waiting members.
+        """
         context = self._shards.pop(key)
-        self._background.cancel(key)
+        self._background.cancel(context.shard)
         if context.loading is not None:
             context.loading.cancel()
         context.answer_waiting(not_coordinator)
         context.journal.close()
-        context.shard.close()
+        context.guard.closed = True
+        return context.shard
+
+    def _drop_in_background(self, key: Key) -> None:
+        """Remove a shard, and close it in the background."""
+        shard = self._drop(key)
+        self._background.add(shard, Guard(partial(self._not_closed, key)), shard.close())
+
+    def _not_closed(self, key: Key, error: Exception) -> None:
+        """Log that a dropped shard could not be closed. Its waiting members time out."""
+        left_out = self._failures.passes((key, type(error)))
+        if left_out is not None:
+            logger.error(
+                "%s-%d: the groups of a former coordinator were not closed: %r%s",
+                OFFSETS_TOPIC,
+                key[1],
+                error,
+                left_out,
+                exc_info=error,
+            )
 
     # --- work in a shard
 
@@ -274,11 +302,11 @@ class GroupCoordinator:
 
     def _expire_in_all(self, request: Callable[[Expiration], None]) -> None:
         """Request a removal in every ready shard, and run it in the background."""
-        for key, context in self._shards.items():
+        for context in self._shards.values():
             if context.ready:
                 expiration = context.shard.expiration
                 request(expiration)
-                self._background.add(key, context.guard, expiration.steps())
+                self._background.add(context.shard, context.guard, expiration.steps())
 
     def _rebuild(self, key: Key, leader_epoch: int, error: Exception) -> None:
         """Drop a shard whose state is in doubt, and load it again from its log."""
@@ -295,7 +323,7 @@ class GroupCoordinator:
             )
         context = self._shards.get(key)
         if context is not None and context.leader_epoch == leader_epoch:
-            self._drop(key)
+            self._drop_in_background(key)
             self._shards[key] = self._opened(key, leader_epoch)
             self._replicas.when_settled(self._load)
 

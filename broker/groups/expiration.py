@@ -100,9 +100,13 @@ class Expiration:
         """
         pace = Pace()
         batch: list[GroupRecord] = []
-        for group_id in tuple(self._groups):
+        groups = list(self._groups)
+        while groups:  # `pop` frees the copy in steps, too
+            group_id = groups.pop()
             removed = 0
-            for place in tuple(self._offsets.of(group_id)):
+            places = list(self._offsets.of(group_id))
+            while places:
+                place = places.pop()
                 value = self._offsets.of(group_id).get(place)
                 entries = 1
                 if value is not None and doomed(group_id, place, value):

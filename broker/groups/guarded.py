@@ -19,6 +19,8 @@ class Guard:
     def __init__(self, on_doubt: Callable[[Exception], None]) -> None:
         """`on_doubt` is called with each unexpected exception."""
         self._on_doubt = on_doubt
+        self.closed = False
+        """True after the shard was dropped: its timers do nothing then."""
 
     def run(self, work: Callable[[], None]) -> None:
         """Run `work`. Report what it raises, except StateInDoubt, which stops the node."""
@@ -51,8 +53,12 @@ class GuardedClock:
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         """Call `callback` under the guard after `delay_ms`, and return the timer."""
-        return self._clock.call_later(delay_ms, lambda: self._guard.run(callback))
+        return self._clock.call_later(delay_ms, lambda: self._run(callback))
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` under the guard in the next iteration of the event loop."""
-        self._clock.call_soon(lambda: self._guard.run(callback))
+        self._clock.call_soon(lambda: self._run(callback))
+
+    def _run(self, callback: Callable[[], None]) -> None:
+        if not self._guard.closed:
+            self._guard.run(callback)

@@ -36,6 +36,7 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.responses import NO_MEMBER, leave_result
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
+from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -45,7 +46,12 @@ from quorate.quorum.protocol.schemas.group_membership import (
     SyncGroupRequest,
 )
 from quorate.quorum.seams import Clock
+from quorate.quorum.steps import Steps
 
+MEMBER_ENTRIES = 4
+"""The weight in `Pace` of a member whose session is started or ended."""
+GROUP_END_ENTRIES = 3
+"""The weight in `Pace` of a group that is ended."""
 MAX_UNRECORDED_GROUPS = 10_000
 """Maximum number of groups in one shard that have nothing in the log, only pending member ids."""
 
@@ -104,22 +110,33 @@ class Shard:
             assert isinstance(value, GroupValue)
             self.groups[key.group] = group_of(key, value)
 
-    def loaded(self) -> None:
-        """Start all sessions after the last record was replayed.
+    def loaded(self) -> Steps[None]:
+        """Start all sessions, in steps, after the last record was replayed.
 
-        A group with more members than `group.max.size` now allows rebalances (KIP-389).
+        A group with more members than `group.max.size` now allows rebalances (KIP-389). No request
+        may reach the shard before the steps have ended.
         """
-        for group in self.groups.values():
+        pace = Pace()
+        for group in list(self.groups.values()):
             for member in group.members.values():
                 self._rebalance.start_session(group, member)
+                if pace.is_time(MEMBER_ENTRIES):
+                    yield
             if len(group.members) > self._settings.max_size:
                 self._rebalance.prepare(group, "group.max.size was lowered")
+            if pace.is_time():
+                yield
 
-    def close(self) -> None:
-        """End all groups because leadership is lost. Waiting clients get NOT_COORDINATOR."""
-        for group in self.groups.values():
+    def close(self) -> Steps[None]:
+        """End all groups, in steps, because leadership is lost. Waiting clients get
+        NOT_COORDINATOR. No request may reach the shard any more.
+        """
+        pace = Pace()
+        while self.groups:
+            _, group = self.groups.popitem()
             self._end(group)
-        self.groups.clear()
+            if pace.is_time(GROUP_END_ENTRIES + MEMBER_ENTRIES * len(group.members)):
+                yield
 
     def _end(self, group: Group) -> None:
         group.enter(State.DEAD, self._clock.wall_ms())

@@ -113,13 +113,13 @@ class World:
 
     def take_over(self) -> None:
         """Another broker leads: it has the log and nothing else."""
-        self.shard.close()
+        finished(self.shard.close())
         self.shard = self._shard()
         for key, value in self.journal.records:
             record = decode_record(key, value)
             assert record is not None
             self.shard.replay(record)
-        self.shard.loaded()
+        finished(self.shard.loaded())
 
     def join(
         self,

@@ -189,6 +189,7 @@ def test_nothing_is_told_before_the_end_of_the_log_is_committed() -> None:
     assert world.said == []
     (waiting,) = world.replicas.hosted.waiting
     waiting.acknowledged(0, ErrorCode.NONE)
+    world.clock.advance(0)
     assert world.said == [3]
 
 
@@ -315,7 +316,8 @@ def test_work_that_waited_for_the_loading_is_refused_the_same_way() -> None:
     assert world.said == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_a_timer_of_a_group_that_raises_rebuilds_the_shard() -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_a_timer_of_a_group_that_raises_rebuilds_the_shard(later: bool) -> None:
     world = World()
     world.write(3)
     world.create()
@@ -323,13 +325,30 @@ def test_a_timer_of_a_group_that_raises_rebuilds_the_shard() -> None:
     timers: list[ShardContext] = []
     world.coordinator.find(GROUP, timers.append, world.said.append)
     clock = timers[0].shard._clock
-    clock.call_later(50, lambda: broken(timers[0]))
-    clock.call_soon(lambda: broken(timers[0]))
+    if later:
+        clock.call_later(50, lambda: broken(timers[0]))
+    else:
+        clock.call_soon(lambda: broken(timers[0]))
     world.clock.advance(50)
     world.load()
     world.ask()
     assert world.said == [3]
-    assert world.coordinator.rebuilt_shards == 2
+    assert world.coordinator.rebuilt_shards == 1
+
+
+def test_timers_of_a_dropped_shard_do_nothing() -> None:
+    """A timer of the old shard that raised would otherwise drop the rebuilt shard, too."""
+    world = World()
+    world.create()
+    world.load()
+    timers: list[ShardContext] = []
+    world.coordinator.find(GROUP, timers.append, world.said.append)
+    for delay_ms in (0, 50):
+        timers[0].shard._clock.call_later(delay_ms, lambda: broken(timers[0]))
+    world.clock.advance(0)
+    world.load()
+    world.clock.advance(50)
+    assert world.coordinator.rebuilt_shards == 1
 
 
 def test_an_error_of_kafka_is_passed_on_and_rebuilds_nothing() -> None:

@@ -9,6 +9,7 @@ from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSett
 from quorate.broker.groups.state import TRANSITIONS, State
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
+from quorate.quorum.steps import finished
 from tests.unit.groups.harness import REBALANCE_MS, SESSION_MS, World
 
 E = ErrorCode
@@ -311,7 +312,7 @@ def test_who_waits_when_leadership_is_lost_looks_for_the_next_coordinator() -> N
     world = World()
     ids = world.stable(2)
     joined = world.join(ids[0])
-    world.shard.close()
+    finished(world.shard.close())
     assert joined.answer.error_code == E.NOT_COORDINATOR
     assert world.clock.waiting == 0
 
