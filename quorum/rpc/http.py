@@ -90,8 +90,9 @@ class HttpLink(asyncio.Protocol):
         self._timer.cancel()
         self.closed = True
         self._listener.gone(self)
-        if self._handler is not None:
-            deliver_end(self, self._handler, error)
+        handler, self._handler = self._handler, None  # as in `FrameLink`: it refers to this link
+        if handler is not None:
+            deliver_end(self, handler, error)
 
     def eof_received(self) -> bool:
         return self._read  # who has asked may close that half and still read the answer

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from quorate.quorum.rpc import http
 from quorate.quorum.rpc.http import HttpResponse
-from quorate.quorum.seams import Address, Link, Listener, Wire
+from quorate.quorum.seams import Accept, Address, Link, Listener, Wire
 from tests.unit.rpc.nets import MAX_FRAME_BYTES, RUNNERS, Net, Recorder, on_real_nets
 
 pytestmark = pytest.mark.timeout(20)
@@ -64,6 +66,47 @@ def test_a_get_cut_anywhere_is_answered_once(kind: str) -> None:
         assert handler.frames == [b"/x"]
 
     run(kind, scenario)
+
+
+class Page:
+    """Answers a request, and refers to its link as the real handler does."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    def on_frame(self, frame: memoryview) -> None:
+        echo(self.link, bytes(frame))
+
+    def on_closed(self, error: Exception | None) -> None:
+        pass
+
+
+@on_real_nets
+def test_a_closed_connection_is_freed_without_the_collector(kind: str) -> None:
+    """See tests/unit/kafka/test_closed_connections.py."""
+    pages: list[weakref.ref[Page]] = []
+
+    def accept(link: Link) -> Page:
+        page = Page(link)
+        pages.append(weakref.ref(page))
+        return page
+
+    async def scenario(net: Net) -> None:
+        accepts: dict[Wire, Accept] = {Wire.HTTP: accept, Wire.NODE: Recorder()}
+        listener = await net.server.listen(
+            Address(net.host, 0), accepts, max_frame_bytes=MAX_FRAME_BYTES
+        )
+        net.opened.append(listener)
+        await said(listener, b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(5.0):
+            while not pages or pages[0]() is not None:  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0.001)
+
+    gc.disable()
+    try:
+        run(kind, scenario)
+    finally:
+        gc.enable()
 
 
 @on_real_nets
