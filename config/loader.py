@@ -68,7 +68,7 @@ def load(
         texts[ALIASES.get(name, name)] = Setting(None, text, "override")
     settings, unknown = typed(texts)
     if unknown:
-        log.warning("settings without effect (not known here): %s", ", ".join(sorted(unknown)))
+        log.warning("These settings are unknown and have no effect: %s", ", ".join(sorted(unknown)))
     cluster_id = environment.get("CLUSTER_ID") or environment.get("KAFKA_CLUSTER_ID")
     return assemble(settings, unknown, hostname or socket.gethostname(), cluster_id)
 
@@ -79,7 +79,9 @@ def read_file(path: str) -> dict[str, Setting]:
         with open(path, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
-            raise ConfigError(f"{path}: has more than {MAX_FILE_BYTES} bytes: no .properties file")
+            raise ConfigError(
+                f"{path}: has more than {MAX_FILE_BYTES} bytes: it is no .properties file"
+            )
         entries = properties.parse(content.decode(), path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
@@ -87,7 +89,7 @@ def read_file(path: str) -> dict[str, Setting]:
     for entry in entries:
         name = ALIASES.get(entry.name, entry.name)
         if name in found:
-            log.warning("%s:%d: %s stands twice; this one wins", path, entry.line, entry.name)
+            log.warning("%s:%d: %s is set twice; this value is used", path, entry.line, entry.name)
         found[name] = Setting(None, entry.value, f"{path}:{entry.line}")
     return found
 

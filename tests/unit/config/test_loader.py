@@ -119,7 +119,7 @@ def test_broker_id_is_the_old_name_of_node_id(file: Path) -> None:
 def test_a_key_that_stands_twice_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = loaded(file, BROKER + "num.partitions=1\nnum.partitions=2\n")
     assert config["num.partitions"] == 2
-    assert f"{file}:8: num.partitions stands twice" in caplog.text
+    assert f"{file}:8: num.partitions is set twice" in caplog.text
 
 
 @pytest.mark.parametrize(
