@@ -1,24 +1,24 @@
-"""A replica whose directory lost records: it neither votes nor acknowledges before it has them.
+"""The recovery of a replica whose directory lost records: it catches up before it votes.
 
-Raft relies on every voter to keep what the voter acknowledged. A voter that came back with an empty
-log could elect a leader without committed records (KAFKA-12181). The shell detects such a loss when
-the node starts (`quorum/node/metadata_mark.py`) and passes it to the core. Until the replica has
-caught up:
+Raft relies on every voter to keep the records that the voter acknowledged. A voter that came back
+with an empty log could elect a leader without committed records (KAFKA-12181). When the node
+starts, the shell detects such a loss (`quorum/node/metadata_mark.py`) and passes it to the core.
+Until the replica has caught up:
 
 - It grants no vote and no pre-vote, and starts no election.
-- Its fetches say so. The leader does not count their offsets, and accepts that they step back.
+- Its fetches are marked. The leader does not count their offsets, and they may step back.
 - It asks the voters for the leader, as an observer does.
 
 The replica has caught up when its durable log reaches the high watermark that the current leader
-sent, and that high watermark lies beyond the start of the leader's own epoch. Both parts matter:
+sent, and that high watermark is beyond the start of the leader's own epoch. Both parts matter:
 
-- The log of a leader holds everything that was committed before its epoch (leader completeness).
-  A replica that holds a record of the leader's epoch holds all of that, too.
-- The high watermark covers what was committed in this epoch itself.
+- The log of a leader holds everything that was committed before its epoch (leader completeness). A
+  replica that holds a record of the leader's epoch therefore holds all of that, too.
+- The high watermark covers the records that were committed in this epoch.
 
-The replica knows the last epoch in which it voted, because the mark of its directory is outside of
-the directory that was lost. So it does not follow a leader of an older epoch. The core emits
-`CaughtUp` once; the replica votes again only after the shell has saved that.
+The replica knows the last epoch in which it voted, because the mark is outside of the directory
+that was lost. It therefore never follows a leader of an older epoch. The core emits `CaughtUp`
+once. The replica votes again only after the shell has saved that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quorate.quorum.raft.states import Follower, Unattached
 
 
 def step(core: Core, state: Follower) -> None:
-    """Emit `CaughtUp` if the log holds what this replica may have acknowledged."""
+    """Emit `CaughtUp` if the log holds every record that this replica may have acknowledged."""
     if state.caught_up or not _is_complete(core, state):
         return
     state.caught_up = True

@@ -1,7 +1,7 @@
-"""The control records that Raft itself writes into the log (KIP-595, 630, 853).
+"""The control records that Raft itself writes into the log (KIP-595, KIP-630, KIP-853).
 
-A control record's key is (int16 version, int16 type); its value is one of the messages below,
-each of which begins with its own version. Controllers' records have no key.
+The key of a control record is (int16 version, int16 type). Its value is one of the messages below.
+Each begins with its own version. Records of the controller have no key.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from quorate.quorum.seams import Buffer
 
 _KEY = struct.Struct(">hh")
 MAX_ENDPOINTS = 16
-"""Of one voter."""
+"""The maximum number of endpoints of one voter."""
 LEADER_CHANGE_VERSION = 0
-"""Kafka declares version 1 (with directory ids), but writes and reads 0 up to 4.1, whatever the
-record's own version says."""
+"""Kafka up to 4.1 declares version 1 with directory ids, but writes and reads version 0. It ignores
+the version in the record."""
 
 
 class ControlType(enum.IntEnum):
+    """The types of control records."""
+
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
     SNAPSHOT_FOOTER = 4
@@ -37,13 +39,15 @@ class ControlType(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChangeVoter:
+    """A voter in a LeaderChangeMessage."""
+
     voter_id: int = wire("int32")
     voter_directory_id: Uuid = wire("uuid", versions="1+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChangeMessage:
-    """The first record of every epoch; nothing counts as committed before it is (Raft §5.4.2)."""
+    """The first record of every epoch. No record is committed before it (Raft 5.4.2)."""
 
     version: int = wire("int16")
     leader_id: int = wire("int32")
@@ -53,12 +57,16 @@ class LeaderChangeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVersionRecord:
+    """The kraft.version that applies from this record on."""
+
     version: int = wire("int16")
     k_raft_version: int = wire("int16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterEndpoint:
+    """An address of a voter on one listener."""
+
     name: Name = wire("string", bound=STORED_NAME)
     host: Host = wire("string", bound=STORED_NAME)
     port: Port = wire("uint16")
@@ -66,16 +74,20 @@ class VoterEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftVersionFeature:
+    """The range of kraft.version that a voter supports."""
+
     min_supported_version: Version = wire("int16")
     max_supported_version: Version = wire("int16")
 
 
 SUPPORTED = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
-"""By all that this program starts."""
+"""The range that this program supports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:
+    """A voter: its id, its directory id, its addresses, and its range of kraft.version."""
+
     voter_id: NodeId = wire("int32")
     voter_directory_id: Uuid = wire("uuid")
     endpoints: Annotated[tuple[VoterEndpoint, ...], Items(MAX_ENDPOINTS)] = wire(
@@ -86,18 +98,24 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VotersRecord:
+    """The voter set that counts from this record on."""
+
     version: int = wire("int16")
     voters: tuple[Voter, ...] = wire(count=STORED_ELEMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHeaderRecord:
+    """The first record of a snapshot."""
+
     version: int = wire("int16")
     last_contained_log_timestamp: int = wire("int64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFooterRecord:
+    """The last record of a snapshot."""
+
     version: int = wire("int16")
 
 
@@ -119,21 +137,24 @@ _TYPES = {record: kind for kind, record in CONTROL_RECORDS.items()}
 
 
 def control_key(kind: ControlType) -> bytes:
+    """Return the key of a control record."""
     return _KEY.pack(0, kind)
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Return key and value, which were read back.
+    """Return the key and the value of the record.
 
-    Raise EncodeError or DecodeError for a record that no node could read: it must not reach the
-    log, where each node would stop at it at every start."""
+    Raise EncodeError or DecodeError if the value cannot be read back. Such a record must not reach
+    the log, because every node would stop at it at each start.
+    """
     value = encode(record, 0)
     decode(type(record), 0, value)
     return control_key(_TYPES[type(record)]), value
 
 
 def decode_control(key: Buffer | None, value: Buffer | None) -> ControlRecord | None:
-    """None for a type that this version does not know; DecodeError when it is malformed."""
+    """Return the record, or None if this version does not know its type. Raise DecodeError if it is
+    malformed."""
     if key is None or value is None or len(key) != _KEY.size:
         raise DecodeError("a control record has a key of four bytes and a value")
     _, kind = _KEY.unpack(key)
@@ -144,6 +165,7 @@ def decode_control(key: Buffer | None, value: Buffer | None) -> ControlRecord | 
 def leader_change(
     leader_id: int, voters: Iterable[ReplicaKey], granting: Iterable[ReplicaKey]
 ) -> LeaderChangeMessage:
+    """Return the first record of an epoch. `granting` holds the voters that elected the leader."""
     return LeaderChangeMessage(
         version=LEADER_CHANGE_VERSION,
         leader_id=leader_id,

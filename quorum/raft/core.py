@@ -1,12 +1,13 @@
-"""What every role shares: the durable election, the log's bounds, the effects, requests under way.
+"""The state that all roles of one node share: the election, the voters, the log and the effects.
 
 Invariants:
 
-- A changed election is emitted as `Persist` before any effect that follows the change, so nothing
-  that rests on it can leave the node before it is durable (R1, R21).
-- A request under way belongs to the role that sent it: leaving the role forgets its token, and an
-  answer with a forgotten token changes nothing (R10, R24).
-- The high watermark never goes back (R16).
+- A changed election is emitted as `Persist` before every effect that follows the change. No message
+  that rests on the election can leave the node before it is durable (R1, R21 in tests/scenarios).
+- A request in flight belongs to the role that sent it. When the node leaves the role, it discards
+  the token. A response with a discarded token changes nothing (R10, R24).
+- The high watermark never decreases (R16). It is at most the log end offset.
+- The epoch never decreases, and a vote never changes within an epoch (R4).
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Random
 
 CLAIM_REPORT_INTERVAL_MS = 1000
+"""The minimum time between two log lines about refused claims."""
 MAX_ADDRESSES = 1000
-"""Of nodes that other nodes named as leaders."""
+"""The maximum number of node addresses that this node remembers."""
 NO_FLUSH = EpochOffset(-1, -1)
 LASTING_REFUSALS = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -44,16 +46,25 @@ CheckBatch = Callable[[memoryview, int, BatchHeader], object]
 
 
 def _any_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
-    """Accept every batch, where the log is not that of metadata (tests)."""
+    """Accept every batch. Tests use it for logs that hold no metadata records."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
+    """A request in flight, with its receiver."""
+
     voter_id: int
     request: Request
 
 
 class Core:
+    """The shared state of one `Raft`. The modules of this package read and change it directly.
+
+    `now_ms` is the monotonic time of the current input. `durable_offset` is the offset up to which
+    this node has flushed. `connected` holds the voters with an open link, `refusing` those whose
+    port refused the last connection.
+    """
+
     __slots__ = (
         "_dirty",
         "_emitted_election",
@@ -116,7 +127,7 @@ class Core:
         self.me = me
         self.configured = VoterSet(membership.configured)
         self.history = membership.history
-        self.applied_voters: QuorumVoters | None = None  # what `voters` was made from
+        self.applied_voters: QuorumVoters | None = None  # the source of `voters`
         self.bootstrap_ids = membership.bootstrap_ids
         self.own_voter = membership.own_voter
         self.addresses = dict(membership.addresses)
@@ -127,23 +138,23 @@ class Core:
         self.random = random
         self.now_ms = 0
         self.wall_offset_ms = 0
-        latest = snapshots.latest  # only what is committed is ever in a snapshot
+        latest = snapshots.latest  # a snapshot holds committed records only
         self.high_watermark = max(log.start_offset, latest.offset if latest else 0)
         self.durable_offset = log.flushed_offset
         self.requested_flush = NO_FLUSH
         self.connected: set[int] = set()
         self.refusing: set[int] = set()
-        self.reported: dict[int, str] = {}  # by voter id
-        self.refused_claims = 0  # claims of other nodes that were refused
+        self.reported: dict[int, str] = {}  # last problem, by replica id
+        self.refused_claims = 0  # count since the start
         self.last_refused_claim = ""
-        self.claim_reported_ms: int | None = None  # when one was last reported
+        self.claim_reported_ms: int | None = None  # time of the last report
         self.check_batch: CheckBatch = _any_batch
         self.lost_elections = 0
-        self.lost_log = False  # see `catching_up`
-        self.resigned_epoch = -1  # in which the leader said that it leads no more
+        self.lost_log = False  # see catching_up.py
+        self.resigned_epoch = -1  # epoch whose leader resigned
         self.resigning = False
         self.stopped = False
-        self.superseded = False  # a later generation of this quorum was met, and no leader since
+        self.superseded = False  # see Raft.superseded
         self.effects: list[effects.Effect] = []
         self.in_flight: dict[int, SentRequest] = {}
         self._emitted_role: effects.RoleChanged | None = None
@@ -153,23 +164,29 @@ class Core:
 
     @property
     def is_voter(self) -> bool:
+        """Return True if this node is in the current voter set."""
         return self.me in self.voters
 
     @property
     def catching_up(self) -> bool:
         """Return True while this node must not vote, because its directory lost records that the
-        node may have acknowledged (`raft/catching_up.py`)."""
+        node may have acknowledged (catching_up.py)."""
         return self.lost_log
 
     @property
     def looks_for_leader(self) -> bool:
-        """Return True if this node cannot start an election: it asks the voters for the leader."""
+        """Return True if this node cannot start an election. It then asks the voters for the
+        leader."""
         return self.catching_up or not self.is_voter
 
     @property
     def is_electable(self) -> bool:
-        """Also a voter that is removed, until that is committed: it may be the only one who has the
-        record, and nobody with less can win its vote (Ongaro's thesis, 4.2.2)."""
+        """Return True if this node may start an election.
+
+        A voter whose removal is not committed yet may do so, too. It may be the only node that has
+        the record of the removal, and no voter with a shorter log can win its vote (Ongaro's
+        thesis, 4.2.2).
+        """
         if self.catching_up:
             return False
         if self.is_voter:
@@ -178,29 +195,34 @@ class Core:
         return undecided and any(key_of(each) == self.me for each in self.history.previous.voters)
 
     def count_voters(self, ids: Collection[int]) -> int:
-        """How many of `ids` vote."""
+        """Return the number of voters among `ids`."""
         return sum(voter_id in ids for voter_id in self.voters.ids)
 
     @property
     def must_flush_before_fetch(self) -> bool:
-        """Its fetch offset counts, or may by the time that it arrives."""
+        """Return True if the leader may count this node's fetch offset when the fetch arrives."""
         return self.settings.may_become_voter or self.is_voter or self.catching_up
 
     @property
     def epoch(self) -> int:
+        """The current epoch."""
         return self.election.epoch
 
     @property
     def leader_id(self) -> int:
+        """The leader of the current epoch, or NO_NODE if this node knows none."""
         return self.election.leader_id
 
     @property
     def wall_ms(self) -> int:
+        """The wall-clock time of the current input."""
         return self.now_ms + self.wall_offset_ms
 
     def log_end(self) -> EpochOffset:
-        """(0, 0) when empty: nothing was ever led in epoch 0. Behind a snapshot an empty log ends
-        in the snapshot's epoch."""
+        """Return the last epoch and the end offset of the log.
+
+        The epoch of an empty log is that of the snapshot that it starts from, or 0 without one.
+        """
         epoch, end_offset = self.log.last_epoch, self.log.end_offset
         latest = self.snapshots.latest if epoch < 0 else None
         if latest is not None and latest.offset == end_offset:
@@ -210,12 +232,16 @@ class Core:
     # Effects
 
     def emit(self, effect: effects.Effect) -> None:
+        """Append an effect. Emit a changed election and role first."""
         if self._dirty:
             self._emit_changes()
         self.effects.append(effect)
 
     def _emit_changes(self) -> None:
-        """Once for all that one input changed: a vote in a new epoch is one save, not two."""
+        """Emit `Persist` and `RoleChanged` if the election or the role has changed.
+
+        One input may change the election twice. It is saved once, in its last state.
+        """
         self._dirty = False
         if self.election != self._emitted_election:
             self._emitted_election = self.election
@@ -226,12 +252,15 @@ class Core:
             self.effects.append(role)
 
     def take_effects(self) -> list[effects.Effect]:
+        """Return the effects since the last call, and remove them."""
         if self._dirty:
             self._emit_changes()
         taken, self.effects = self.effects, []
         return taken
 
     def send(self, voter_id: int, request: Request, extra_ms: int = 0) -> int:
+        """Send a request. Return its token, which names the response. The request times out after
+        the configured time and `extra_ms`."""
         token = self._next_token
         self._next_token += 1
         self.in_flight[token] = SentRequest(voter_id, request)
@@ -240,28 +269,30 @@ class Core:
         return token
 
     def reply(self, token: int, response: Response) -> None:
+        """Respond to the request with this token."""
         self.emit(effects.Reply(token, response))
 
     def flush(self) -> None:
-        """Ask for all of the log to be made durable, once for each (epoch, end)."""
+        """Request a flush of the whole log, once for each (epoch, log end offset)."""
         asked = EpochOffset(self.epoch, self.log.end_offset)
         if asked != self.requested_flush:
             self.requested_flush = asked
             self.emit(effects.Flush(asked.epoch, asked.offset))
 
     def raise_high_watermark(self, offset: int) -> None:
+        """Raise the high watermark to `offset`, if that is higher, and emit `Committed`."""
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.emit(effects.Committed(offset))
 
     def report(self, replica_id: int, reason: str) -> None:
-        """Said once, until there is something else to say about that replica."""
+        """Emit a problem of this replica, unless it is the same as the last one."""
         if self.reported.get(replica_id) != reason:
             self.reported[replica_id] = reason
             self.emit(effects.PeerProblem(replica_id, reason))
 
     def refuse_claim(self, replica_id: int, claim: str) -> None:
-        """Report a claim of another node that is refused, at most one in DOUBT_INTERVAL_MS."""
+        """Count a refused claim of another node. Report at most one in CLAIM_REPORT_INTERVAL_MS."""
         self.refused_claims += 1
         self.last_refused_claim = f"node {replica_id} {claim}"
         due = (
@@ -275,7 +306,7 @@ class Core:
             )
 
     def report_refusal(self, voter_id: int, error: int) -> None:
-        """When an answer says what no retry will mend."""
+        """Report that a voter refuses this node with an error that no retry removes."""
         if error in LASTING_REFUSALS:
             name = ErrorCode.of(error).name
             self.report(voter_id, f"voter {voter_id} refuses this node, {self.me}, with {name}")
@@ -283,7 +314,10 @@ class Core:
     # The durable facts
 
     def verify_voter_key(self, replica: ReplicaKey) -> bool:
-        """False when it is not the voter that its id says; pins a directory id that was unknown."""
+        """Return False if `replica` has the id of a voter but another directory id. Report that.
+
+        If the directory id of that voter was unknown, adopt it from `replica`.
+        """
         if self.voters.is_impostor(replica):
             known = self.voters.key(replica.id)
             self.report(
@@ -299,14 +333,16 @@ class Core:
         return True
 
     def has_address(self, node_id: int) -> bool:
-        """Is it known where: does it vote, as far as this node knows, or did somebody say so?"""
+        """Return True if this node knows an address of the node: a voter, or a node that others
+        have named."""
         return node_id in self.voters.ids or node_id in self.addresses
 
     def is_me(self, replica: ReplicaKey) -> bool:
-        """The receiver's key as the sender knows it: perhaps without the directory id."""
+        """Return True if `replica` names this node. The sender may not know the directory id."""
         return replica in (self.me, ReplicaKey(self.me.id, ZERO_UUID))
 
     def set_election(self, election: Election) -> None:
+        """Replace the election. It is emitted before the next effect."""
         if election != self.election:
             self.election = election
             self._dirty = True
@@ -314,11 +350,12 @@ class Core:
     # Roles
 
     def epoch_is_open(self) -> bool:
-        """No leader, and no vote that a candidate may yet win with."""
+        """Return True if this epoch has no known leader and this node did not vote for another
+        node."""
         return self.leader_id == NO_NODE and self.election.voted in (None, self.me)
 
     def stop(self) -> None:
-        """Resigning is over; said once."""
+        """Emit `Resigned`, once. The node then stops."""
         if not self.stopped:
             self.stopped = True
             self.emit(effects.Resigned())
@@ -326,6 +363,11 @@ class Core:
     def become(
         self, state: State, epoch: int, *, voted: ReplicaKey | None, leader_id: int = NO_NODE
     ) -> None:
+        """Change role, epoch, vote and leader, and discard all requests in flight.
+
+        Raise InvariantViolation if TRANSITIONS does not allow the change, or if it would replace a
+        vote within an epoch.
+        """
         old = self.state
         transition = TRANSITIONS.get((old.role, state.role))
         if transition is None or not transition.epoch.allows(self.epoch, epoch):
@@ -342,12 +384,16 @@ class Core:
         self.in_flight.clear()
 
     def election_deadline_ms(self) -> int:
+        """Return a random deadline between one and two election timeouts from now."""
         timeout_ms = self.settings.election_timeout_ms
         return self.now_ms + timeout_ms + self.random.randrange(0, timeout_ms)
 
     def hint_deadline_ms(self) -> int:
-        """Each voter draws from a slot of its own, so that two who saw the same hint seldom ask for
-        votes at the same time: with the leader dead, a tie of the others elects nobody."""
+        """Return a random deadline within HINT_DELAY_MAX_MS from now.
+
+        Each voter draws from a slot of its own. Two voters that saw the same hint therefore seldom
+        campaign at the same time. With the leader dead, their tie would elect no leader.
+        """
         slot_ms = HINT_DELAY_MAX_MS // len(self.voters.ids)
         rank = self.voters.ids.index(self.me.id) if self.is_voter else 0
         return self.now_ms + rank * slot_ms + self.random.randrange(0, max(1, slot_ms // 2))

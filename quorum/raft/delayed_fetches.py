@@ -18,6 +18,7 @@ from quorate.quorum.seams import Buffer
 
 
 def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> None:
+    """Respond to the replica's delayed fetch, if it has one, with records or with `error`."""
     delayed = progress.delayed_fetch
     if delayed is None:
         return
@@ -30,14 +31,14 @@ def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> 
 
 
 def complete_voter_fetches(core: Core, state: Leader) -> None:
-    """The log has grown: voters that wait for data get it, before it is durable here."""
+    """Send the records that the leader has appended to the voters that wait for them."""
     for progress in state.voters.values():
         if progress.delayed_fetch is not None:
             complete_delayed_fetch(core, progress, ErrorCode.NONE)
 
 
 def expire_delayed_fetches(core: Core, state: Leader) -> None:
-    """Answer the fetches that have waited long enough."""
+    """Respond to the fetches whose deadline has passed."""
     state.delayed_fetch_ms = None
     for replicas in (state.voters, state.observers):
         for progress in replicas.values():
@@ -51,7 +52,11 @@ def expire_delayed_fetches(core: Core, state: Leader) -> None:
 
 
 def fail_waiting_requests(core: Core, old: State) -> None:
-    """Whoever waits at a deposed leader is told at once where to go (R25)."""
+    """Answer all delayed fetches and the pending voter change when a leader loses its epoch.
+
+    Without that, the fetchers would find the new leader only after their timeout (R25 in
+    tests/scenarios).
+    """
     if isinstance(old, Leader):
         for progress in (*old.voters.values(), *old.observers.values()):
             complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -70,6 +75,7 @@ def fetch_response(
     snapshot: EpochOffset | None = None,
     records: Buffer = b"",
 ) -> FetchResponse:
+    """Return a response with this node's epoch, leader and high watermark."""
     return FetchResponse(
         error=error,
         epoch=core.epoch,
@@ -83,12 +89,16 @@ def fetch_response(
 
 
 def refuse_fetch(core: Core, token: int, error: ErrorCode) -> None:
+    """Respond to a fetch with `error`."""
     core.reply(token, fetch_response(core, error))
 
 
 def _read_slice(core: Core, offset: int, max_bytes: int, end: int) -> FetchResponse:
-    """The records from `offset` to `end`. Replicas mostly ask for the same at once, so the last
-    slice is kept, and with the same high watermark the very answer."""
+    """Return a response with the records from `offset` to at most `end`.
+
+    Replicas mostly ask for the same records at the same time. The leader therefore keeps the last
+    slice, and its response while the high watermark stays the same.
+    """
     state = core.state
     assert isinstance(state, Leader)
     if offset >= end:

@@ -1,4 +1,4 @@
-"""What DescribeQuorum tells: the leader's view of every replica. Times are wall times."""
+"""The leader's view of every replica, for DescribeQuorum. Times are wall-clock milliseconds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDescription:
+    """The state of one replica. Its values are UNKNOWN before its first fetch in this epoch."""
+
     replica: ReplicaKey
-    log_end_offset: int  # UNKNOWN before its first fetch in this epoch, as are the times
+    log_end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumDescription:
+    """The state of the quorum. `voters` and `observers` are sorted by replica and include the
+    leader."""
+
     leader_id: int
     epoch: int
     high_watermark: int
@@ -30,7 +35,7 @@ class QuorumDescription:
 
 
 def describe(core: Core) -> QuorumDescription | None:
-    """None when this node does not lead."""
+    """Return the state of the quorum, or None if this node does not lead."""
     state = core.state
     if not isinstance(state, Leader):
         return None

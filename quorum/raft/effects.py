@@ -1,7 +1,7 @@
-"""What the core wants done, in this order.
+"""The outputs of the core: instructions that the node carries out in this order.
 
-`Persist` is a barrier: what stands after it leaves the node only once that election is durable, and
-then the core is told by `Raft.election_saved`. All else the shell does without waiting.
+`Persist` is a barrier. The effects after it leave the node only when that election is durable. The
+node then calls `Raft.election_saved`. All other effects are carried out without waiting.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from quorate.quorum.raft.messages import Request, Response
 
 
 class Role(enum.StrEnum):
+    """The roles of a node in its epoch (`states.py`)."""
+
     UNATTACHED = "unattached"
     PROSPECTIVE = "prospective"
     CANDIDATE = "candidate"
@@ -26,7 +28,8 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Answer with `Raft.response(now_ms, token, response)`, None when there is none in time."""
+    """Send `request` to the voter. Pass the response to `Raft.response`, or None after
+    `timeout_ms`."""
 
     voter_id: int
     token: int
@@ -36,7 +39,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to the request that came in with `token`."""
+    """Respond to the request that `Raft.request` received with `token`."""
 
     token: int
     response: Response
@@ -44,12 +47,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
+    """Save `election` durably, then call `Raft.election_saved`. Later effects wait for it."""
+
     election: Election
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Make the log durable up to `offset`, then `Raft.flushed(now_ms, epoch, offset)`."""
+    """Make the log durable up to `offset`, then call `Raft.flushed` with this epoch and offset."""
 
     epoch: int
     offset: int
@@ -57,11 +62,16 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
+    """The high watermark has risen to `high_watermark`."""
+
     high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
+    """The role, the epoch or the known leader has changed. `leader_id` is NO_NODE if no leader is
+    known."""
+
     role: Role
     epoch: int
     leader_id: int
@@ -69,29 +79,31 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The log now ends at `offset`: what was beyond was never committed."""
+    """The log now ends at `offset`. The removed records were never committed."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """All bytes of this snapshot are received: check and freeze them, then
-    `Raft.snapshot_checked(now_ms, snapshot, size_bytes)`, -1 when they are no whole snapshot."""
+    """All bytes of this snapshot are received. Check them, make them durable, then call
+    `Raft.snapshot_checked`, with a size of -1 if they are not a whole snapshot."""
 
     snapshot: EpochOffset
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """The log was replaced by that snapshot, and begins where it ends; so does the state."""
+    """The snapshot has replaced the log, which now starts at the snapshot's end. Replace the image,
+    too."""
 
     snapshot: EpochOffset
 
 
 @dataclass(frozen=True, slots=True)
 class VotersChanged:
-    """These vote from now on, and are reached there; at kraft.version 0 the configured ones."""
+    """`voters` is the voter set from now on, with addresses. At kraft.version 0 it is empty, and
+    the configured voters apply."""
 
     kraft_version: int
     voters: tuple[Voter, ...]
@@ -99,7 +111,7 @@ class VotersChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderFound:
-    """Another node said where the leader is reached."""
+    """Another node named the address of this leader."""
 
     leader_id: int
     host: str
@@ -108,7 +120,7 @@ class LeaderFound:
 
 @dataclass(frozen=True, slots=True)
 class ProbeVoter:
-    """Shake hands at its address, then `Raft.voter_probed(now_ms, token, met)`."""
+    """Check that this replica answers at its address, then call `Raft.voter_probed`."""
 
     token: int
     voter: Voter
@@ -116,7 +128,8 @@ class ProbeVoter:
 
 @dataclass(frozen=True, slots=True)
 class VoterChangeResult:
-    """What became of the change of voters that was asked for with `token`."""
+    """The result of the change of the voters that was requested with `token`. `error` is a Kafka
+    code."""
 
     token: int
     error: int
@@ -125,18 +138,19 @@ class VoterChangeResult:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """`Raft.resign` is done: the successors know, or will find out by themselves. Stop now."""
+    """The resignation that `Raft.resign` started is complete. The node can stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The log of a node that had lost records holds them again, durably. Save that this node may
-    vote, then call `Raft.caught_up(now_ms)`."""
+    """The log of a node that had lost records is complete and durable. Save that this node may
+    vote, then call `Raft.caught_up`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerProblem:
-    """A replica was refused, or refused us, for what an operator has to mend. To be logged."""
+    """Log that `replica_id` was refused, or refused this node, for a reason that an operator has to
+    act on."""
 
     replica_id: int
     reason: str

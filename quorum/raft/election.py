@@ -1,6 +1,7 @@
-"""The one durable fact of consensus: epoch, vote, leader, and which directory each voter has.
+"""The durable election of one node: epoch, vote, leader and the voters' directory ids.
 
-It is written as a whole, in one file replacement (R2), before anything that rests on it is said.
+One file replacement writes all of it (R2 in tests/scenarios), before a message that rests on it
+leaves the node.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from quorate.quorum.ids import NO_NODE, ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class Election:
+    """The election as the disk holds it. `voted` is the candidate that got this node's vote in
+    `epoch`."""
+
     epoch: int = 0
     voted: ReplicaKey | None = None
     leader_id: int = NO_NODE
     pinned: tuple[ReplicaKey, ...] = ()
-    """Voters whose directory id is known, sorted by id: another directory is another replica."""
+    """The voters whose directory id is known, sorted by id. A voter's id with another directory is
+    another replica."""

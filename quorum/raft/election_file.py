@@ -1,7 +1,8 @@
-"""Where the election is kept: `quorum-state` as Kafka has it, and a copy beside it with a checksum.
+"""The files of the election: Kafka's `quorum-state`, and a copy with a checksum beside it.
 
-Both are replaced whole and are durable when `save` returns. A crash in between leaves two valid
-files of which the newer is believed; nothing rests on the newer one yet, so either is right.
+Each file is replaced as a whole. Both are durable when `save` returns. A crash in between leaves
+two valid files, and the newer one counts. Either would be safe, because no message that rests on
+the newer one has left the node.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["COPY_NAME", "KAFKA_NAME", "ElectionFile"]
 
 
 class ElectionFile:
-    """Calls block; `save` belongs into `Disk.submit`."""
+    """The two files of one directory. All calls block, so `save` runs on the disk's thread."""
 
     def __init__(
         self, disk: Disk, directory: str, voter_ids: Sequence[int], *, kraft_version: int = 0
@@ -36,15 +37,17 @@ class ElectionFile:
         self._directory = directory
         self._voter_ids = tuple(voter_ids)
         self.kraft_version = kraft_version
-        """As of the last record about it: from 1 on Kafka's file says the voted directory too."""
+        """The latest kraft.version. From 1 on, Kafka's file holds the directory id of the vote."""
         self.on_saved: Callable[[int], None] = lambda epoch: None
-        """Called at the end of `save`, before it returns; may block."""
+        """Called with the epoch at the end of `save`. It may block."""
 
     def load(self, *, has_records: bool = False, any_epoch: bool = False) -> Election:
-        """Return the election that was saved last; both files then say so.
+        """Return the last saved election. Afterwards both files hold it.
 
-        `has_records`: the log has some. `any_epoch`: an epoch beyond Kafka's range is no error.
-        Raises ElectionFileError."""
+        `has_records` says that the log has records, so a missing file means a loss. `any_epoch`
+        accepts an epoch beyond Kafka's range. Raise ElectionFileError if the last vote cannot be
+        known.
+        """
         kafka, kafka_says = read_saved_election(self._disk, self._path(KAFKA_NAME), decode_kafka)
         copy, copy_says = read_saved_election(self._disk, self._path(COPY_NAME), decode_copy)
         election = choose_election(
@@ -56,6 +59,8 @@ class ElectionFile:
         return election
 
     def save(self, election: Election) -> None:
+        """Write the election to both files. It is durable on return. Raise OSError if the disk
+        fails."""
         contents = self._contents(election)
         for name, content in contents.items():
             file = self._disk.open(self._path(name) + TEMPORARY_SUFFIX, create=True)
@@ -73,7 +78,7 @@ class ElectionFile:
     def _contents(self, election: Election) -> dict[str, bytes]:
         dynamic = self.kraft_version > 0
         kafka = encode_v1(election) if dynamic else encode_v0(election, self._voter_ids)
-        # The copy first: if a crash comes in between, the newer one is the one that says all.
+        # The copy comes first, because only the copy holds everything.
         return {COPY_NAME: encode_copy(election), KAFKA_NAME: kafka}
 
     def _path(self, name: str) -> str:

@@ -1,20 +1,9 @@
-"""Claims of other nodes that this node does not believe, and the log line that says so.
+"""The checks of epochs and leaders that other nodes claim.
 
-Raft is not Byzantine-tolerant. A node that lies can stall this one: it can raise epochs within
-MAX_EPOCH_JUMP, name a leader that does not exist, or, as the elected leader, call records committed
-that are not. The rules here keep such a node from *stopping* this one: a message that contradicts
-what this node knows is refused, and nothing of it is kept.
-
-| claim | what this node does |
-|---|---|
-| an epoch more than MAX_EPOCH_JUMP above its own, while its log has records | refuses the message |
-| another leader of an epoch whose leader it knows | refuses the message, follows as before |
-| records of a later epoch than the leader's, or that cannot be read | appends nothing, asks
-  again later |
-| a log that lacks records that are committed here | truncates nothing, asks again later |
-| a snapshot below what is committed here, of a later epoch, or larger than MAX_SNAPSHOT_BYTES |
-  fetches nothing, asks again later |
-| an answer to a fetch for another epoch or leader than the one that was asked | asks again later |
+Raft does not tolerate Byzantine nodes. A node that lies can stall this one: it can raise the epoch
+within MAX_EPOCH_JUMP, name a leader that does not exist, or, as the elected leader, declare records
+committed that are not. These checks keep such a node from stopping this one. A refused claim
+changes nothing here. The overview of the package lists all refused claims.
 """
 
 from __future__ import annotations
@@ -25,13 +14,15 @@ from quorate.quorum.raft.core import Core
 
 MAX_EPOCH = INT32_MAX
 MAX_EPOCH_JUMP = 1 << 20
-"""Epochs grow by one with each election. A million elections that a node with records missed mean
-a false message, which would use up the epochs that are left for elections. A node without records
-believes any epoch, because it may join an old quorum."""
+"""The maximum distance between this node's epoch and one that it adopts.
+
+An election raises the epoch by one. A node with records cannot have missed a million elections, so
+the message is false, and it would use up the epochs that are left. A node without records adopts
+any epoch, because it may join an old quorum."""
 
 
 def is_plausible(core: Core, epoch: int) -> bool:
-    """Return True if `epoch` can be that of this quorum."""
+    """Return True if `epoch` may be an epoch of this quorum."""
     return epoch - core.epoch <= MAX_EPOCH_JUMP or core.log.end_offset == 0
 
 
@@ -43,7 +34,8 @@ def contradicts_known_leader(core: Core, epoch: int, leader_id: int) -> bool:
 
 
 def is_credible(core: Core, epoch: int, leader_id: int, replica_id: int) -> bool:
-    """Return True if `replica_id` may be right that `leader_id` leads `epoch`. If not, say so."""
+    """Return True if the claim of `replica_id` that `leader_id` leads `epoch` may be true. Report a
+    claim that is refused."""
     if not is_plausible(core, epoch):
         core.refuse_claim(
             replica_id,
@@ -61,7 +53,7 @@ def is_credible(core: Core, epoch: int, leader_id: int, replica_id: int) -> bool
 
 
 def has_next_epoch(core: Core) -> bool:
-    """Return True if an election can raise the epoch. If not, say so: the file has to be mended."""
+    """Return True if an election can raise the epoch. Report it if the last epoch is reached."""
     if core.epoch < MAX_EPOCH:
         return True
     core.refuse_claim(

@@ -1,8 +1,8 @@
-"""What goes wrong in the consensus core.
+"""The errors of the consensus core.
 
 RaftError
-├── NotLeader            (retriable: ask the leader)
-├── BatchTooLarge        the caller must split
+├── NotLeader            retriable: ask the leader
+├── BatchTooLarge        the caller must write fewer records
 ├── ElectionFileError    the node must not start
 ├── GenerationFileError  the node must not start
 └── InvariantViolation   the node must stop
@@ -14,13 +14,15 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 
 
 class RaftError(Exception):
+    """The base of these errors. `retriable` is True if the same call may succeed later."""
+
     retriable = False
     for_operator = False
-    """The message says what to do: nothing is wrong with the program."""
+    """True if the cause is outside of the program. The message tells the operator what to do."""
 
 
 class NotLeader(RaftError):
-    """This node does not lead; `leader_id` does, or NO_NODE when nobody is known to."""
+    """This node does not lead the quorum. `leader_id` is the known leader, or NO_NODE."""
 
     retriable = True
 
@@ -32,7 +34,7 @@ class NotLeader(RaftError):
 
 
 class BatchTooLarge(RaftError):
-    """The records do not fit one batch, so they could not be written atomically."""
+    """The records exceed one batch, so they cannot be written atomically."""
 
     def __init__(self, size_bytes: int, max_bytes: int) -> None:
         super().__init__(
@@ -42,16 +44,16 @@ class BatchTooLarge(RaftError):
 
 
 class ElectionFileError(RaftError):
-    """The vote that this node once gave cannot be known for sure: it could vote twice."""
+    """The last vote of this node is unknown, so the node could vote twice in an epoch."""
 
     for_operator = True
 
 
 class GenerationFileError(RaftError):
-    """It is not known which quorum, from before or after a rebuild, this node belongs to."""
+    """The generation of the quorum that this node belongs to is unknown."""
 
     for_operator = True
 
 
 class InvariantViolation(RaftError, StateInDoubt):
-    """A rule that safety rests on is broken: going on could lose committed records."""
+    """A rule that safety depends on is broken. To continue could lose committed records."""

@@ -23,6 +23,11 @@ from quorate.quorum.raft.voter_set import NO_OFFSET
 
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
+    """Serve a fetch: refuse it, respond to it, or delay it.
+
+    The fetch completes an earlier delayed fetch of the same replica. An offset is an
+    acknowledgement only if the fetcher's log is a prefix of this one.
+    """
     is_valid = (
         request.offset >= 0
         and 0 <= request.last_fetched_epoch <= request.epoch
@@ -43,7 +48,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     if progress.is_voter:
         note_voter_fetch(core, state, progress)
     if request.catching_up:
-        progress.end_offset = NO_OFFSET  # what it acknowledged before is lost
+        progress.end_offset = NO_OFFSET  # its earlier acknowledgement is void
     steps_back = progress.is_voter and request.offset < progress.end_offset
     snapshot = needed_snapshot(core, request.offset, request.last_fetched_epoch)
     if snapshot is not None and not steps_back:
@@ -65,7 +70,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         return
     _record_fetch(core, progress, request)
     wait_offset = request.high_watermark
-    if not progress.is_voter:  # who has not heard of its removal asks as a voter
+    if not progress.is_voter:  # an observer waits for commits only
         wait_offset = min(wait_offset, request.offset)
     delayed = DelayedFetch(
         token,
@@ -86,31 +91,38 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
 
 
 def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
-    """Where this log's epochs up to `last_fetched_epoch` end, unless the fetcher's log is a prefix
-    of this one."""
+    """Return the largest epoch of this log that is at most `last_fetched_epoch`, and its end
+    offset.
+
+    Return None if the fetcher's log is a prefix of this one.
+    """
     log = core.log
     if offset == 0 and last_fetched_epoch == 0:
         return None
     if last_fetched_epoch == log.last_epoch and offset <= log.end_offset:
-        return None  # as nearly always
+        return None  # the common case
     end = log.epochs.end_offset_for(last_fetched_epoch) or core.log_end()
     earliest = core.snapshots.earliest
     if earliest is not None and end.offset == earliest.offset:
-        end = earliest  # all epochs of the log may be later: it does not say what ended there
+        end = earliest  # the log starts after this epoch
     if end.epoch == last_fetched_epoch and offset <= end.offset:
         return None
     return end
 
 
 def needed_snapshot(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
-    """The latest one, for who starts from nothing or from what this log has cut off (KIP-630)."""
+    """Return the latest snapshot if the fetcher needs it, else None (KIP-630).
+
+    A fetcher needs it if its log is empty, ends before the start of this log, or ends in an epoch
+    that is older than the earliest snapshot.
+    """
     latest, earliest = core.snapshots.latest, core.snapshots.earliest
     if latest is None or earliest is None:
         return None
     start_offset = core.log.start_offset
     if offset == 0 or offset < start_offset:
         return latest
-    # Epochs before the cut are not known here, so neither is where they diverge.
+    # This log does not know the epochs before its start, so it cannot find the divergence.
     is_cut_off = start_offset > 0 and last_fetched_epoch < earliest.epoch
     return latest if is_cut_off else None
 
@@ -121,7 +133,8 @@ def leader_refusal(
     *,
     is_valid: bool = True,
 ) -> ErrorCode:
-    """Kafka's checks in Kafka's order."""
+    """Return the error of a request that only the leader serves, or NONE. The checks are Kafka's,
+    in Kafka's order. `is_valid` is False if the fields contradict each other."""
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if not is_valid or request.replica.id < 0:
@@ -134,6 +147,11 @@ def leader_refusal(
 
 
 def _record_fetch(core: Core, progress: Progress, request: FetchRequest) -> None:
+    """Record the acknowledgement, and the time at which the replica was caught up.
+
+    The replica was caught up at the previous fetch if its offset reaches the log end of that
+    moment.
+    """
     log_end, offset = core.log.end_offset, request.offset
     if offset >= log_end:
         progress.caught_up_ms = core.now_ms
@@ -145,6 +163,7 @@ def _record_fetch(core: Core, progress: Progress, request: FetchRequest) -> None
 
 
 def _is_ready(core: Core, progress: Progress, delayed: DelayedFetch) -> bool:
+    """Return True if there is something to send in response to the fetch."""
     return core.high_watermark > delayed.high_watermark or (
         progress.is_voter and core.log.end_offset > delayed.offset
     )

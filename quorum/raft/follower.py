@@ -1,9 +1,9 @@
-"""Following: fetch, append, truncate what diverges, and learn what is committed (KIP-595).
+"""The follower and the observer: fetch, append, truncate, learn what is committed (KIP-595).
 
-A fetch offset is an acknowledgement, so a voter fetches only once all it has is durable. An
-observer acknowledges nothing. After records it rests for a moment, so that under a stream of
-commits it costs the leader an answer for many rather than for each; who waits for a commit of his
-own ends the rest.
+The offset of a fetch is an acknowledgement, so a voter fetches only after a flush of its whole log.
+An observer acknowledges nothing. After a response with records it pauses, so that a stream of
+commits costs the leader one response for many commits. A node that waits for a commit of its own
+request ends the pause.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.state_in_doubt import changing
 
 OBSERVER_PAUSE_MS = 5
+"""The pause of an observer after a response with records."""
 NEVER = (1 << 63) - 1
-"""The high watermark in the fetch of a replica that does not want to be woken by commits."""
+"""The high watermark in the fetch of a replica that does not wait for commits."""
 
 
 def step_follower(core: Core, state: Follower) -> None:
+    """Start an election if the fetch timeout has passed. Otherwise fetch."""
     if _may_start_election(core, state):
         campaign(core)
     else:
@@ -50,7 +52,7 @@ def step_follower(core: Core, state: Follower) -> None:
 
 
 def step_unattached(core: Core, state: Unattached) -> None:
-    """A voter waits for its election timeout, an observer asks around for the leader."""
+    """Start an election if the timeout has passed. A node that cannot do so asks for the leader."""
     if _may_start_election(core, state):
         campaign(core)
     elif core.looks_for_leader:
@@ -58,16 +60,21 @@ def step_unattached(core: Core, state: Unattached) -> None:
 
 
 def _may_start_election(core: Core, state: Follower | Unattached) -> bool:
+    """Return True if the deadline has passed and this node may start an election."""
     if state.deadline_ms is None or core.now_ms < state.deadline_ms:
         return False
     if not core.is_electable:
-        state.deadline_ms = None  # its removal is committed
+        state.deadline_ms = None  # it was removed from the voters
     return core.is_electable
 
 
 def on_fetch_response(
     core: Core, voter_id: int, request: FetchRequest, response: FetchResponse | None
 ) -> None:
+    """Handle the leader's response: truncate, begin with a snapshot, or append the records.
+
+    An invalid response changes nothing, and the fetch is repeated later.
+    """
     state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
         return
@@ -85,7 +92,7 @@ def on_fetch_response(
             _retry_later(core, fetching)
         return
     if response.diverging is not None:
-        # Its high watermark says nothing about a log that is not a prefix of its own (R15).
+        # The leader's high watermark holds only for a log that is a prefix of its own (R15).
         if not _truncate(core, response.diverging):
             _retry_later(core, fetching)
         return
@@ -93,12 +100,12 @@ def on_fetch_response(
         check_records(core, response.records)
         with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
             core.log.append(response.records, wall_ms=core.wall_ms)
-    except (CorruptBatch, BrokenChain) as error:  # the log is as before: ask again
+    except (CorruptBatch, BrokenChain) as error:  # the log is unchanged
         core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
         _retry_later(core, fetching)
         return
     if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
-        core.flush()  # before anybody acts on what is committed: the leader waits for it
+        core.flush()  # first, because the leader waits for this flush
     if response.records and not core.is_voter:
         fetching.retry_ms = core.now_ms + OBSERVER_PAUSE_MS
     membership.on_follower_append(core, response.records)
@@ -112,6 +119,7 @@ def on_fetch_snapshot_response(
     request: FetchSnapshotRequest,
     response: FetchSnapshotResponse | None,
 ) -> None:
+    """Handle a chunk of a snapshot. An invalid response is repeated later."""
     state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
         return
@@ -124,7 +132,10 @@ def on_fetch_snapshot_response(
 def _leaders_follower(
     core: Core, voter_id: int, response: FetchResponse | FetchSnapshotResponse | None
 ) -> Follower | None:
-    """This node's role, when the answer is its leader's; else what is to be done is done."""
+    """Return the follower state if the response came from the current leader.
+
+    Otherwise schedule a retry, perhaps with another node, and return None.
+    """
     state = core.state
     if not isinstance(state, Follower | Unattached):
         return None
@@ -137,7 +148,7 @@ def _leaders_follower(
             return state
     _retry_later(core, state.fetching)
     if response is not None and isinstance(state, Follower):
-        # Who was asked instead says that the leader is still the same: ask that again.
+        # If another node confirms the leader, fetch from the leader again.
         state.fetching.failed = response.leader_id != state.leader_id
     return None
 
@@ -148,13 +159,13 @@ def on_update_voter_response(
     request: UpdateVoterRequest,
     response: UpdateVoterResponse | None,
 ) -> None:
-    """The set will say whether it was done; until then it is asked again, seldom."""
+    """Adopt the epoch and the leader. The request is repeated until the voter set has changed."""
     if response is not None:
         learn_from_response(core, voter_id, response)
 
 
 def _update_voter(core: Core, state: Follower) -> None:
-    """The set has this voter at other addresses than it has, or does not have it and should."""
+    """Ask the leader to correct this node's entry in the voter set, or to add this node."""
     own_voter, quorum = core.own_voter, core.history.latest
     if own_voter is None or quorum.kraft_version == 0 or core.now_ms < state.next_update_ms:
         return
@@ -174,9 +185,10 @@ def _update_voter(core: Core, state: Follower) -> None:
 
 
 def _leader_responded(core: Core, state: Follower) -> None:
+    """Note that the leader works, and restart the fetch timeout."""
     state.fetching.failed = state.fetching.is_first = False
     state.has_fetched = True
-    core.superseded = False  # this quorum lives
+    core.superseded = False  # this quorum has a leader
     state.last_response_ms = core.now_ms
     state.leader_gone = False
     if state.deadline_ms is not None:
@@ -184,6 +196,7 @@ def _leader_responded(core: Core, state: Follower) -> None:
 
 
 def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochRequest) -> None:
+    """Follow the leader that announces itself, if the request is valid."""
     error = ErrorCode.NONE
     if request.cluster_id != core.cluster_id:
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -201,6 +214,7 @@ def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochReque
 
 
 def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) -> None:
+    """Start the next election after a delay, because the leader has resigned."""
     error = ErrorCode.NONE
     if request.cluster_id != core.cluster_id:
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -214,7 +228,7 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.leader_gone = True
             core.resigned_epoch = core.epoch
-            _cancel_fetch(core, state.fetching)  # an answer that is still under way is from before
+            _cancel_fetch(core, state.fetching)  # its response would be older than the resignation
             if state.deadline_ms is not None:
                 state.deadline_ms = core.now_ms + _election_delay_ms(core, request)
     core.reply(
@@ -225,11 +239,12 @@ def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) 
 def _is_credible_leader(
     core: Core, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
 ) -> bool:
+    """Return True if the sender may be the leader of the epoch that it names."""
     return is_credible(core, request.epoch, request.leader_id, request.leader_id)
 
 
 def on_leader_port_refused(core: Core, voter_id: int) -> None:
-    """Its link is gone and its port refuses: the leader's process is dead (idea 9)."""
+    """Start an election soon if the refused port is the leader's. Its process is dead."""
     state = core.state
     if isinstance(state, Follower) and state.leader_id == voter_id and not state.leader_gone:
         state.leader_gone = True
@@ -238,10 +253,14 @@ def on_leader_port_refused(core: Core, voter_id: int) -> None:
 
 
 def _election_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
-    """The first in the list at once, the others ever later, so that they seldom compete."""
+    """Return the delay of this node's election after a resignation.
+
+    The first voter in the leader's list starts immediately, the others later and later. Two of them
+    therefore seldom compete.
+    """
     preferred = request.preferred_candidates
     if not preferred:
-        return core.hint_deadline_ms() - core.now_ms  # it restarted and knows nobody's log
+        return core.hint_deadline_ms() - core.now_ms  # a restarted leader knows no log ends
     limit_ms = core.settings.election_backoff_max_ms
     for position, candidate in enumerate(preferred):
         if core.is_me(candidate):
@@ -250,6 +269,7 @@ def _election_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
 
 
 def fetch_paused(core: Core) -> bool:
+    """Return True if this node is an observer without a fetch in flight."""
     state = core.state
     if not isinstance(state, Follower):
         return False
@@ -257,12 +277,14 @@ def fetch_paused(core: Core) -> bool:
 
 
 def end_pause(core: Core) -> None:
+    """Let the observer fetch immediately."""
     if isinstance(core.state, Follower) and fetch_paused(core):
         core.state.fetching.retry_ms = core.now_ms
 
 
 def next_fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
-    """When the next fetch is due; None while that depends on something else."""
+    """Return the time of the next fetch. Return None if another event comes first: a response, a
+    flush or a snapshot."""
     fetching = state.fetching
     if fetching.token is not None or core.installing is not None:
         return None
@@ -274,6 +296,10 @@ def next_fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
 
 
 def _fetch(core: Core, fetching: FetchState, leader_id: int) -> None:
+    """Send a fetch if none is in flight, the log is flushed and the retry time has come.
+
+    If the leader is unknown or failed, an observer sends it to a random voter or bootstrap server.
+    """
     if fetching.token is not None or core.installing is not None:
         return
     last, settings = core.log_end(), core.settings
@@ -287,7 +313,7 @@ def _fetch(core: Core, fetching: FetchState, leader_id: int) -> None:
         others = (*core.voters.others(core.me.id), *core.bootstrap_ids)
         if not others:
             fetching.retry_ms = core.now_ms + settings.fetch_timeout_ms
-            return  # this node knows of no other that it could ask
+            return  # this node knows no other node
         leader_id = others[core.random.randrange(0, len(others))]
     if fetching.snapshot is not None:
         fetching.token = core.send(leader_id, snapshots.next_request(core, fetching))
@@ -308,6 +334,7 @@ def _fetch(core: Core, fetching: FetchState, leader_id: int) -> None:
 
 
 def _cancel_fetch(core: Core, fetching: FetchState) -> None:
+    """Ignore the response to the fetch in flight, and retry later."""
     if fetching.token is not None:
         core.in_flight.pop(fetching.token, None)
         fetching.token = None
@@ -315,13 +342,16 @@ def _cancel_fetch(core: Core, fetching: FetchState) -> None:
 
 
 def _retry_later(core: Core, fetching: FetchState) -> None:
+    """Schedule the next fetch after the retry backoff."""
     fetching.failed = True
     fetching.retry_ms = core.now_ms + core.settings.retry_backoff_ms
 
 
 def _truncate(core: Core, diverging: EpochOffset) -> bool:
-    """Cut what the leader's log does not have. Return False if the claim is refused, or cuts
-    nothing."""
+    """Truncate the log to its common part with the leader's.
+
+    Return False, and truncate nothing, if committed records would be lost or if the logs agree.
+    """
     offset = agreed_offset(core, diverging)
     if offset < core.high_watermark:
         core.refuse_claim(
@@ -341,8 +371,11 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
 
 
 def agreed_offset(core: Core, diverging: EpochOffset) -> int:
-    """How far this log can agree with one whose epochs up to `diverging.epoch` end there: what both
-    have of that epoch, so a suffix is cut only where it is known to differ (R14)."""
+    """Return the offset up to which this log can agree with the leader's.
+
+    `diverging` is an epoch and its end offset in the leader's log. Only records that are known to
+    differ lie beyond the result (R14 in tests/scenarios).
+    """
     own_voter = core.log.epochs.end_offset_for(diverging.epoch) or core.log_end()
     if own_voter.epoch == diverging.epoch:
         return min(own_voter.offset, diverging.offset)

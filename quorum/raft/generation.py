@@ -1,29 +1,29 @@
-"""How often this node's quorum was rebuilt after it was lost for good, and who may follow it there.
+"""The generation of this node's quorum: the number of times that it was rebuilt offline.
 
-`force-voters` rebuilds a quorum offline from what survived. Each time is one generation; nodes of
+`force-voters` rebuilds a quorum that is lost for good from the metadata that survived. Nodes of
 different generations refuse each other in their handshake, so the old majority cannot come back.
-Each rebuild says from where on its log is a new one: the (last epoch, end offset) of the log that
-it was made from.
+Each rebuild stores the (last epoch, end offset) of the log that it was made from. The new log
+differs from every other log after that point.
 
-Who meets a node of a later generation follows it there or stays apart:
+A node that meets a node of a later generation follows it there, or stays in its own:
 
 | this node | follows |
 |---|---|
-| a broker whose log ends at or below where the rebuild began, in its epoch or an older one | yes:
-  all it has is committed, so it has a prefix of the rebuilt log (Raft's leader completeness) |
-| a broker with more | never: it has committed records that the rebuilt quorum lacks |
-| a broker that has a link to its leader | not now: that quorum lives |
-| a controller without records and without a vote | yes: it has nothing to contradict |
-| any other controller | never: it could elect, or be counted, in the old quorum too |
-| anybody whose own generations are not among the other's | never: two rebuilds of one cluster |
+| a broker whose log ends at or below the start of the rebuild, in its epoch or an older one | yes:
+  all its records are committed, so its log is a prefix of the rebuilt log (leader completeness) |
+| a broker with more records | never: it has committed records that the rebuilt quorum lacks |
+| a broker that has a link to its leader | not now: its quorum lives |
+| a controller without records and without a vote | yes: it contradicts nothing |
+| any other controller | never: it could count in the old quorum, too |
+| a node whose own rebuilds are not among the other's | never: two rebuilds of one cluster |
 
-A node believes in a later generation only if it connected to one of the addresses that its
-configuration or its log has of controllers. Any program can connect to a node and say Hello.
+A node believes in a later generation only if it has itself connected to a controller address from
+its configuration or its log. Any program can connect to a node and send a Hello.
 
-A quorum that lives, lives on: a node that does not follow says why and goes on with those that it
-has, for a rebuild that was made by mistake must not take a living cluster down. But one that has no
-leader does not come back: a controller that has met its successor grants no vote and never gets
-beyond pre-vote, as long as it runs (`Raft.superseded`).
+A quorum that lives continues. A node that does not follow logs the reason and stays with its own
+quorum, because a rebuild that was made by mistake must not stop a living cluster. A quorum without
+a leader does not come back: a controller that has met its successor grants no vote and never gets
+beyond pre-vote, until it restarts (`Raft.superseded`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ VERSION = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """One rebuild: what ended there was kept, what came after it is gone."""
+    """One rebuild. The log up to `end` was kept. Records after it are gone."""
 
     id: Uuid
     epoch: Epoch
@@ -63,28 +63,32 @@ class Rebuild:
 
     @property
     def end(self) -> EpochOffset:
+        """The last epoch and the end offset of the log that was kept."""
         return EpochOffset(self.epoch, self.offset)
 
 
 Rebuilds = tuple[Rebuild, ...]
-"""All of a quorum's, oldest first; their number is the generation."""
+"""All rebuilds of a quorum, the oldest first. Their number is the generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalQuorumState:
-    """What a node that meets a later generation is and has."""
+    """The facts about this node that decide whether it follows into a later generation.
+
+    `end` is the end of its log. `voted` is True if it has voted in its current epoch.
+    """
 
     rebuilds: Rebuilds
     end: EpochOffset
     is_controller: bool
     voted: bool
     leader_id: int
-    """Of the leader that this node has a link to, or NO_NODE."""
+    """The leader that this node has a link to, or NO_NODE."""
     directory: str
 
 
 def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
-    """Why this node stays in its own generation; empty when it follows."""
+    """Return the reason why this node stays in its generation, or an empty string if it follows."""
     if not is_later(theirs, mine.rebuilds):
         return (
             "the two were rebuilt apart from each other: only one of them can be this cluster's "
@@ -111,19 +115,20 @@ def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
 
 
 def is_later(theirs: Rebuilds, mine: Rebuilds) -> bool:
-    """Was theirs rebuilt, perhaps more than once, from what had been mine?"""
+    """Return True if the quorum of `theirs` was rebuilt, once or more, from that of `mine`."""
     return len(theirs) > len(mine) and theirs[: len(mine)] == mine
 
 
 class GenerationFile:
-    """Beside quorum-state, checksummed. Calls block; `save` is durable when it returns."""
+    """The file with the rebuilds, beside quorum-state, with a checksum. All calls block."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
         self.path = f"{directory}/{FILE_NAME}"
 
     def load(self) -> Rebuilds:
-        """Raises GenerationFileError."""
+        """Return the rebuilds, empty if there is no file. Raise GenerationFileError if it is
+        damaged."""
         try:
             content = read_small(self._disk, self.path, max_bytes=MAX_STATE_FILE_BYTES)
             if content is None:
@@ -137,11 +142,12 @@ class GenerationFile:
             ) from error
 
     def save(self, rebuilds: Rebuilds) -> None:
+        """Replace the file. It is durable on return. Raise OSError if the disk fails."""
         replace(self._disk, self.path, encode(rebuilds))
 
 
 def encode(rebuilds: Rebuilds) -> bytes:
-    """JSON, and in a line of its own its CRC-32C."""
+    """Return one line of JSON, and one with its CRC-32C."""
     state = {
         "rebuilds": [
             {"id": uuid_to_text(each.id), "epoch": each.epoch, "offset": each.offset}
@@ -154,6 +160,7 @@ def encode(rebuilds: Rebuilds) -> bytes:
 
 
 def decode(content: bytes) -> Rebuilds:
+    """Return the rebuilds. Raise ValueError, KeyError or TypeError if the content is damaged."""
     body, newline, checksum = content.partition(b"\n")
     if not newline or checksum != b"%08x\n" % crc32c(body):
         raise ValueError("its checksum does not match")

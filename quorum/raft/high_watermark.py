@@ -1,7 +1,7 @@
 """The rule by which the leader raises the high watermark (Raft 5.3 and 5.4.2).
 
-An offset is committed when a majority of the voters has flushed everything below it, and when it
-lies above the start of the leader's own epoch (Figure 8, R19 in tests/scenarios).
+An offset is committed if a majority of the voters has flushed everything below it, and if it is
+beyond the start of the leader's own epoch (Figure 8; R19 in tests/scenarios).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from quorate.quorum.raft.voter_set import majority_offset
 
 
 def advance(core: Core, state: Leader) -> None:
-    """Raise the high watermark to what a majority has made durable."""
+    """Raise the high watermark if the rule allows it, and respond to the fetches that wait for
+    that."""
     offsets = [progress.end_offset for progress in state.voters.values()]
-    if core.is_voter:  # a leader that was removed leads on, uncounted (KAFKA-16530)
+    if core.is_voter:  # a removed leader does not count itself (KAFKA-16530)
         offsets.append(core.durable_offset)
     offset = majority_offset(offsets)
     if offset <= core.high_watermark or offset <= state.epoch_start_offset:

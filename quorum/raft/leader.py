@@ -1,10 +1,11 @@
-"""Leading an epoch: append, serve fetches, count what is durable, and know when to stop.
+"""The role of the leader: append records, announce the epoch, resign.
 
-- The first record is the epoch's LeaderChange; nothing is committed before it (Figure 8, R19).
-- The high watermark is what a majority has made durable; this node counts only what it has flushed
-  (R20), yet serves followers what it has not, so that all flush at once.
-- A voter's fetch offset only grows within an epoch: a step back is refused (KAFKA-12181, R17).
-- A leader that a majority stops fetching from resigns (check-quorum).
+- The first record of an epoch is its LeaderChange message. No record is committed before it (Figure
+  8 of the Raft paper; R19 in tests/scenarios).
+- The leader counts its own records only after its flush (R20). Followers receive them earlier, so
+  that all voters flush at the same time.
+- The fetch offset of a voter never decreases within an epoch (KAFKA-12181, R17).
+- A leader resigns if no majority of the voters fetches (check quorum).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from quorate.quorum.seams import Buffer
 
 
 def become_leader(core: Core, granted: Collection[int]) -> None:
+    """Become leader of the current epoch, and append its first record. `granted` holds the voters
+    that granted their vote."""
     voters = core.voters
     others = voters.others(core.me.id)
     state = Leader(
@@ -58,7 +61,10 @@ def become_leader(core: Core, granted: Collection[int]) -> None:
 
 
 def _missing_voter_records(core: Core) -> list[ControlRecord]:
-    """What the log does not say yet: who votes since `storage format`, or where this node is."""
+    """Return the records about voters that the log lacks, for the first batch of the epoch.
+
+    They are the voters that `storage format` wrote outside of the log, or this node's new address.
+    """
     quorum, own_voter = core.history.latest, core.own_voter
     if quorum.kraft_version == 0:
         return []
@@ -72,7 +78,7 @@ def _missing_voter_records(core: Core) -> list[ControlRecord]:
 
 
 def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) -> None:
-    """One batch of Raft's own records; a new set of voters counts at once."""
+    """Append Raft's own records as one batch. A new set of voters counts immediately."""
     base_offset = core.log.end_offset
     rows = [
         Record(offset, core.wall_ms, *encode_control(record))
@@ -83,6 +89,10 @@ def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) 
 
 
 def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
+    """Append `values` as one batch, and return the offset of the last one.
+
+    Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its bound.
+    """
     state = core.state
     if not isinstance(state, Leader):
         raise NotLeader(core.epoch, core.leader_id)
@@ -99,7 +109,7 @@ def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
 
 
 def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
-    """Voters that wait get it before it is durable here: all flush at the same time."""
+    """Append the batch, and send it to the voters that wait, before it is durable here."""
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
     state.served_slice = ServedSlice(base_offset, core.log.end_offset, batch)
@@ -108,12 +118,14 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
 
 
 def step_leader(core: Core, state: Leader) -> None:
+    """Resign if no majority fetches, or if the removal of this node is committed. Otherwise do
+    everything that is due."""
     if check_quorum_expired(core, state):
         resign(core, state)
         return
     _complete_voter_change(core, state)
     if not core.is_voter and core.history.latest_offset < core.high_watermark:
-        resign(core, state)  # it was removed; until the others had committed that, it led on
+        resign(core, state)  # a removed leader leads until its removal is committed
         return
     if state.begin_epoch_ms is not None and core.now_ms >= state.begin_epoch_ms:
         _send_begin_quorum_epoch(core, state)
@@ -122,11 +134,13 @@ def step_leader(core: Core, state: Leader) -> None:
 
 
 def check_quorum_expired(core: Core, state: Leader) -> bool:
-    """No majority has fetched for long: another may lead already (check-quorum)."""
+    """Return True if no majority of the voters has fetched in time. Another node may lead
+    already."""
     return state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms
 
 
 def _complete_voter_change(core: Core, state: Leader) -> None:
+    """Report success of the pending voter change if its record is committed."""
     change = state.change
     if change is None or change.offset is None or change.offset >= core.high_watermark:
         return
@@ -135,9 +149,11 @@ def _complete_voter_change(core: Core, state: Leader) -> None:
 
 
 def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
-    """Serve a fetch. If an observer is in a later epoch, step down: it can follow no leader of this
-    one and never campaigns, and the next election passes its epoch (Raft 5.1). The same holds for a
-    voter that catches up after a loss, which does not campaign either."""
+    """Serve a fetch, and step down if the fetcher is an observer in a later epoch.
+
+    Such an observer can follow no leader of this epoch, and it never campaigns. The next election
+    passes its epoch (Raft 5.1). The same holds for a voter that catches up after a loss.
+    """
     fetch_serving.on_fetch(core, token, request)
     ahead = request.cluster_id == core.cluster_id and request.epoch > core.epoch
     if (
@@ -150,6 +166,7 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
 
 
 def resign(core: Core, state: Leader) -> None:
+    """Give up the leadership of this epoch, and fail the requests that wait here."""
     by_offset = sorted(state.voters.values(), key=lambda each: (-each.end_offset, each.key.id))
     resigned = ResignedLeader(
         deadline_ms=core.election_deadline_ms(),
@@ -166,6 +183,7 @@ def on_begin_quorum_epoch_response(
     request: BeginQuorumEpochRequest,
     response: BeginQuorumEpochResponse | None,
 ) -> None:
+    """Note that the voter knows this leader."""
     state = core.state
     if not isinstance(state, Leader) or response is None:
         return
@@ -175,7 +193,7 @@ def on_begin_quorum_epoch_response(
 
 
 def _send_begin_quorum_epoch(core: Core, state: Leader) -> None:
-    """BeginQuorumEpoch to every voter that has neither acknowledged it nor fetched."""
+    """Announce this leader to every voter that has neither acknowledged it nor fetched."""
     uninformed = [each for each in state.voters.values() if not each.knows_leader]
     for progress in uninformed:
         request = BeginQuorumEpochRequest(

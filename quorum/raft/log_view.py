@@ -1,8 +1,8 @@
-"""What the core needs of the log and of its snapshots; `Log` and `SnapshotFiles` of `quorum/log`
-have it.
+"""The interface through which the core uses its log and its snapshots.
 
-The core appends, reads and truncates directly, since these are cheap and never wait; only
-making the log durable is an effect. A failed write raises and stops the node.
+`Log` and `SnapshotFiles` in `quorum/log` implement it. The core appends, reads and truncates
+directly, because these calls do not wait for the disk. Only a flush is an effect. A failed write
+raises an exception, and the node stops.
 """
 
 from __future__ import annotations
@@ -14,63 +14,86 @@ from quorate.quorum.seams import Buffer
 
 
 class Epochs(Protocol):
+    """The start offsets of the epochs of the log."""
+
     def end_offset_for(self, epoch: int) -> EpochOffset | None:
-        """The greatest epoch in the log that is not above `epoch`, and where it ends. None when
-        `epoch` is above all; (`epoch`, log start) when it is below all."""
+        """Return the largest epoch in the log that is at most `epoch`, and its end offset.
+
+        Return None if `epoch` is after all epochs, and (`epoch`, log start offset) if it is before
+        all.
+        """
 
 
 class RaftLog(Protocol):
-    @property
-    def start_offset(self) -> int: ...
+    """The metadata log of this node."""
 
     @property
-    def end_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """The first offset of the log."""
 
     @property
-    def flushed_offset(self) -> int: ...
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
+    @property
+    def flushed_offset(self) -> int:
+        """The offset up to which the log is durable."""
 
     @property
     def last_epoch(self) -> int:
-        """Of the last batch; -1 when there never was one."""
+        """The epoch of the last batch, or -1 if the log never had one."""
 
     @property
-    def epochs(self) -> Epochs: ...
+    def epochs(self) -> Epochs:
+        """The start offsets of the epochs."""
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None: ...
+    def append(self, data: Buffer, *, wall_ms: int) -> None:
+        """Append whole batches. Raise CorruptBatch or BrokenChain, and change nothing, if they do
+        not continue the log."""
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
-        """Whole batches, at least one when there is one below `end`."""
+        """Return whole batches from `offset` on, at least one if there is one below `end`."""
 
-    def truncate_to(self, offset: int) -> None: ...
+    def truncate_to(self, offset: int) -> None:
+        """Remove all records from `offset` on."""
 
     def reset_to(self, offset: int, epoch: int) -> None:
-        """Empty from now on, to go on at `offset`; all before it ended in `epoch`."""
+        """Remove all records. The log continues at `offset`, and the epoch before it is `epoch`."""
 
 
 class RaftSnapshots(Protocol):
-    """A snapshot is named by the (epoch, end offset) that it stands for."""
+    """The snapshots of this node. A snapshot is named by the epoch and the end offset of its
+    records."""
 
     @property
-    def earliest(self) -> EpochOffset | None: ...
+    def earliest(self) -> EpochOffset | None:
+        """The earliest snapshot, from which the log continues, or None."""
 
     @property
-    def latest(self) -> EpochOffset | None: ...
+    def latest(self) -> EpochOffset | None:
+        """The latest snapshot, or None."""
 
-    def __contains__(self, snapshot: EpochOffset, /) -> bool: ...
+    def __contains__(self, snapshot: EpochOffset, /) -> bool:
+        """Return True if this node has the snapshot."""
 
-    def size_of(self, snapshot: EpochOffset) -> int: ...
+    def size_of(self, snapshot: EpochOffset) -> int:
+        """Return the size of the snapshot in bytes."""
 
     def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> Buffer | None:
-        """None when it is damaged."""
+        """Return at most `max_bytes` of the snapshot from `position` on, or None if it is
+        damaged."""
 
     def part_bytes(self, snapshot: EpochOffset) -> int:
-        """How much of it is received already, perhaps in an earlier life."""
+        """Return the number of bytes of the snapshot that were received, also before a restart."""
 
-    def write_part(self, snapshot: EpochOffset, position: int, data: Buffer) -> None: ...
+    def write_part(self, snapshot: EpochOffset, position: int, data: Buffer) -> None:
+        """Write received bytes at `position`."""
 
-    def drop_part(self, snapshot: EpochOffset) -> None: ...
+    def drop_part(self, snapshot: EpochOffset) -> None:
+        """Discard the received bytes."""
 
-    def added(self, snapshot: EpochOffset, size_bytes: int) -> None: ...
+    def added(self, snapshot: EpochOffset, size_bytes: int) -> None:
+        """Record that the snapshot is durable and whole."""
 
     def remove_before(self, offset: int) -> None:
-        """Those that end before `offset`, where the log starts now."""
+        """Remove the snapshots that end before `offset`, the new start of the log."""

@@ -1,8 +1,8 @@
-"""Who votes, as the log says it (KIP-853): control records in, voter set and roles out.
+"""The effect of control records on the voter set and on the roles (KIP-853).
 
-A set counts from the moment on that its record is in the log, committed or not, as Raft demands for
-changes of one voter at a time; a truncation brings the one before back. At kraft.version 0 the
-configured voters hold, whatever the log says.
+A voter set counts from the moment when its record is in the log, as Raft demands for changes of one
+voter at a time. A truncation restores the previous set. At kraft.version 0 the configured voters
+count, whatever the log contains.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ VOTER_RECORDS = (KRaftVersionRecord, VotersRecord)
 
 
 def on_follower_append(core: Core, data: Buffer) -> None:
-    """A follower's log has grown by `data`."""
+    """Apply the control records that this follower has appended."""
     for position, header in batches(data, verify=False):
         if header.is_control:
             for record in records_of(data, position, header):
                 control = decode_control(record.key, record.value)
                 if isinstance(control, VOTER_RECORDS):
                     core.history.append(record.offset, control)
-            apply_history(core)  # kraft.version 1 comes with its voters, in one batch
+            apply_history(core)  # after the batch: kraft.version 1 and its voters are in one
 
 
 def on_leader_append(core: Core, base_offset: int, records: Iterable[ControlRecord]) -> None:
-    """The leader's log has grown by `records`."""
+    """Apply the control records that this leader has appended from `base_offset` on."""
     for offset, record in enumerate(records, base_offset):
         if isinstance(record, VOTER_RECORDS):
             core.history.append(offset, record)
@@ -49,17 +49,19 @@ def on_leader_append(core: Core, base_offset: int, records: Iterable[ControlReco
 
 
 def on_truncation(core: Core, end_offset: int) -> None:
+    """Restore the voters of the remaining log."""
     if core.history.truncate_to(end_offset):
         apply_history(core)
 
 
 def on_snapshot_installed(core: Core, quorum: QuorumVoters) -> None:
-    """A snapshot stands for the log now, and for who votes."""
+    """Adopt the voters of the snapshot that has replaced the log."""
     core.history.reset(quorum)
     apply_history(core)
 
 
 def current_voters(core: Core) -> VoterSet:
+    """Return the voter set according to the log, or the configured voters at kraft.version 0."""
     quorum = core.history.latest
     if quorum.kraft_version == 0:
         return core.configured
@@ -67,6 +69,7 @@ def current_voters(core: Core) -> VoterSet:
 
 
 def apply_history(core: Core) -> None:
+    """Make the latest voters of the log effective, if they have changed."""
     quorum = core.history.latest
     if quorum == core.applied_voters:
         return
@@ -87,8 +90,11 @@ def apply_history(core: Core) -> None:
 
 
 def _apply_as_leader(core: Core, state: Leader) -> None:
-    """Who became a voter starts with nothing acknowledged: what it fetched as an observer may not
-    be on its disk."""
+    """Adopt the voter set in the leader's records of replicas.
+
+    A new voter starts without acknowledgements. The records that it fetched as an observer may not
+    be durable there.
+    """
     others = core.voters.others(core.me.id)
     for voter_id in [each for each in state.voters if each not in others]:
         _to_observers(state, state.voters.pop(voter_id))
@@ -118,8 +124,9 @@ def _apply_as_leader(core: Core, state: Leader) -> None:
 
 
 def _to_observers(state: Leader, progress: Progress) -> None:
+    """Keep a removed voter as an observer if it has fetched."""
     if progress.last_fetch_ms == NOT_YET_MS:
-        return  # it may be gone for good
+        return  # it may not exist any more
     progress.is_voter = False
     delayed = progress.delayed_fetch
     if delayed is not None:

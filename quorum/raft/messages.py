@@ -1,8 +1,11 @@
-"""The Raft messages between nodes: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and
-FetchSnapshot (KIP-595, 630, 853, 996), as plain values. Errors are Kafka's codes. The node-to-node
-codec is in `rpc/messages.py`.
+"""The Raft messages between nodes, as plain values (KIP-595, KIP-630, KIP-853, KIP-996).
 
-A FetchRequest's `offset` is an acknowledgement: a voter has flushed everything below it.
+They are Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot and UpdateRaftVoter.
+`error` fields hold Kafka's error codes. In every response, `epoch` and `leader_id` are those of the
+responder; the leader is NO_NODE if it knows none. `rpc/messages.py` encodes the messages. Their
+field names are part of the node protocol.
+
+Invariant: a voter has flushed everything below the `offset` of its FetchRequest.
 """
 
 from __future__ import annotations
@@ -29,12 +32,12 @@ from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.seams import Buffer
 
 MAX_VOTERS = 1000
-"""In one message."""
+"""The maximum number of voters in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAddress:
-    """For those who do not know the voters' addresses from their log (KIP-853)."""
+    """The leader's address, for nodes whose log does not hold the voters' addresses (KIP-853)."""
 
     host: Host
     port: Port
@@ -42,16 +45,24 @@ class LeaderAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteRequest:
+    """A candidate asks `voter` for its vote or pre-vote.
+
+    `last` is the epoch and the end offset of the candidate's log. A pre-vote names the candidate's
+    current epoch, a vote the new one.
+    """
+
     cluster_id: Name
     voter: ReplicaKey
     candidate: ReplicaKey
     epoch: Epoch
-    last: EpochOffset  # the candidate's last leader epoch and log end offset
+    last: EpochOffset  # last epoch and end offset of the candidate's log
     pre_vote: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteResponse:
+    """The response to a vote or pre-vote."""
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone
@@ -60,6 +71,8 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochRequest:
+    """A new leader announces itself to `voter`."""
+
     cluster_id: Name
     voter: ReplicaKey
     leader_id: NodeIdOrNone
@@ -69,6 +82,8 @@ class BeginQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochResponse:
+    """The response to BeginQuorumEpoch."""
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone
@@ -76,6 +91,9 @@ class BeginQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochRequest:
+    """A resigned leader asks for an election. The voter with the longest log comes first in
+    `preferred_candidates`."""
+
     cluster_id: Name
     leader_id: NodeIdOrNone
     epoch: Epoch
@@ -84,6 +102,8 @@ class EndQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochResponse:
+    """The response to EndQuorumEpoch."""
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone
@@ -91,33 +111,42 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
+    """A replica asks for the records from `offset` on, and acknowledges those below it."""
+
     cluster_id: Name
     replica: ReplicaKey
-    epoch: Epoch  # current leader epoch as the fetcher knows it
+    epoch: Epoch  # the fetcher's epoch
     offset: Offset
     last_fetched_epoch: Epoch
     max_wait_ms: Millis
     max_bytes: Size
     high_watermark: Offset
-    """The fetcher's. The leader answers immediately when its own is higher (KIP-1166)."""
+    """The leader responds immediately if its own high watermark is higher (KIP-1166)."""
     catching_up: bool = False
-    """The fetcher's directory lost records. Its offset acknowledges nothing and may step back."""
+    """True if the fetcher's directory lost records. Its offset then acknowledges nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
+    """Records, or the order to truncate (`diverging`) or to fetch a snapshot (`snapshot`).
+
+    At most one of the three is set. Records are whole batches.
+    """
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone
     high_watermark: Offset
-    diverging: EpochOffset | None = None  # (epoch, end offset): truncate to it, then fetch again
+    diverging: EpochOffset | None = None  # truncate to this (epoch, end offset), then fetch again
     records: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)] = b""
-    snapshot: EpochOffset | None = None  # fetch that instead: the log no longer goes back so far
+    snapshot: EpochOffset | None = None  # fetch this snapshot instead of the log
     leader: LeaderAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSnapshotRequest:
+    """A replica asks for the bytes of `snapshot` from `position` on."""
+
     cluster_id: Name
     replica: ReplicaKey
     epoch: Epoch
@@ -128,6 +157,8 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSnapshotResponse:
+    """A chunk of a snapshot. `size_bytes` is the size of the whole snapshot."""
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone
@@ -138,15 +169,22 @@ class FetchSnapshotResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateVoterRequest:
+    """A controller reports its own addresses and versions to the leader.
+
+    `join` asks the leader to make the controller a voter. Otherwise it must be a voter already.
+    """
+
     cluster_id: Name
     replica: ReplicaKey
     epoch: Epoch
     voter: Voter
-    join: bool = False  # it is no voter yet and wants to be one
+    join: bool = False  # True if the sender wants to become a voter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateVoterResponse:
+    """The response to UpdateVoter."""
+
     error: ErrorNumber
     epoch: Epoch
     leader_id: NodeIdOrNone

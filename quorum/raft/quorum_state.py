@@ -1,7 +1,8 @@
-"""The contents of Kafka's `quorum-state` and of our checksummed copy, and which of them to believe.
+"""The contents of Kafka's `quorum-state` and of its checksummed copy, and the choice between them.
 
-Kafka's file has no checksum and no room for the voters' directory ids; the copy has both. A node
-that believed a wrong vote could vote twice, so what cannot be known for sure is refused (R1, R2).
+Kafka's file has no checksum and no place for the voters' directory ids. The copy has both. A node
+that started with a wrong vote could vote twice in an epoch. A node whose last vote is unknown
+therefore refuses to start (R1, R2 in tests/scenarios).
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ COPY_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
+    """A file that cannot be read, with the reason."""
+
     reason: str
 
 
 SavedElection = Election | Damaged | None
-"""What one of the two files holds; None when there is no such file."""
+"""The contents of one of the two files. None means that there is no such file."""
 
 
 def encode_v0(election: Election, voter_ids: Sequence[int]) -> bytes:
-    """What Kafka writes while kraft.version is 0; it leaves out the voted directory id."""
+    """Return Kafka's file for kraft.version 0. It does not hold the directory id of the vote."""
     return _json(
         clusterId="",
         leaderId=election.leader_id,
@@ -50,11 +53,13 @@ def encode_v0(election: Election, voter_ids: Sequence[int]) -> bytes:
 
 
 def encode_v1(election: Election) -> bytes:
-    """What Kafka writes from kraft.version 1 on."""
+    """Return Kafka's file for kraft.version 1 and later."""
     return _json(**_fields(election), data_version=1)
 
 
 def decode_kafka(content: bytes) -> SavedElection:
+    """Return the election in Kafka's file, or the damage."""
+
     def parse(state: Any) -> Election:
         version = state["data_version"]
         if version not in (0, 1):
@@ -65,7 +70,7 @@ def decode_kafka(content: bytes) -> SavedElection:
 
 
 def encode_copy(election: Election) -> bytes:
-    """The JSON, and in a line of its own its CRC-32C."""
+    """Return the copy: one line of JSON, and one with its CRC-32C."""
     body = _json(
         **_fields(election),
         voters=[
@@ -78,6 +83,7 @@ def encode_copy(election: Election) -> bytes:
 
 
 def decode_copy(content: bytes) -> SavedElection:
+    """Return the election in the copy, or the damage."""
     body, newline, checksum = content.partition(b"\n")
     if not newline or checksum != b"%08x\n" % crc32c(body):
         return Damaged("its checksum does not match")
@@ -97,7 +103,7 @@ def decode_copy(content: bytes) -> SavedElection:
 def read_saved_election(
     disk: Disk, path: str, decode: Callable[[bytes], SavedElection]
 ) -> tuple[bytes, SavedElection]:
-    """Read one of the two files: its bytes, and what they say."""
+    """Return the bytes of one of the two files and their meaning. A missing file has no bytes."""
     try:
         content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     except CorruptCheckpoint as error:
@@ -113,19 +119,19 @@ def choose_election(
     has_records: bool = False,
     any_epoch: bool = False,
 ) -> Election:
-    """Return the election to believe. Raise ElectionFileError if none can be, or if its epoch is
-    beyond INT32_MAX and `any_epoch` is false.
+    """Return the election of the two files.
 
-    Nothing is appended before the epoch that it belongs to is saved (R21): where the log has
-    records there was a file.
-
-    | quorum-state | copy | believed |
+    | quorum-state | copy | result |
     |---|---|---|
     | valid | valid | the one with the higher epoch, or that has a vote or leader |
     | valid | missing or damaged | quorum-state |
     | missing or damaged | valid | the copy |
     | missing | missing, and the log is empty | this node never voted |
-    | anything else | | refused |
+    | anything else | | ElectionFileError |
+
+    A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
+    with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
+    exceeds INT32_MAX and `any_epoch` is False.
     """
     election = _believed(kafka, copy, where, has_records=has_records)
     if election.epoch > INT32_MAX and not any_epoch:
@@ -163,7 +169,7 @@ def _believed(
 
 
 def _reconcile(kafka: Election, copy: Election, where: str) -> Election:
-    if kafka.epoch != copy.epoch:  # a crash between the two renames, or Kafka ran here since
+    if kafka.epoch != copy.epoch:  # a crash between the two renames, or Kafka ran here
         newer = max(kafka, copy, key=lambda each: each.epoch)
         return replace(newer, pinned=copy.pinned)
     return Election(
@@ -175,7 +181,8 @@ def _reconcile(kafka: Election, copy: Election, where: str) -> Election:
 
 
 def _vote(kafka: Election, copy: Election) -> ReplicaKey | None:
-    """Version 0 says only whom it voted for, not on which disk."""
+    """Return Kafka's vote. Add the copy's directory id if Kafka's file (version 0) does not hold
+    one."""
     voted = kafka.voted
     if voted is not None and copy.voted is not None and voted.directory_id == ZERO_UUID:
         return replace(voted, directory_id=copy.voted.directory_id)

@@ -1,7 +1,7 @@
 """The consensus core of one node, voter or observer: messages and time in, effects out.
 
-Every input first changes what is known, then the current role does whatever is due. The core does
-no I/O besides the log's own appends and reads, keeps no clock, and is deterministic.
+Each input first changes the state. Then the current role does everything that is due. The core is
+deterministic. It keeps no clock, and its only input and output is that of the log.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ RESPONSES: dict[type[Request], Callable[..., None]] = {
 
 
 def earliest(first_ms: int | None, *others_ms: int | None) -> int | None:
+    """Return the smallest of the times, or None if all are None."""
     for each in others_ms:
         if each is not None and (first_ms is None or each < first_ms):
             first_ms = each
@@ -85,6 +86,13 @@ def earliest(first_ms: int | None, *others_ms: int | None) -> int | None:
 
 
 class Raft:
+    """The consensus core of one node. `MetadataReplica` owns it and calls it without concurrency.
+
+    The caller carries out the effects of `take_effects` in order after each input, and calls `tick`
+    at `deadline_ms`. All times are monotonic milliseconds. An InvariantViolation from any input
+    must stop the node.
+    """
+
     def __init__(
         self,
         settings: RaftSettings,
@@ -100,7 +108,10 @@ class Raft:
         *,
         lost_log: bool = False,
     ) -> None:
-        """`lost_log`: this node's directory lost records or votes (`raft/catching_up.py`)."""
+        """Start in the role that the election file and the log determine (start.py).
+
+        `lost_log` means that this node's directory lost records or votes (catching_up.py).
+        """
         core = Core(settings, cluster_id, me, membership, log, snapshots, election, random)
         core.now_ms = now_ms
         core.wall_offset_ms = wall_ms - now_ms
@@ -112,16 +123,20 @@ class Raft:
     # Inputs
 
     def tick(self, now_ms: int) -> None:
+        """Do everything that is due at `now_ms`."""
         self._core.now_ms = now_ms
         self._step()
 
     def request(self, now_ms: int, token: int, message: Request) -> None:
+        """Handle a request of another node. A `Reply` effect with `token` responds to it, now or
+        later."""
         self._core.now_ms = now_ms
         REQUESTS[type(message)](self._core, token, message)
         self._step()
 
     def response(self, now_ms: int, token: int, message: Response | None) -> None:
-        """The answer to a `Send`; None when there was none. Forgotten tokens are fine."""
+        """Handle the response to a `Send`, or None if there was no response in time. Ignore a token
+        that was discarded."""
         core = self._core
         core.now_ms = now_ms
         asked = core.in_flight.pop(token, None)
@@ -130,18 +145,27 @@ class Raft:
             self._step()
 
     def append(self, now_ms: int, wall_ms: int, values: Sequence[bytes]) -> int:
-        """Append `values` as one batch; the offset of the last. Raises NotLeader, BatchTooLarge."""
+        """Append `values` as one batch and return the offset of the last one.
+
+        Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its
+        bound. The records are committed later, or never.
+        """
         core = self._core
         core.now_ms = now_ms
         core.wall_offset_ms = wall_ms - now_ms
         return leader.append(core, wall_ms, values)
 
     def election_saved(self, election: Election) -> None:
+        """Continue after a `Persist`: the election is durable."""
         vote.vote_saved(self._core, election.epoch)
         self._step()
 
     def flushed(self, now_ms: int, epoch: int, offset: int) -> None:
-        """A flush asked for in `epoch` is done. One of an older epoch proves nothing (R22)."""
+        """Note that a flush requested in `epoch` has made the log durable up to `offset`.
+
+        A flush of an older epoch is ignored, because the log may have been truncated and have grown
+        again since (R22 in tests/scenarios).
+        """
         core = self._core
         core.now_ms = now_ms
         if epoch != core.epoch:
@@ -152,7 +176,7 @@ class Raft:
         self._step()
 
     def caught_up(self, now_ms: int) -> None:
-        """Let this node vote: the end of its catching up is durable."""
+        """Let this node vote. The shell has saved that the node has caught up."""
         core = self._core
         core.now_ms = now_ms
         catching_up.end(core)
@@ -165,24 +189,34 @@ class Raft:
         size_bytes: int,
         quorum: QuorumVoters = STATIC_VOTERS,
     ) -> None:
-        """What an `InstallSnapshot` came to: durable under its name, or not whole (-1)."""
+        """Continue after an `InstallSnapshot`.
+
+        `size_bytes` is the size of the snapshot, which is durable now, or -1 if the received bytes
+        were not a whole snapshot. `quorum` holds the voters that the snapshot names.
+        """
         core = self._core
         core.now_ms = now_ms
         snapshots.on_checked(core, snapshot, size_bytes, quorum)
         self._step()
 
     def add_voter(self, now_ms: int, token: int, voter: Voter) -> None:
-        """Answered by `VoterChangeResult`, as the two below; first `ProbeVoter` is carried out."""
+        """Add a voter. `VoterChangeResult` reports the outcome. The voter is probed first
+        (`ProbeVoter`)."""
         self._change_voters(now_ms, token, voter_changes.add, voter)
 
     def voter_probed(self, now_ms: int, token: int, met: bool) -> None:
+        """Continue after a `ProbeVoter`. `met` is True if that replica answered at its address."""
         self._change_voters(now_ms, token, voter_changes.voter_probed, met)
 
     def remove_voter(self, now_ms: int, token: int, voter: ReplicaKey) -> None:
+        """Remove a voter. `VoterChangeResult` reports the outcome."""
         self._change_voters(now_ms, token, voter_changes.remove, voter)
 
     def upgrade(self, now_ms: int, token: int, level: int, configured: Sequence[Voter]) -> None:
-        """To that kraft.version; `configured` describes controller.quorum.voters."""
+        """Upgrade kraft.version to `level`. `VoterChangeResult` reports the outcome.
+
+        `configured` describes the voters of controller.quorum.voters.
+        """
         self._change_voters(now_ms, token, voter_changes.upgrade, level, configured)
 
     def _change_voters(
@@ -197,9 +231,10 @@ class Raft:
         self._step()
 
     def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:
-        """A link to `voter` is up and its handshake named this directory id.
+        """Note that a link to `voter` is open, and that its handshake named this directory id.
 
-        With links to a majority and no leader in sight there is nothing to wait for."""
+        With links to a majority, a node without a leader does not wait for its election timeout.
+        """
         core = self._core
         core.now_ms = now_ms
         if not core.verify_voter_key(voter):
@@ -209,7 +244,7 @@ class Raft:
         state = core.state
         leads = core.leader_id == voter.id and core.resigned_epoch != core.epoch
         if isinstance(state, Prospective) and leads:
-            become_follower(core, core.epoch, voter.id)  # it lives: no need to ask around
+            become_follower(core, core.epoch, voter.id)  # the leader is alive
         elif isinstance(state, Follower) and leads:
             state.leader_gone = False
         elif isinstance(state, Unattached) and state.deadline_ms is not None:
@@ -220,11 +255,13 @@ class Raft:
         self._step()
 
     def link_lost(self, now_ms: int, voter_id: int) -> None:
+        """Note that the link to this voter is closed."""
         self._core.now_ms = now_ms
         self._core.connected.discard(voter_id)
 
     def link_refused(self, now_ms: int, voter_id: int) -> None:
-        """Nothing listens on the voter's port; evidence only while no link to it is up."""
+        """Note that the voter's port refuses connections. That is evidence of a dead process only
+        while no link to the voter is open."""
         core = self._core
         core.now_ms = now_ms
         if core.settings.hints and voter_id not in core.connected:
@@ -237,8 +274,11 @@ class Raft:
         self._core.check_batch = check
 
     def superseded(self) -> None:
-        """A later generation of this quorum was met. Where this one has a leader it lives, and goes
-        on; else it must not come back: this voter takes no part in an election any more."""
+        """Note that this node has met a later generation of its quorum.
+
+        If this quorum has a leader, it lives and continues. Otherwise it must not come back, so
+        this voter takes part in no further election.
+        """
         state = self._core.state
         follows = isinstance(state, Follower) and state.has_fetched and not state.leader_gone
         if not (follows or isinstance(state, Leader)):
@@ -246,16 +286,18 @@ class Raft:
 
     @property
     def fetch_paused(self) -> bool:
-        """An observer that waits before it fetches again: `fetch_now` ends that."""
+        """Return True if this node is an observer that pauses before its next fetch."""
         return follower.fetch_paused(self._core)
 
     def fetch_now(self, now_ms: int) -> None:
+        """End the pause before the next fetch of an observer."""
         self._core.now_ms = now_ms
         follower.end_pause(self._core)
         self._step()
 
     def resign(self, now_ms: int) -> None:
-        """An orderly stop: a leader hands over first. `Resigned` is emitted when it is done."""
+        """Begin an orderly stop. A leader first asks the voters to elect another. `Resigned` is
+        emitted when the node may stop."""
         core = self._core
         core.now_ms = now_ms
         core.resigning = True
@@ -266,10 +308,11 @@ class Raft:
     # Outputs
 
     def take_effects(self) -> list[Effect]:
+        """Return the effects since the last call. The caller carries them out in this order."""
         return self._core.take_effects()
 
     def deadline_ms(self) -> int | None:
-        """When `tick` has something to do, if nothing else happens before."""
+        """Return the time of the next `tick`, or None if none is needed."""
         state = self._core.state
         if self._core.stopped:
             return None
@@ -280,23 +323,26 @@ class Raft:
         return min((state.deadline_ms, *state.retry_ms.values()))
 
     def describe(self) -> QuorumDescription | None:
-        """As of the last input; None when this node does not lead."""
+        """Return the leader's view of all replicas, or None if this node does not lead."""
         return describe(self._core)
 
     def voters_at(self, end_offset: int) -> QuorumVoters:
-        """As all records of the log below `end_offset` have it."""
+        """Return the voters according to all records below `end_offset`."""
         return self._core.history.at(end_offset)
 
     @property
     def role(self) -> Role:
+        """The current role."""
         return self._core.state.role
 
     @property
     def epoch(self) -> int:
+        """The current epoch."""
         return self._core.epoch
 
     @property
     def leader_id(self) -> int:
+        """The leader of the current epoch, or NO_NODE if this node knows none."""
         return self._core.leader_id
 
     @property
@@ -306,21 +352,23 @@ class Raft:
 
     @property
     def voted_id(self) -> int:
-        """Whom this node voted for in this epoch, or NO_NODE."""
+        """The candidate that got this node's vote in this epoch, or NO_NODE."""
         voted = self._core.election.voted
         return NO_NODE if voted is None else voted.id
 
     @property
     def refused_claims(self) -> int:
-        """Claims of other nodes that this node refused (`claims.py`)."""
+        """The number of claims of other nodes that this node refused (epoch_limits.py)."""
         return self._core.refused_claims
 
     @property
     def last_refused_claim(self) -> str:
+        """The text of the last refused claim."""
         return self._core.last_refused_claim
 
     @property
     def high_watermark(self) -> int:
+        """Everything below this offset is committed."""
         return self._core.high_watermark
 
     def _step(self) -> None:

@@ -1,4 +1,4 @@
-"""The checks of records that a follower fetched, before it appends them."""
+"""The checks of fetched records before a follower appends them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from quorate.quorum.seams import Buffer
 
 
 def check_records(core: Core, data: Buffer) -> None:
-    """Raise CorruptBatch for records that the leader of this epoch cannot have, or that no node
-    could read once they are committed. The log checks checksums, and the order of offsets and
-    epochs."""
+    """Raise CorruptBatch if the leader of this epoch cannot have a batch, or if no node could
+    replay it.
+
+    A batch of a later epoch cannot be the leader's. An unreadable batch would stop every node that
+    replays it after its commit. The log checks checksums and the order of offsets and epochs
+    itself.
+    """
     view = memoryview(data)
     for position, header in batches(view, verify=False):
         if header.leader_epoch > core.epoch:

@@ -10,7 +10,11 @@ from quorate.quorum.raft.states import Leader, Progress
 
 
 def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | None:
-    """The fetcher's place in the books; None when there are too many observers."""
+    """Return the leader's record of this replica. Return None if there are too many observers.
+
+    An unknown replica becomes an observer. If the bound is reached, observers that have not fetched
+    for `observer_session_timeout_ms` are removed first.
+    """
     progress = state.voters.get(replica.id)
     if progress is not None and progress.key.directory_id == replica.directory_id:
         return progress
@@ -23,20 +27,19 @@ def progress_of(core: Core, state: Leader, replica: ReplicaKey) -> Progress | No
             state.observers = dict(live_observers(core, state))
         if len(state.observers) >= core.settings.max_observers:
             return None
-        core.verify_voter_key(
-            replica
-        )  # says so when it is a voter's id on another disk: it may only observe
+        core.verify_voter_key(replica)  # reports a voter's id with another directory
         progress = state.observers[replica] = Progress(replica, False)
     return progress
 
 
 def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Progress]]:
-    """Those that have fetched lately."""
+    """Return the observers that fetched within `observer_session_timeout_ms`."""
     since_ms = core.now_ms - core.settings.observer_session_timeout_ms
     return (item for item in state.observers.items() if item[1].last_fetch_ms >= since_ms)
 
 
 def note_voter_fetch(core: Core, state: Leader, progress: Progress) -> None:
+    """Note a fetch of a voter. If a majority has fetched, restart the check-quorum timeout."""
     progress.knows_leader = True
     state.fetched.add(progress.key.id)
     if len(state.fetched) + core.is_voter >= core.voters.majority:

@@ -1,4 +1,7 @@
-"""A resigned leader asks the voters to elect another (EndQuorumEpoch), the most caught up first."""
+"""The end of a leadership: a resigned leader asks the voters to elect another (EndQuorumEpoch).
+
+The request names the voters in the order of their logs, the longest first.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,11 @@ from quorate.quorum.raft.transitions import become_unattached, learn_from_respon
 
 
 def step_resigned(core: Core, state: ResignedLeader) -> None:
+    """Notify the voters until all have responded, or until the election timeout.
+
+    Then stop if the node is shutting down. Otherwise enter the next epoch, because a resigned node
+    must not lead its old epoch again.
+    """
     if core.resigning and (not state.unacked or core.now_ms >= state.deadline_ms):
         core.stop()
     elif core.now_ms >= state.deadline_ms:
@@ -27,6 +35,7 @@ def on_end_quorum_epoch_response(
     request: EndQuorumEpochRequest,
     response: EndQuorumEpochResponse | None,
 ) -> None:
+    """Note that the voter knows. Without a response, retry unless the node is shutting down."""
     state = core.state
     if not isinstance(state, ResignedLeader):
         return
@@ -40,6 +49,7 @@ def on_end_quorum_epoch_response(
 
 
 def _send_end_quorum_epoch(core: Core, state: ResignedLeader) -> None:
+    """Send the request to each voter that is due."""
     unacked = [each for each in core.voters.others(core.me.id) if each in state.unacked]
     for voter_id in state.take_due(unacked, core.now_ms):
         request = EndQuorumEpochRequest(

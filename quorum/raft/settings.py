@@ -1,4 +1,4 @@
-"""What can be set in the consensus core; Kafka's defaults."""
+"""The settings of the consensus core. The defaults of the times are Kafka's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftSettings:
-    election_timeout_ms: int = 1000  # drawn from [T, 2T)
+    """The settings of one node. All times are in milliseconds."""
+
+    election_timeout_ms: int = 1000  # the timeout is random in [T, 2T)
     fetch_timeout_ms: int = 2000
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
@@ -19,25 +21,31 @@ class RaftSettings:
     max_observers: int = 1000
     observer_session_timeout_ms: int = 300_000
     may_become_voter: bool = False
-    """A controller: it flushes before it fetches also while it is an observer, for its fetch may
-    be counted as a voter's by the time that it arrives."""
+    """True for a controller. It flushes before each fetch even as an observer, because the leader
+    may count it as a voter when the fetch arrives."""
     auto_join: bool = False
-    """A controller that is not among the voters asks to become one once it has caught up."""
+    """True if a controller that is not a voter asks to become one after it has caught up."""
     hints: bool = True
-    """Closed links and refused connections start elections before timeouts do."""
+    """True if closed links and refused connections start elections before timeouts do."""
     await_commit: bool = False
-    """A voter's parked fetch is answered as soon as the high watermark passes it, too. For nodes
-    that act on committed records while they follow (a broker in the same process); a mere standby
-    learns the high watermark with the next data and saves the leader one answer per commit."""
+    """True if the leader also answers a voter's delayed fetch when its high watermark rises.
+
+    A node that acts on committed records needs this, for example a broker in the same process. A
+    standby controller learns the high watermark with the next records instead, which saves the
+    leader one response for each commit."""
 
     @property
     def check_quorum_timeout_ms(self) -> int:
+        """The time after which a leader resigns if no majority of the voters has fetched."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property
     def begin_epoch_interval_ms(self) -> int:
+        """The time between two BeginQuorumEpoch requests to a voter that has not acknowledged the
+        leader."""
         return self.fetch_timeout_ms // 2
 
 
 HINT_DELAY_MAX_MS = 50
-"""A hint is acted on after a random delay up to this, so that two voters seldom collide."""
+"""The maximum random delay before a voter acts on a hint. It keeps two voters from starting an
+election at the same time."""

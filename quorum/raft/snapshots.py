@@ -1,10 +1,9 @@
-"""Snapshots over the wire (KIP-630): the leader serves chunks, a replica that is too far behind
-fetches them, one after the other, in place of the log.
+"""Snapshots between nodes (KIP-630): the leader serves chunks to replicas that are too far behind.
 
-The replica goes on where it stopped, also after a restart or with another leader: a snapshot of one
-(epoch, offset) has the same bytes everywhere. What was received is checked as a whole and durable
-before the log gives way to it. A snapshot holds committed records only, so it can never take back
-what this node knows as committed.
+A replica fetches the chunks of a snapshot in order. It continues where it stopped, also after a
+restart or with another leader, because the snapshot of one (epoch, offset) has the same bytes on
+every node. The whole snapshot is checked and durable before it replaces the log. It holds committed
+records only, so it never removes a record that this node knows as committed.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ MAX_SNAPSHOT_BYTES = 1 << 34
 
 
 def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> None:
+    """Respond with a chunk of a snapshot, or with an error."""
     error = leader_refusal(core, request) or _snapshot_refusal(core, request)
     if error != ErrorCode.NONE:
         core.reply(token, _response(core, error))
@@ -40,7 +40,7 @@ def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> 
             note_voter_fetch(core, state, progress)
     max_bytes = min(request.max_bytes, core.settings.fetch_snapshot_max_bytes)
     data = core.snapshots.read(request.snapshot, request.position, max_bytes)
-    if data is None:  # the next one is as good
+    if data is None:  # the replica then asks for the latest one
         core.reply(token, _response(core, ErrorCode.SNAPSHOT_NOT_FOUND))
         return
     response = FetchSnapshotResponse(
@@ -55,6 +55,7 @@ def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> 
 
 
 def _snapshot_refusal(core: Core, request: FetchSnapshotRequest) -> ErrorCode:
+    """Return the error of a request that names no part of a snapshot of this node, or NONE."""
     if request.max_bytes <= 0:
         return ErrorCode.INVALID_REQUEST
     if request.snapshot not in core.snapshots:
@@ -77,8 +78,11 @@ def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
 
 
 def begin_fetch(core: Core, fetching: FetchState, snapshot: EpochOffset) -> bool:
-    """Fetch `snapshot`, which the leader's answer to a fetch names. Return False if this node
-    cannot need it."""
+    """Begin to fetch `snapshot`, which the leader named in its response to a fetch.
+
+    Return False if this node cannot need it: it holds committed records only up to an offset that
+    this node has, or its epoch is later than the leader's.
+    """
     if snapshot.offset <= core.high_watermark or snapshot.epoch > core.epoch:
         core.refuse_claim(
             core.leader_id,
@@ -93,6 +97,7 @@ def begin_fetch(core: Core, fetching: FetchState, snapshot: EpochOffset) -> bool
 
 
 def next_request(core: Core, fetching: FetchState) -> FetchSnapshotRequest:
+    """Return the request for the next chunk."""
     assert fetching.snapshot is not None
     return FetchSnapshotRequest(
         cluster_id=core.cluster_id,
@@ -110,7 +115,11 @@ def on_chunk(
     request: FetchSnapshotRequest,
     response: FetchSnapshotResponse,
 ) -> bool:
-    """False when it brought nothing: then ask again, later, and perhaps for another snapshot."""
+    """Store a chunk. After the last one, emit `InstallSnapshot`.
+
+    Return False if the response is of no use. The caller then retries later, and perhaps fetches
+    another snapshot.
+    """
     snapshot = request.snapshot
     end = request.position + len(response.data)
     fits = 0 < len(response.data) <= request.max_bytes and end <= response.size_bytes
@@ -130,7 +139,7 @@ def on_chunk(
 
 
 def _is_its_size(core: Core, fetching: FetchState, size_bytes: int) -> bool:
-    """Return True if the snapshot may have this size: every chunk names the same."""
+    """Return True if the snapshot may have this size. Every chunk names the same size."""
     known_bytes = fetching.size_bytes or size_bytes
     if size_bytes == known_bytes <= MAX_SNAPSHOT_BYTES:
         fetching.size_bytes = size_bytes
@@ -144,8 +153,12 @@ def _is_its_size(core: Core, fetching: FetchState, size_bytes: int) -> bool:
 
 
 def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: QuorumVoters) -> None:
-    """The received snapshot is durable and whole, and says who votes; or, with -1, what was
-    received is not it."""
+    """Install the received snapshot, which is durable now, in place of the log.
+
+    `quorum` holds the voters that the snapshot names. A size of -1 means that the received bytes
+    were not a whole snapshot; they are discarded. If the log already holds the snapshot's records,
+    it stays.
+    """
     core.installing = None
     fetching = getattr(core.state, "fetching", None)
     if fetching is not None:
@@ -170,6 +183,6 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
 
 
 def log_contains(core: Core, snapshot: EpochOffset) -> bool:
-    """Does this log contain what `snapshot` stands for (log matching)?"""
+    """Return True if this log contains the records of `snapshot` (log matching)."""
     end = core.log.epochs.end_offset_for(snapshot.epoch) or core.log_end()
     return end.epoch == snapshot.epoch and end.offset >= snapshot.offset > core.log.start_offset

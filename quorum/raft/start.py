@@ -1,12 +1,14 @@
-"""The role in which a node comes back, from its election file and its log.
+"""The role in which a node starts, from its election file and its log.
 
-| the file says | the node is |
+| state on the disk | role |
 |---|---|
-| less than the log's last epoch | Unattached in that: the file is an old copy (R3) |
-| it led this epoch | Resigned: it may have lost records of it that others have (KAFKA-10527) |
-| it voted for itself | Unattached: it may have led, so it must not win that epoch again |
-| another leads, and it is known where | Follower |
+| the file's epoch is older than the log's | Unattached in the log's epoch: old file (R3) |
+| this node led the file's epoch | Resigned: it may have lost acknowledged records (KAFKA-10527) |
+| this node voted for itself | Unattached: it may have led, and must not win this epoch again |
+| another node leads, and its address is known | Follower |
 | anything else | Unattached |
+
+R3 is described in tests/scenarios.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from quorate.quorum.raft.voter_history import STATIC_VOTERS
 
 
 def start(core: Core) -> None:
+    """Set the voters, the election and the first role. A single voter may start an election
+    immediately."""
     election = core.election
     for replica in (*election.pinned, core.me):
         core.configured = core.configured.pin(replica)
@@ -38,17 +42,17 @@ def start(core: Core) -> None:
     if election.leader_id == core.me.id and (alone or not core.is_electable):
         election = replace(election, leader_id=NO_NODE)
     if election.leader_id != core.me.id and not core.has_address(election.leader_id):
-        election = replace(election, leader_id=NO_NODE)  # where it is reached is asked anew
+        election = replace(election, leader_id=NO_NODE)  # the node asks for the leader's address
     pinned = core.voters.pinned() if core.is_voter else election.pinned
     voted = election.voted
     if voted is not None and voted.id == core.me.id and voted.directory_id == ZERO_UUID:
-        voted = core.me  # Kafka's version 0 does not say which directory
+        voted = core.me  # version 0 of Kafka's file holds no directory id
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
     assert core.state.role in FIRST_ROLES, f"a node cannot start as {core.state.role}"
     if core.history.latest != STATIC_VOTERS:
         apply_history(core)
-    core.verify_voter_key(core.me)  # says so when the directory is not the one that voted before
+    core.verify_voter_key(core.me)  # reports another directory id than before
 
 
 def _role(core: Core, alone: bool) -> State:

@@ -1,7 +1,8 @@
-"""The six roles and the transitions between them (KIP-595, 853, 996), as data.
+"""The six roles of a node and the allowed transitions between them (KIP-595, KIP-853, KIP-996).
 
-Epoch, vote and known leader are not here: they are the durable `Election`. A role holds only
-its own timers and bookkeeping, and all of it is gone when the role is left.
+The epoch, the vote and the known leader are not part of a role. They are the durable `Election`. A
+role holds only timers and bookkeeping, which are discarded when the node leaves the role. Times are
+monotonic milliseconds.
 """
 
 from __future__ import annotations
@@ -23,20 +24,27 @@ NOT_YET_MS = -1
 
 @dataclass(slots=True)
 class FetchState:
-    """At most one fetch is under way; the next one leaves at `retry_ms` or later."""
+    """The state of the fetches of a follower or observer. Invariant: at most one is in flight.
+
+    `retry_ms` is the earliest time of the next fetch. `snapshot` is set while the replica fetches a
+    snapshot instead of the log.
+    """
 
     token: int | None = None
     retry_ms: int = 0
-    is_first: bool = True  # no answer from this leader yet
-    failed: bool = False  # an observer then asks any voter: the leader may be another by now
-    snapshot: EpochOffset | None = None  # being fetched instead of the log
-    position: int = 0  # how much of it is here
-    size_bytes: int = 0  # of all of it, as its first chunk says; 0 before
+    is_first: bool = True  # this leader has not responded yet
+    failed: bool = False  # an observer then asks any voter, because the leader may have changed
+    snapshot: EpochOffset | None = None  # in place of the log
+    position: int = 0  # bytes received
+    size_bytes: int = 0  # of the whole snapshot, from its first chunk; 0 before
 
 
 @dataclass(slots=True, kw_only=True)
 class Unattached:
-    """Knows no leader; may have voted. An observer has no deadline but asks for the leader."""
+    """The role of a node that knows no leader of its epoch. It may have voted.
+
+    A node that cannot start an election has no deadline. It asks the voters for the leader instead.
+    """
 
     role: ClassVar[Role] = Role.UNATTACHED
     deadline_ms: int | None
@@ -46,14 +54,19 @@ class Unattached:
 
 @dataclass(slots=True, kw_only=True)
 class PendingRequests:
-    """Voters are asked, each until it answers or `deadline_ms`."""
+    """Requests to several voters, each repeated until the voter responds or `deadline_ms` has
+    passed."""
 
     deadline_ms: int
-    awaiting: set[int] = field(default_factory=set)  # whose answer is awaited
-    retry_ms: dict[int, int] = field(default_factory=dict)  # of those who gave none
+    awaiting: set[int] = field(default_factory=set)  # voters whose response is awaited
+    retry_ms: dict[int, int] = field(default_factory=dict)  # of voters that did not respond
 
     def take_due(self, wanted: Iterable[int], now_ms: int) -> list[int]:
-        """Who of `wanted` is to be asked now, and counts as asked; nobody else is asked again."""
+        """Return the voters of `wanted` whose request is due, and mark them as awaited.
+
+        A voter whose response is awaited is not returned. Retry times of voters outside of `wanted`
+        are discarded.
+        """
         wanted = [each for each in wanted if each not in self.awaiting]
         due = [each for each in wanted if self.retry_ms.get(each, now_ms) <= now_ms]
         self.retry_ms = {each: self.retry_ms[each] for each in wanted if each not in due}
@@ -63,7 +76,8 @@ class PendingRequests:
 
 @dataclass(slots=True, kw_only=True)
 class VoteRound(PendingRequests):
-    """One (pre-)vote: who granted, who refused. Ids, not counts (R5)."""
+    """The responses to one vote or pre-vote. It keeps ids instead of counts, because a voter may
+    respond twice (R5 in tests/scenarios)."""
 
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
@@ -71,36 +85,40 @@ class VoteRound(PendingRequests):
 
 @dataclass(slots=True, kw_only=True)
 class Prospective(VoteRound):
-    """Asks whether it could win, without raising anybody's epoch (KIP-996)."""
+    """The role of a voter that asks for pre-votes. It raises no epoch, neither here nor elsewhere
+    (KIP-996)."""
 
     role: ClassVar[Role] = Role.PROSPECTIVE
 
 
 @dataclass(slots=True, kw_only=True)
 class Candidate(VoteRound):
+    """The role of a voter that asks for votes in a new epoch. It has voted for itself."""
+
     role: ClassVar[Role] = Role.CANDIDATE
-    lost: bool = False  # `deadline_ms` is then the end of the backoff
+    lost: bool = False  # if True, `deadline_ms` is the end of the backoff
 
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
+    """The role of a node that fetches from the leader of its epoch. Observers have it, too."""
+
     role: ClassVar[Role] = Role.FOLLOWER
     leader_id: int
-    deadline_ms: int | None  # of the fetch timeout; None for an observer
-    has_fetched: bool = False  # then pre-votes are refused: this leader works (KIP-996)
-    last_response_ms: int = 0  # when it answered last; an observer has no deadline to tell
-    leader_gone: bool = False  # evidence (idea 9): the leader resigned or its process is dead
-    leader_high_watermark: int = 0  # the high watermark in the leader's latest answer
-    caught_up: bool = False  # `CaughtUp` is emitted, and not yet saved
-    next_update_ms: int = (
-        0  # not before, whether the set of voters has this node right is looked at
-    )
+    deadline_ms: int | None  # end of the fetch timeout; None if it cannot start an election
+    has_fetched: bool = False  # if True, the follower refuses pre-votes (KIP-996)
+    last_response_ms: int = 0  # time of the leader's last response
+    leader_gone: bool = False  # the leader resigned, or its process is dead
+    leader_high_watermark: int = 0  # in the leader's last response
+    caught_up: bool = False  # `CaughtUp` was emitted
+    next_update_ms: int = 0  # earliest time of the next UpdateVoter request
     fetching: FetchState = field(default_factory=FetchState)
 
 
 @dataclass(slots=True)
 class DelayedFetch:
-    """A fetch that waits at the leader for data or for a higher high watermark."""
+    """A fetch that waits at the leader for records, or for a high watermark above
+    `high_watermark`."""
 
     token: int
     offset: int
@@ -111,14 +129,18 @@ class DelayedFetch:
 
 @dataclass(slots=True)
 class Progress:
-    """What the leader knows of one replica."""
+    """The leader's record of one replica. Kafka calls it ReplicaState.
+
+    Invariant: `end_offset` is the offset up to which a voter has flushed. It never shrinks within
+    an epoch, unless the voter reports that it lost its log.
+    """
 
     key: ReplicaKey
     is_voter: bool
-    end_offset: int = NO_OFFSET  # a voter has flushed all below; only grows within an epoch
+    end_offset: int = NO_OFFSET  # acknowledged by the last fetch
     last_fetch_ms: int = NOT_YET_MS
     previous_fetch_ms: int = NOT_YET_MS
-    last_fetch_log_end: int = 0  # the leader's log end at the fetch before
+    last_fetch_log_end: int = 0  # the leader's log end offset at the previous fetch
     caught_up_ms: int = NOT_YET_MS
     knows_leader: bool = False
     delayed_fetch: DelayedFetch | None = None
@@ -126,7 +148,10 @@ class Progress:
 
 @dataclass(slots=True)
 class ServedSlice:
-    """The slice of the log that was appended or served last, and the answer that carried it."""
+    """The records that the leader appended or served last, and the response that carried them.
+
+    Most followers ask for the same records, so the leader reads and wraps them once.
+    """
 
     offset: int
     end: int
@@ -136,31 +161,44 @@ class ServedSlice:
 
 @dataclass(slots=True)
 class VoterChange:
-    """The one change of the voters that is under way: first the voter is met, then its record is
-    at `offset`."""
+    """The pending change of the voters. There is at most one.
 
-    token: int  # who asked
+    While a new voter is probed, `voter` is set and `offset` is None. Afterwards `offset` is that of
+    the appended VotersRecord.
+    """
+
+    token: int  # of the request; names it in VoterChangeResult
     voter: Voter | None
     offset: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Leader:
+    """The role of the leader of this epoch.
+
+    `voters` holds the other voters by id. Invariant: nothing of an older epoch is committed before
+    a record at or above `epoch_start_offset` is.
+    """
+
     role: ClassVar[Role] = Role.LEADER
     epoch_start_offset: int
-    voters: dict[int, Progress]  # the other voters, by id
-    check_quorum_ms: int | None  # None when this node alone is a majority
-    begin_epoch_ms: int | None  # when to tell those who do not know yet; None when all do
+    voters: dict[int, Progress]  # the other voters
+    check_quorum_ms: int | None  # None if this node alone is a majority
+    begin_epoch_ms: int | None  # next BeginQuorumEpoch; None if all voters know
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
     fetched: set[int] = field(default_factory=set)
-    delayed_fetch_ms: int | None = None  # no parked fetch ends before this
+    delayed_fetch_ms: int | None = None  # no delayed fetch expires earlier
     served_slice: ServedSlice | None = None
     change: VoterChange | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class ResignedLeader(PendingRequests):
-    """Led this epoch, in this life or before a restart; never again in this epoch (KAFKA-10527)."""
+    """The role of a node that led this epoch, before or after a restart.
+
+    Invariant: it never leads the same epoch again, because it may have lost records that other
+    voters have acknowledged (KAFKA-10527).
+    """
 
     role: ClassVar[Role] = Role.RESIGNED
     preferred: tuple[ReplicaKey, ...]
@@ -171,12 +209,15 @@ State = Unattached | Prospective | Candidate | Follower | Leader | ResignedLeade
 
 
 class EpochStep(enum.Enum):
+    """The epoch of the new role, compared with that of the old one."""
+
     SAME = "same"
     NEXT = "next"
     HIGHER = "higher"
     SAME_OR_HIGHER = "same or higher"
 
     def allows(self, old: int, new: int) -> bool:
+        """Return True if a transition may change the epoch from `old` to `new`."""
         match self:
             case EpochStep.SAME:
                 return new == old

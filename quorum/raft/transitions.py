@@ -1,4 +1,4 @@
-"""How a node comes to know of another epoch or leader, and the roles that follow from it."""
+"""Changes of role that follow when a node learns of a later epoch or of a leader."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from quorate.quorum.raft.states import Follower, Leader, Unattached
 
 
 def become_unattached(core: Core, epoch: int) -> None:
-    """A higher epoch without a leader. The timer that ran goes on: an epoch that this node cannot
-    vote in must not put off its own election (R12)."""
+    """Enter a later epoch without a known leader.
+
+    A running timer continues, because an epoch in which this node may not vote must not delay its
+    own election (R12 in tests/scenarios).
+    """
     old = core.state
     deadline_ms = None
     if core.is_electable:
@@ -25,12 +28,13 @@ def become_unattached(core: Core, epoch: int) -> None:
 
 
 def become_voted(core: Core, candidate: ReplicaKey) -> None:
-    """This node's vote of this epoch is given, and the candidate gets its time."""
+    """Vote for `candidate` in the current epoch, and wait one election timeout for its election."""
     deadline_ms = core.election_deadline_ms() if core.is_electable else None
     core.become(Unattached(deadline_ms=deadline_ms), core.epoch, voted=candidate)
 
 
 def become_follower(core: Core, epoch: int, leader_id: int) -> None:
+    """Follow the leader of `epoch`, which is the current or a later one."""
     old = core.state
     voted = core.election.voted if epoch == core.epoch else None
     deadline_ms = core.now_ms + core.settings.fetch_timeout_ms if core.is_electable else None
@@ -44,7 +48,7 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
 
 
 def learn_from_response(core: Core, voter_id: int, response: Response) -> None:
-    """What every answer says besides: the epoch, who leads it, and perhaps where."""
+    """Adopt the epoch, the leader and its address from a response, if they are credible."""
     core.report_refusal(voter_id, response.error)
     if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
         return
@@ -56,9 +60,10 @@ def learn_from_response(core: Core, voter_id: int, response: Response) -> None:
 def learn_leader(
     core: Core, epoch: int, leader_id: int, address: LeaderAddress | None = None
 ) -> None:
-    """Follow what another node says: `leader_id`, or no node that it knows, leads `epoch`.
+    """Adopt that `leader_id` leads `epoch`. NO_NODE means that the sender knows no leader.
 
-    The caller has checked that the claim is credible (`claims.py`)."""
+    The caller has checked that the claim is credible (epoch_limits.py).
+    """
     if leader_id == core.me.id:
         leader_id = NO_NODE  # only this node knows whether it leads
     if epoch < core.epoch:
@@ -73,8 +78,8 @@ def learn_leader(
 
 
 def _note_address(core: Core, leader_id: int, address: LeaderAddress) -> None:
-    """Note where a leader is reached. Configured voters (kraft.version 0) are where the
-    configuration says."""
+    """Store the leader's address. The addresses of configured voters (kraft.version 0) never
+    change."""
     configured = core.history.latest.kraft_version == 0 and leader_id in core.voters.ids
     if configured or core.addresses.get(leader_id) == address:
         return

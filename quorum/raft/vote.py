@@ -1,8 +1,9 @@
-"""Elections: pre-vote and vote, both sides (Raft §5.2, §5.4.1; KIP-595, 853, 996).
+"""Elections: pre-vote and vote, of the candidate and of the voter (Raft 5.2 and 5.4.1; KIP-595,
+KIP-853, KIP-996).
 
-Only a Prospective that a majority would vote for becomes Candidate, and only that raises the epoch,
-so a node that was cut off cannot depose a working leader when it returns (R13). A node never
-campaigns twice in one epoch, not even across a restart.
+Only a Prospective that a majority would vote for becomes a Candidate, and only a Candidate raises
+the epoch. A node that was cut off therefore cannot depose a working leader when it returns (R13 in
+tests/scenarios). A node never campaigns twice in one epoch, even across a restart.
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ from quorate.quorum.raft.transitions import (
 )
 
 BACKOFF_BASE_MS = 100
+"""The bound of the random backoff is this value, doubled for each lost election in a row."""
 
 
 def campaign(core: Core) -> None:
-    """Ask whether an election could be won; the epoch, vote and known leader stay as they are."""
+    """Start a pre-vote. The epoch, the vote and the known leader stay unchanged."""
     known = core.election
     state = Prospective(deadline_ms=core.election_deadline_ms(), granted={core.me.id})
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    if not core.is_electable:  # it was removed meanwhile
+    """Start the election if the pre-vote is won. Return to following or waiting if it is over."""
+    if not core.is_electable:  # it was removed from the voters
         known = core.election
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
@@ -58,6 +61,8 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
+    """Become leader if the election is won. After a lost one, wait for a random backoff, then start
+    again."""
     if _has_won(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
@@ -78,16 +83,19 @@ def step_candidate(core: Core, state: Candidate) -> None:
 
 
 def _has_won(core: Core, state: VoteRound) -> bool:
+    """Return True if a majority granted its vote and the quorum is not superseded."""
     return core.count_voters(state.granted) >= core.voters.majority and not core.superseded
 
 
 def vote_saved(core: Core, epoch: int) -> None:
-    """This node's vote for itself counts once it is durable (R1)."""
+    """Count this node's vote for itself, which is durable now (R1 in tests/scenarios)."""
     if isinstance(core.state, Candidate) and core.epoch == epoch:
         core.state.granted.add(core.me.id)
 
 
 def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
+    """Grant or refuse a vote or a pre-vote. A vote request of a later epoch raises the epoch of
+    this node."""
     error = _refusal(core, request)
     granted = False
     if error == ErrorCode.NONE:
@@ -98,7 +106,7 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
             become_voted(core, request.candidate)
         state = core.state
         if request.pre_vote and isinstance(state, Prospective):
-            # It has lost the leader by now as well, so ask it again.
+            # The candidate has lost the leader, too. Its answer may differ now.
             state.rejected.discard(request.candidate.id)
     core.reply(
         token,
@@ -109,6 +117,7 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
 def on_vote_response(
     core: Core, voter_id: int, request: VoteRequest, response: VoteResponse | None
 ) -> None:
+    """Count the response. A voter that did not respond is asked again after the retry backoff."""
     state = core.state
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return
@@ -124,8 +133,11 @@ def on_vote_response(
 
 
 def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
-    """Kafka's checks in Kafka's order, but for the voter key: a request that is not for this node
-    must not raise its epoch."""
+    """Return the error of a request, or NONE.
+
+    The checks are Kafka's, in Kafka's order, except that the voter key is checked here, too. A
+    request that is not for this node must not raise its epoch.
+    """
     last = request.last
     if request.cluster_id != core.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -144,8 +156,11 @@ def _refusal(core: Core, request: VoteRequest) -> ErrorCode:
 
 
 def _grants(core: Core, request: VoteRequest) -> bool:
-    """Votes are given to, and by, nodes that are no voters to our knowledge: it may be old
-    (KIP-853, R7)."""
+    """Return True if this node grants the vote.
+
+    The candidate and this node need not be voters according to this node's log, which may be old
+    (KIP-853; R7 in tests/scenarios).
+    """
     if core.superseded or core.catching_up:
         return False
     up_to_date = request.last >= core.log_end()
@@ -155,15 +170,15 @@ def _grants(core: Core, request: VoteRequest) -> bool:
             case Leader():
                 return False
             case Follower():
-                # Also of an observer: it may be a voter that has not heard of it (R7).
+                # An observer votes, too: it may be a voter whose log is old (R7).
                 silent = core.now_ms >= state.last_response_ms + core.settings.fetch_timeout_ms
                 return up_to_date and (state.leader_gone or not state.has_fetched or silent)
-            case _:  # also one that resigned, where Kafka refuses: another may be elected sooner
+            case _:  # Kafka refuses in a resigned leader; a grant elects the next one sooner
                 return up_to_date
     if core.election.voted is not None:
         return core.election.voted in (
             request.candidate,
-            ReplicaKey(request.candidate.id, ZERO_UUID),  # from Kafka's version 0 of quorum-state
+            ReplicaKey(request.candidate.id, ZERO_UUID),  # version 0 of quorum-state
         )
     if not isinstance(state, Unattached | Prospective) or core.leader_id != NO_NODE:
         return False
@@ -171,6 +186,8 @@ def _grants(core: Core, request: VoteRequest) -> bool:
 
 
 def _send_vote_requests(core: Core, state: VoteRound, *, pre_vote: bool) -> None:
+    """Ask the voters that have not responded yet. A candidate does so only after its own vote is
+    durable."""
     if core.superseded:
         state.retry_ms.clear()
         return
@@ -191,8 +208,11 @@ def _send_vote_requests(core: Core, state: VoteRound, *, pre_vote: bool) -> None
 
 
 def _cannot_be_won(core: Core, state: VoteRound) -> bool:
-    """Voters whose ports refuse connections are dead: they do not answer within this election, and
-    after a tie of the living there is nothing to wait for."""
+    """Return True if too few voters are left that can still grant their vote.
+
+    A voter whose port refuses connections is dead and does not respond in this election. Without
+    this rule, a tie of the living voters would have to wait for the timeout.
+    """
     if not core.settings.hints or not state.rejected:
         return False
     hopeless = (state.rejected | core.refusing) - state.granted
@@ -200,10 +220,12 @@ def _cannot_be_won(core: Core, state: VoteRound) -> bool:
 
 
 def _is_over(core: Core, state: Prospective) -> bool:
-    """Return True if this pre-vote leads to no election. A won one does not in the last epoch."""
+    """Return True if this pre-vote leads to no election. A won one leads to none in the last
+    epoch."""
     ended = _is_lost(core, state) or core.now_ms >= state.deadline_ms
     return ended or _has_won(core, state)
 
 
 def _is_lost(core: Core, state: VoteRound) -> bool:
+    """Return True if so many voters refused that no majority is left."""
     return core.count_voters(state.rejected) > len(core.voters.ids) - core.voters.majority

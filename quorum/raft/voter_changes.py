@@ -1,9 +1,14 @@
-"""The leader's rules for changing who votes, one voter at a time (KIP-853).
+"""The leader's rules for changes of the voters, one voter at a time (KIP-853).
 
-Gates, in Kafka's order, for every change: this epoch has committed something, no other change is
-pending, kraft.version allows it, and the last VotersRecord is committed. A new voter must have been
-met at its address and have caught up as an observer. A change is answered when the new set has
-committed it; when leadership is lost before, its outcome is unknown.
+Every change passes these checks, in Kafka's order:
+
+1. This epoch has committed a record.
+2. No other change is pending, and the last VotersRecord is committed.
+3. kraft.version allows the change.
+
+A new voter must also answer at its address and have caught up as an observer. The change succeeds
+when the new set has committed it. If the leader loses its epoch before that, the outcome is
+unknown.
 """
 
 from __future__ import annotations
@@ -29,14 +34,15 @@ from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
+"""A replica may become a voter if it was caught up within this time."""
 NO_ADMINISTRATOR = -1
-"""The token of a change that no administrator waits for; smaller ones are nobody's, too."""
+"""The token of a change that no administrator waits for. Smaller tokens mean the same."""
 KRAFT_VERSION = "kraft.version"
 KRAFT_VERSIONS = (SUPPORTED.min_supported_version, SUPPORTED.max_supported_version)
 
 
 class VoterChangeRefused(Exception):
-    """Why a change is not made, in Kafka's code and in words."""
+    """The refusal of a change, with Kafka's error code in `error`."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -44,7 +50,7 @@ class VoterChangeRefused(Exception):
 
 
 def add(core: Core, token: int, voter: Voter) -> None:
-    """First it is met at its address: `voter_probed` goes on."""
+    """Begin to add a voter: probe its address. `voter_probed` continues."""
     state = _leader(core)
     _require_described(core, voter)
     _require_ready(core, state)
@@ -54,7 +60,8 @@ def add(core: Core, token: int, voter: Voter) -> None:
 
 
 def voter_probed(core: Core, token: int, met: bool) -> None:
-    """Everything may be otherwise by now; what was pending in another epoch is forgotten."""
+    """Continue to add a voter after its probe, if this is still the same leadership. All checks run
+    again, because the state may have changed."""
     state = core.state
     if not isinstance(state, Leader) or state.change is None or state.change.token != token:
         return
@@ -81,6 +88,7 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
 
 
 def remove(core: Core, token: int, voter: ReplicaKey) -> None:
+    """Remove a voter. The last voter cannot be removed."""
     state = _leader(core)
     _require_whole(voter)
     _require_ready(core, state)
@@ -96,8 +104,8 @@ def remove(core: Core, token: int, voter: ReplicaKey) -> None:
 
 
 def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None:
-    """A voter is at other addresses than the set says, or supports other versions; or a controller
-    that has caught up wants to join (controller.quorum.auto.join.enable)."""
+    """Handle a controller's report about itself: other addresses, other versions, or the wish to
+    join (controller.quorum.auto.join.enable)."""
     error = leader_refusal(core, request)
     if error == ErrorCode.NONE and key_of(request.voter) != request.replica:
         error = ErrorCode.INVALID_REQUEST
@@ -110,6 +118,7 @@ def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None
 
 
 def _update(core: Core, voter: Voter) -> None:
+    """Replace the voter's entry if it has changed."""
     state = _leader(core)
     _require_described(core, voter)
     _require_ready(core, state)
@@ -123,19 +132,22 @@ def _update(core: Core, voter: Voter) -> None:
 
 
 def _join(core: Core, voter: Voter) -> None:
-    """Its old self, with a directory that is gone, leaves first; it asks again."""
+    """Add the controller. If its id is that of a voter with another directory, remove that voter
+    first.
+
+    The controller repeats its request, and is added then.
+    """
     old = next(
         (each for each in core.history.latest.voters if each.voter_id == voter.voter_id), None
     )
     if old is None:
-        add(
-            core, NO_ADMINISTRATOR - core.epoch, voter
-        )  # a meeting ends in the leadership that began it
+        add(core, NO_ADMINISTRATOR - core.epoch, voter)  # the token names this leadership
     elif key_of(old) != key_of(voter):
         remove(core, NO_ADMINISTRATOR, key_of(old))
 
 
 def require_upgrade(current: int, level: int) -> None:
+    """Raise VoterChangeRefused if kraft.version cannot change from `current` to `level`."""
     if level not in KRAFT_VERSIONS or level < current:
         raise VoterChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
@@ -144,8 +156,10 @@ def require_upgrade(current: int, level: int) -> None:
 
 
 def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> None:
-    """From the configured voters to the log's: kraft.version 1. `configured` says where they are;
-    their directory ids are those that this node has met."""
+    """Move from the configured voters to voters in the log (kraft.version 1).
+
+    `configured` names the voters' addresses. The directory ids are those that this node has pinned.
+    """
     state = _leader(core)
     _require_settled(core, state)
     current = core.history.latest.kraft_version
@@ -187,7 +201,8 @@ def _require_whole(replica: ReplicaKey) -> None:
 
 
 def _require_described(core: Core, voter: Voter) -> None:
-    """A voter is reached at the listener that this node's controllers speak over."""
+    """Raise VoterChangeRefused if the voter has no address on the listener of this node's
+    controllers."""
     _require_whole(key_of(voter))
     names = [each.name for each in voter.endpoints]
     wanted = [each.name for each in core.own_voter.endpoints[:1]] if core.own_voter else names[:1]

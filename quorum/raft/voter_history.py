@@ -1,7 +1,7 @@
-"""Which voters, at which kraft.version, the log says hold at which of its offsets (KIP-853).
+"""The voters and the kraft.version at each offset of the log (KIP-853).
 
-A set holds from where it is appended, committed or not; when its record is truncated the one
-before it holds again. Before any record says otherwise the configured voters do: kraft.version 0.
+A voter set counts from the append of its record, before the commit. A truncation of the record
+restores the previous set. Before the first record, the configured voters count (kraft.version 0).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from quorate.quorum.raft.messages import LeaderAddress
 
 @dataclass(frozen=True, slots=True)
 class QuorumVoters:
-    """`voters` is empty at kraft.version 0: the set stands in the configuration."""
+    """The voters according to the log. At kraft.version 0 `voters` is empty: the configured voters
+    count."""
 
     kraft_version: int = 0
     voters: tuple[Voter, ...] = ()
 
     def records(self) -> list[ControlRecord]:
-        """What says it again, at the head of a snapshot."""
+        """Return the control records that restate this set at the start of a snapshot."""
         if self.kraft_version == 0:
             return []
         return [
@@ -37,6 +38,7 @@ class QuorumVoters:
         ]
 
     def after(self, record: ControlRecord) -> QuorumVoters:
+        """Return the voters after this record."""
         match record:
             case KRaftVersionRecord():
                 return replace(self, kraft_version=record.k_raft_version)
@@ -50,10 +52,12 @@ STATIC_VOTERS = QuorumVoters()
 
 
 def key_of(voter: Voter) -> ReplicaKey:
+    """Return the id and the directory id of a voter."""
     return ReplicaKey(voter.voter_id, voter.voter_directory_id)
 
 
 def voters_of(records: Iterable[ControlRecord]) -> QuorumVoters:
+    """Return the voters after all these records."""
     quorum = QuorumVoters()
     for record in records:
         quorum = quorum.after(record)
@@ -62,24 +66,28 @@ def voters_of(records: Iterable[ControlRecord]) -> QuorumVoters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """What a node knows of who votes when it starts."""
+    """The voters and addresses that a node knows when it starts."""
 
     configured: tuple[ReplicaKey, ...]
-    """controller.quorum.voters, in force at kraft.version 0."""
+    """controller.quorum.voters. They count at kraft.version 0."""
     history: VoterHistory
     addresses: Mapping[int, LeaderAddress] = field(default_factory=dict)
-    """Of the configured voters."""
+    """The addresses of the configured voters."""
     bootstrap_ids: tuple[int, ...] = ()
-    """Negative ids of controller.quorum.bootstrap.servers, which may be any node of the quorum."""
+    """Negative ids of controller.quorum.bootstrap.servers. Each may be any node of the quorum."""
     own_voter: Voter | None = None
-    """A controller's description of itself, as the set should have it."""
+    """The entry that the voter set should have for this controller, or None for a broker."""
 
 
 class VoterHistory:
-    """Invariant: offsets rise strictly; the first entry holds from the beginning on."""
+    """The voters at each offset of the log.
+
+    Invariants: the offsets increase strictly. The first entry, at offset -1, is the base.
+    """
 
     def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
-        """`in_log`: a snapshot of the log says so; else only `storage format` does."""
+        """Start with the set `base`. `in_log` is True if a snapshot of the log holds it, and False
+        if only `storage format` wrote it."""
         base = STATIC_VOTERS if base is None else base
         self.base_in_log = in_log
         self._offsets = [-1]
@@ -87,19 +95,22 @@ class VoterHistory:
 
     @property
     def latest(self) -> QuorumVoters:
+        """The current voters."""
         return self._entries[-1]
 
     @property
     def previous(self) -> QuorumVoters:
+        """The voters before the latest record."""
         return self._entries[-2] if len(self._entries) > 1 else STATIC_VOTERS
 
     @property
     def latest_offset(self) -> int:
-        """Of the record that said so; -1 when a snapshot or the configuration did."""
+        """The offset of the latest record, or -1 if the voters come from a snapshot or the
+        configuration."""
         return self._offsets[-1]
 
     def append(self, offset: int, record: ControlRecord) -> bool:
-        """True when another set holds from here on."""
+        """Apply a record at `offset`. Return True if it begins another set."""
         quorum = self.latest.after(record)
         if quorum == self.latest and not isinstance(record, VotersRecord):
             return False
@@ -108,17 +119,17 @@ class VoterHistory:
         return True
 
     def at(self, end_offset: int) -> QuorumVoters:
-        """As all records below `end_offset` have it."""
+        """Return the voters according to all records below `end_offset`."""
         return self._entries[bisect_left(self._offsets, end_offset) - 1]
 
     def truncate_to(self, end_offset: int) -> bool:
-        """True when another set holds again."""
+        """Remove the records from `end_offset` on. Return True if another set counts now."""
         keep = bisect_left(self._offsets, end_offset)
         changed = keep < len(self._offsets)
         del self._offsets[keep:], self._entries[keep:]
         return changed
 
     def reset(self, base: QuorumVoters) -> None:
-        """A snapshot replaced everything."""
+        """Start again with the set of a snapshot, which has replaced the log."""
         self._offsets, self._entries = [-1], [base]
         self.base_in_log = True

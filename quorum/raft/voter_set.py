@@ -1,8 +1,8 @@
-"""The voter set: who counts, and the arithmetic of majorities.
+"""The set of voters, and majorities of it.
 
-A voter that was configured by id only has no directory id until it is met; from then on it is
-pinned, and the same id with another directory is not a voter (a wiped disk could vote twice;
-KIP-853).
+A voter that was configured by id has no known directory id until another node names it. From then
+on the directory id is pinned. The same id with another directory is not a voter, because a voter
+whose disk was wiped could vote twice in an epoch (KIP-853).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ NO_OFFSET = -1
 
 
 class VoterSet:
+    """An immutable set of voters. Its ids are sorted. `majority` is the size of a majority."""
+
     __slots__ = ("_directories", "ids", "majority")
 
     def __init__(self, voters: Iterable[ReplicaKey]) -> None:
@@ -25,38 +27,48 @@ class VoterSet:
         self.majority = len(self.ids) // 2 + 1
 
     def __contains__(self, replica: ReplicaKey) -> bool:
-        """Also true while either directory id is unknown."""
+        """Return True if `replica` is a voter, or may be because one of the directory ids is
+        unknown."""
         known = self._directories.get(replica.id)
         return known is not None and (
             known == replica.directory_id or ZERO_UUID in (known, replica.directory_id)
         )
 
     def key(self, voter_id: int) -> ReplicaKey:
+        """Return the voter's id and directory id. Raise KeyError if it is not a voter."""
         return ReplicaKey(voter_id, self._directories[voter_id])
 
     def keys(self) -> tuple[ReplicaKey, ...]:
+        """Return all voters, sorted by id."""
         return tuple(ReplicaKey(*item) for item in self._directories.items())
 
     def is_impostor(self, replica: ReplicaKey) -> bool:
-        """A voter's id with another directory than that voter's."""
+        """Return True if `replica` has the id of a voter but another directory id."""
         return replica.id in self._directories and replica not in self
 
     def can_pin(self, replica: ReplicaKey) -> bool:
+        """Return True if `replica` names the directory id of a voter whose directory id is
+        unknown."""
         return self._directories.get(replica.id) == ZERO_UUID and replica.directory_id != ZERO_UUID
 
     def pin(self, replica: ReplicaKey) -> VoterSet:
-        """The set that knows `replica`'s directory, when it is a voter whose was unknown."""
+        """Return the set with the directory id of `replica`, or this set if it adds nothing."""
         if not self.can_pin(replica):
             return self
         return VoterSet((*(key for key in self.keys() if key.id != replica.id), replica))
 
     def pinned(self) -> tuple[ReplicaKey, ...]:
+        """Return the voters whose directory id is known."""
         return tuple(key for key in self.keys() if key.directory_id != ZERO_UUID)
 
     def others(self, me: int) -> tuple[int, ...]:
+        """Return the ids of all voters except `me`."""
         return tuple(voter_id for voter_id in self.ids if voter_id != me)
 
 
 def majority_offset(offsets: Sequence[int]) -> int:
-    """The greatest offset that a majority has reached: one entry per voter, NO_OFFSET if none."""
+    """Return the largest offset that a majority has reached.
+
+    `offsets` has one entry for each voter, NO_OFFSET for a voter that has acknowledged nothing.
+    """
     return sorted(offsets, reverse=True)[len(offsets) // 2]
