@@ -12,20 +12,20 @@ Links between nodes have a budget of their own, so that clients cannot put them 
 Rules for requests, responses and nodes:
 
 - A connection is counted only while it holds more than SMALL_BYTES, so ordinary requests cost
-  nothing here. What is not counted is bounded by SMALL_BYTES times `max.connections`.
-- Under pressure, when more than half of a budget is used, the connections that hold more than the
-  share of one connection are read one after the other. The one that went over its share first is
-  read, because large requests could otherwise stop each other. The next one follows when it has
-  been served. Fetches are answered with less (`room`).
-  A request of up to half of the budget thus always fits.
-- When a budget is used up, connections are closed until RELIEF of it is free: first those whose
-  bytes, multiplied by the time that they have been held, are most. A connection that finishes its
-  frames and reads its responses holds bytes for milliseconds, so it is last.
+  nothing here. The uncounted bytes are at most SMALL_BYTES times `max.connections`.
+- A budget is under pressure when more than half of it is used. The server then reads the
+  connections that hold more than the share of one connection one after the other, because large
+  requests could otherwise stop each other. The connection that exceeded its share first is read
+  first. The next one follows when that one has been served. Fetches are answered with less
+  (`room`). A request of up to half of the budget therefore always fits.
+- When a budget is used up, connections are closed until RELIEF of it is free. The order is by bytes
+  multiplied by the time for which they have been held, the largest product first. A connection that
+  finishes its frames and reads its responses holds bytes for milliseconds, so it is last.
 - Under pressure, connections that made no progress for STALL_MS are closed in the same order, until
-  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The
-  time in which the server does not read a connection does not count.
+  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The time
+  in which the server does not read a connection does not count.
 
-The sessions' budget is kept by `broker/replication/session_cache.py`.
+`broker/replication/session_cache.py` keeps the budget of sessions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from quorate.quorum.seams import Address, Clock
 logger = logging.getLogger("quorate.kafka")
 
 MIB = 1 << 20
-NO_LIMIT = -1  # of queued.max.request.bytes, as in Kafka
+NO_LIMIT = -1  # the value of queued.max.request.bytes without a limit, as in Kafka
 NO_LIMIT_BYTES = 1 << 62
 SMALL_BYTES = 16 << 10
 PRESSURE = 1 / 2
@@ -51,7 +51,7 @@ SHARE = 1 / 64
 STALL_MS = 10_000
 STALL_CHECK_MS = 1000
 PROGRESS = 1 / 8
-"""A connection that takes or sends less of what it holds in STALL_MS makes no progress."""
+"""A connection makes no progress if its bytes change by a smaller part than this in STALL_MS."""
 LEAST_READ_BYTES = 64 << 10
 MAX_NODES_BYTES = 256 * MIB
 """Eight of the largest frames between nodes."""
@@ -59,6 +59,8 @@ MAX_NODES_BYTES = 256 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLimits:
+    """The limits of the budgets, in bytes."""
+
     request_bytes: int = 256 * MIB
     response_bytes: int = 256 * MIB
     session_bytes: int = 128 * MIB
@@ -75,19 +77,20 @@ class MemoryLimits:
 
 
 class Holder(Protocol):
-    """A connection that holds bytes of a budget."""
+    """A connection that holds bytes of a budget. Its methods run on the event loop."""
 
     @property
-    def peer(self) -> Address: ...
+    def peer(self) -> Address:
+        """Return the address of the other end, for log lines."""
 
     def update_reading(self) -> None:
-        """Read the connection or not, as the bounds now require."""
+        """Pause or resume reading, as the bounds now require."""
 
     def report_memory(self) -> None:
-        """Call `set_held` with the bytes that the connection holds now."""
+        """Call `Budget.set_held` with the bytes that the connection holds now."""
 
     def evict(self) -> None:
-        """Close the connection immediately and discard what it holds."""
+        """Close the connection immediately and discard its requests and responses."""
 
 
 class _Holding:
@@ -97,7 +100,7 @@ class _Holding:
         self.bytes = 0
         self.since_ms = since_ms
         self.progress_ms = since_ms
-        self.moved_bytes = 0  # since then
+        self.moved_bytes = 0  # since progress_ms
 
     def weight(self, now_ms: int) -> int:
         return self.bytes * (now_ms - self.since_ms + 1)
@@ -114,10 +117,13 @@ class _Holding:
 
 
 class Budget:
-    """The bytes of one kind that connections hold. `evicted` counts for metrics."""
+    """The bytes of one kind that connections hold. The event loop owns it.
+
+    Invariant: `used_bytes` is the sum of the bytes of all counted connections. `evicted` is the
+    number of connections that the budget has closed, for metrics."""
 
     def __init__(self, name: str, key: str, limit_bytes: int, clock: Clock) -> None:
-        """`name` and `key` are for log lines."""
+        """Create an empty budget. `name` and `key` appear in log lines."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.evicted = 0
@@ -126,23 +132,25 @@ class Budget:
         self._key = key
         self._clock = clock
         self._holdings: dict[Holder, _Holding] = {}
-        self._large: dict[Holder, None] = {}  # over their share, the first one first
-        self._unread: dict[Holder, None] = {}  # those of them that are not read
+        self._large: dict[Holder, None] = {}  # holders over their share, the first one first
+        self._unread: dict[Holder, None] = {}  # the holders of _large that are not read
         self._evicting = False
         self._checking = False
         self._lines = LogLimit(clock)
 
     def __len__(self) -> int:
-        """The number of connections that are counted."""
+        """Return the number of connections that are counted."""
         return len(self._holdings)
 
     @property
     def under_pressure(self) -> bool:
+        """Return True if more than half of the budget is used."""
         return self.used_bytes > self.limit_bytes * PRESSURE
 
     def must_wait(self, holder: Holder) -> bool:
-        """Return True if `holder` must not be read now. The budget calls its
-        `update_reading` when it may be read."""
+        """Return True if `holder` must not be read now.
+
+        The budget remembers it and calls its `update_reading` when it may be read."""
         waits = self._waits(holder)
         if waits:
             self._unread[holder] = None
@@ -151,15 +159,19 @@ class Budget:
         return waits
 
     def room(self) -> int:
-        """Return the bytes that one more response may have. It is positive, because a response with
-        one batch must remain possible."""
+        """Return the number of bytes that one more response may have.
+
+        The result is at least LEAST_READ_BYTES, because a response with one batch must remain
+        possible."""
         left_bytes = self.limit_bytes - self.used_bytes
         return max(LEAST_READ_BYTES, left_bytes // 4)
 
     def set_held(self, holder: Holder, held_bytes: int) -> None:
-        """Note that `holder` now holds `held_bytes`. This may close connections, also `holder`.
+        """Record that `holder` now holds `held_bytes`. This may close connections, including
+        `holder`.
 
-        The time of a holding starts when it exceeds SMALL_BYTES, and ends when it does not."""
+        The time of a holding starts when it exceeds SMALL_BYTES, and ends when it no longer
+        does."""
         holding = self._holdings.get(holder)
         if held_bytes <= SMALL_BYTES:
             if holding is not None:
@@ -187,7 +199,7 @@ class Budget:
         )
 
     def _wake(self) -> None:
-        """Let connections be read that need not wait any more."""
+        """Resume the connections that no longer have to wait."""
         if self._unread:
             for each in [each for each in self._unread if not self._waits(each)]:
                 self._unread.pop(each, None)
@@ -233,7 +245,7 @@ class Budget:
 
     def _evict(self, holder: Holder, reason: str) -> None:
         holding = self._holdings.get(holder)
-        if holding is None:  # it ended meanwhile
+        if holding is None:  # the connection ended in the meantime
             return
         used_bytes, self._evicting = self.used_bytes, True
         try:
@@ -262,9 +274,10 @@ class Budget:
 
 
 class Memory:
-    """The budgets of one node, which all its ports share."""
+    """The budgets of one node. All of its ports share them."""
 
     def __init__(self, clock: Clock, limits: MemoryLimits | None = None) -> None:
+        """Create the budgets with `limits`, or with the default limits."""
         self.limits = limits = limits or MemoryLimits()
         self.requests = Budget("requests", "queued.max.request.bytes", limits.request_bytes, clock)
         self.responses = Budget(

@@ -1,14 +1,14 @@
-"""Pipelined requests and responses over one link, both ways.
+"""Pipelined requests and responses over one link between nodes, in both directions.
 
-Everything that is sent in one loop iteration leaves as one frame. `done` is called exactly once
-for each request, never inside `request`, with the response or an RpcFailure that says whether the
-other end can have acted on it. There is no task and no future per request; one timer sweeps all
-timeouts.
-
-A response that comes after its request timed out is dropped. When nothing at all was heard since
-such a request was sent, the link is given up: after a partition TCP may sit out a long backoff, in
-which a new link would work at once. Requests reach their handlers in the order in which they were
-sent; responses come in any order.
+- Everything that a node sends in one loop iteration leaves as one frame.
+- `done` is called exactly once for each request, and never inside `request`. Its argument is the
+  response, or an RpcFailure that says whether the other end can have acted on the request.
+- There is no task and no future per request. One timer sweeps all timeouts.
+- Requests reach their handlers in the order in which they were sent. Responses come in any order.
+- A response that arrives after its request timed out is dropped.
+- The channel aborts its link if a request times out and nothing has arrived since it was sent.
+  After a network partition TCP may wait for a long retransmission, while a new link would work
+  immediately.
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ logger = logging.getLogger(__name__)
 
 
 class FailureKind(enum.Enum):
-    NOT_SENT = "not sent"  # provably: it never left this node
-    UNSUPPORTED = "unsupported"  # provably not carried out: the other end said so
+    """The reason why a request has no response."""
+
+    NOT_SENT = "not sent"  # the request never left this node
+    UNSUPPORTED = "unsupported"  # the other end answered that it did not carry out the request
     LOST = "lost"  # the link closed: unknown outcome
     TIMED_OUT = "timed out"  # unknown outcome
 
 
 class RpcFailure(Exception):
-    """No response. `outcome_unknown`: the other end may have acted on the request."""
+    """A request got no response. If `outcome_unknown` is True, the other end may have acted on
+    it."""
 
     def __init__(self, kind: FailureKind, reason: str) -> None:
+        """Create a failure of `kind`. `reason` is for log lines."""
         super().__init__(f"{kind.value}: {reason}")
         self.kind = kind
         self.outcome_unknown = kind in (FailureKind.LOST, FailureKind.TIMED_OUT)
@@ -63,6 +67,8 @@ Handlers = Mapping[type, Handler]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
+    """The bounds of one channel."""
+
     max_frame_bytes: int = MAX_NODE_FRAME_BYTES
     max_outstanding: int = 100_000  # requests without a response
     max_pending_bytes: int = 128 * 1024 * 1024  # queued for a peer that does not read
@@ -77,6 +83,12 @@ class _Outstanding:
 
 
 class Channel:
+    """An open link after the handshake. The LinkHandler of the link passes its frames to the
+    channel.
+
+    All methods run on the event loop. Invariant: each request is in `_outstanding` until `done` is
+    called for it."""
+
     def __init__(
         self,
         link: Link,
@@ -87,7 +99,10 @@ class Channel:
         on_closed: Callable[[Channel], None],
         on_sent: Callable[[], None] | None = None,
     ) -> None:
-        """`on_sent` is called after frames were written to the link."""
+        """Create a channel to `peer`. `on_closed` is called once, after all requests have failed.
+
+        `handlers` maps the class of a request to its handler. `on_sent` is called after frames were
+        written to the link."""
         self.peer = peer
         self.closed = False
         self._link = link
@@ -106,9 +121,14 @@ class Channel:
 
     @property
     def outstanding(self) -> int:
+        """Return the number of requests that wait for a response."""
         return len(self._outstanding)
 
     def request(self, message: Message, timeout_ms: int, done: Done) -> None:
+        """Send `message`. Call `done` later with the response or with an RpcFailure.
+
+        `done` receives the failure NOT_SENT if the link is closed, the message is larger than a
+        frame, or too much already waits for the peer."""
         if refusal := self._refusal():
             return self._fail_soon(done, refusal)
         correlation_id = self._next_id
@@ -127,7 +147,8 @@ class Channel:
         return None
 
     async def call(self, message: Message, timeout_ms: int) -> Any:
-        """For cold paths: the response, or raises the RpcFailure."""
+        """Send `message` and return the response, for cold paths. Raise RpcFailure if there is
+        none."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def done(result: object) -> None:
@@ -141,14 +162,19 @@ class Channel:
         return result
 
     def close(self) -> None:
-        """Send what is queued, then close."""
+        """Send the queued messages, then close the link."""
         self._flush()
         self._link.close()
 
     def abort(self) -> None:
+        """Close the link immediately. Queued messages are lost."""
         self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:
+        """Handle the messages of a frame in their order.
+
+        Raise ProtocolError if the frame is malformed. A request without a handler is answered with
+        Unsupported."""
         self._heard_ms = self._clock.now_ms()
         for row in rows_of(frame):
             kind = BY_NUMBER.get(row[0])
@@ -163,6 +189,7 @@ class Channel:
                 return
 
     def on_closed(self, error: Exception | None) -> None:
+        """Fail all requests, then call the owner's `on_closed`."""
         self.closed = True
         unsent = {correlation_id for _, correlation_id in self._queue}
         self._queue.clear()
@@ -199,7 +226,7 @@ class Channel:
             return self._link.abort()
         if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
             logger.error("%s to %s is larger than a frame: %d bytes", name, self.peer, len(data))
-            return self._link.abort()  # the requester must not wait for its timeout
+            return self._link.abort()  # as above
         if self._waiting_bytes > self._settings.max_pending_bytes:
             logger.warning("closing the link to %s, which does not read its responses", self.peer)
             return self._link.abort()
@@ -211,7 +238,7 @@ class Channel:
             return
         kind = BY_NUMBER.get(row[0])
         if kind is None or (kind.number != request.response and kind.cls is not Unsupported):
-            self._outstanding[row[1]] = request  # fails with the link
+            self._outstanding[row[1]] = request  # the request fails when the link closes
             raise ProtocolError(f"response of kind {row[0]} to a request of {request.response - 1}")
         response = kind.read(row)
         if kind.cls is Unsupported:
@@ -220,8 +247,10 @@ class Channel:
 
     @property
     def _waiting_bytes(self) -> int:
-        """All that waits for the peer, also what leaves at the end of this loop iteration: one
-        frame can hold thousands of requests for large responses."""
+        """Return the bytes that wait for the peer, including those that leave at the end of this
+        loop iteration.
+
+        One frame can hold thousands of requests for large responses."""
         return self._link.pending_bytes + self._queued_bytes
 
     def _enqueue(self, data: bytes, correlation_id: int | None) -> None:
@@ -231,9 +260,9 @@ class Channel:
         self._queue.append((data, correlation_id))
 
     def _flush(self) -> None:
-        """One frame of all that is queued; more only when it would be too large."""
+        """Send everything that is queued as one frame, or as several if it is too large for one."""
         if not self._queue or self._link.closed:
-            return  # what is queued now was provably never sent
+            return  # the queued requests fail as NOT_SENT when the link ends
         queue, self._queue = self._queue, []
         self._queued_bytes = 0
         parts: list[bytes] = []

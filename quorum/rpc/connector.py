@@ -1,7 +1,8 @@
-"""Keeps one channel to a peer: connects, shakes hands, comes back after a loss.
+"""The connecting end of a channel: connects to one peer, and reconnects after each loss.
 
-The first attempt after a loss is made at once: whether it is refused tells a dead process from a
-silent one (a hint, see raft and controller). Later ones back off exponentially, with jitter.
+The first attempt after a loss is made immediately. If it is refused, the peer's process is dead
+rather than silent, which is a hint for Raft and the controller
+(`docs/protocol/broker-sessions-and-hints.md`). Later attempts back off exponentially, with jitter.
 """
 
 from __future__ import annotations
@@ -28,18 +29,23 @@ from quorate.quorum.seams import (
 
 
 class ConnectorEvents(Protocol):
+    """The callbacks of a connector, on the event loop."""
+
     def on_up(self, channel: Channel) -> None:
-        """Before anything arrives through the channel."""
+        """React to a new channel. Nothing has arrived through it yet."""
 
     def on_down(self, channel: Channel) -> None:
-        """The channel of the last `on_up` is gone; its requests have failed before."""
+        """React to the end of the channel of the last `on_up`. Its requests have failed before."""
 
     def on_refused(self) -> None:
-        """The peer's host is up and nothing listens there; told after every such attempt."""
+        """React to a refused attempt: the peer's host is up, and nothing listens on the port.
+        Called after every such attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorSettings:
+    """The timeouts of a connector, in milliseconds, and the settings of its links."""
+
     node: NodeSettings
     connect_timeout_ms: int = 2000
     backoff_ms: int = 20
@@ -48,7 +54,9 @@ class ConnectorSettings:
 
 
 class Connector:
-    """Runs from `start` to `close`; `channel` is None while the peer is not reached."""
+    """Keeps a channel to one peer from `start` to `close`. `channel` is None while there is none.
+
+    The event loop owns it. At most one attempt, one timer or one link exists at a time."""
 
     def __init__(
         self,
@@ -60,6 +68,8 @@ class Connector:
         *,
         expected_id: int = NO_NODE,
     ) -> None:
+        """Create a connector to `address`. The handshake is refused if the node there is not
+        `expected_id`."""
         self.address = address
         self.channel: Channel | None = None
         self._transport = transport
@@ -76,16 +86,17 @@ class Connector:
         self._link: Link | None = None
 
     def start(self) -> None:
+        """Make the first attempt. It runs in a task that the connector owns."""
         self._attempt()
 
     def retry_now(self) -> None:
-        """A sign of life from the peer ends the backoff."""
+        """End a backoff, because the peer has shown that it is alive."""
         if self._timer is not None:
             self._timer.cancel()
             self._attempt()
 
     def close(self) -> None:
-        """The channel, if any, is aborted: its requests fail, and `on_down` comes."""
+        """Stop. If there is a channel, abort it: its requests fail, and `on_down` is called."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -132,7 +143,7 @@ class Connector:
         self.channel = self._link = None
         up_ms = self._settings.node.clock.now_ms() - self._up_since_ms
         if self._failures == 0 or up_ms > self._settings.max_backoff_ms:
-            self._failures = 1  # unless it goes on like this, the next attempt is made at once
+            self._failures = 1  # the channel was stable, so the next attempt needs no backoff
             self._attempt()
         else:
             self._back_off()
@@ -141,7 +152,7 @@ class Connector:
     def _handshake_failed(self, error: Exception) -> None:
         self._link = None
         if isinstance(error, HandshakeRefused):
-            self._refusals.say(str(self.address), str(error))
+            self._refusals.log(str(self.address), str(error))
         self._back_off()
 
     def _back_off(self) -> None:
@@ -155,15 +166,17 @@ class Connector:
 
 
 class ProbeResult(enum.Enum):
-    """What a probe found out about a peer's port."""
+    """The result of a probe of a peer's port."""
 
     ALIVE = "alive"
-    REFUSED = "refused"  # the host is up, the process is not
-    UNREACHABLE = "unreachable"  # nothing is known
+    REFUSED = "refused"  # the host is up, and no process listens
+    UNREACHABLE = "unreachable"  # the process may be alive or dead
 
 
 async def probe(transport: Transport, address: Address, timeout_ms: int) -> ProbeResult:
-    """Connect once and leave without a word."""
+    """Connect to the node port at `address` and close the connection without sending anything.
+
+    Return the result within `timeout_ms`. Any error other than a refusal means UNREACHABLE."""
     try:
         link = await transport.connect(
             address, Wire.NODE, _Mute, max_frame_bytes=1024, timeout_ms=timeout_ms

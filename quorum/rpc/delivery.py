@@ -1,4 +1,4 @@
-"""How a transport hands frames, and the end, to a LinkHandler."""
+"""The delivery of frames, and of the end of a link, from a transport to a LinkHandler."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ logger = logging.getLogger(__name__)
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:
-    """As done callback of an owned task: what it raised goes to the loop's exception handler."""
+    """Raise the exception of an owned task, as its done callback. It reaches the loop's exception
+    handler."""
     if not task.cancelled():
         task.result()
 
 
 def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
-    """Hand `frame` to `handler`. Return the exception that it raised, or None. After an exception
-    the link is aborted.
+    """Pass `frame` to `handler`. Return the exception that it raised, or None.
 
-    A ProtocolError is the peer's fault. It is returned without its stack frames, because they refer
-    to the peer's frame and the link keeps the error. Any other exception goes to the loop's
-    exception handler, where the node stops: the handlers of requests answer their own."""
+    An exception aborts the link. A ProtocolError is the peer's fault. It is returned without its
+    stack frames, because they refer to the peer's frame and the link keeps the error. Any other
+    exception goes to the loop's exception handler, which stops the node. Request handlers answer
+    exceptions of their own."""
     try:
         handler.on_frame(frame)
     except ProtocolError as error:
@@ -41,6 +42,7 @@ def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | 
 
 
 def deliver_end(link: Link, handler: LinkHandler, error: Exception | None) -> None:
+    """Report the end of `link` to `handler`. An exception goes to the loop's exception handler."""
     try:
         handler.on_closed(error)
     except Exception as failure:

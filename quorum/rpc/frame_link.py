@@ -1,7 +1,8 @@
-"""What links over a stream have in common: bytes gather, whole frames are delivered, in order.
+"""The common base of links over a byte stream: bytes gather, and whole frames are delivered in
+order.
 
-How frames are cut is the subclass's. Frames are handled inside `data_received`: neither a task nor
-another loop iteration stands between the socket and the handler.
+The subclass cuts the frames. Frames are handled inside `data_received`, without a task or another
+loop iteration between the socket and the handler.
 """
 
 from __future__ import annotations
@@ -24,14 +25,21 @@ NO_ADDRESS = Address("", 0)
 
 
 def address_of(transport: asyncio.BaseTransport, name: str = "peername") -> Address:
+    """Return the address of one end of a connection: `peername` or `sockname`. Return an empty
+    address if the connection is already closed."""
     host, port, *_ = transport.get_extra_info(name) or ("", 0)
     return Address(host, port)
 
 
 class FrameLink(asyncio.Protocol):
-    """A handler may have two more methods than a LinkHandler: `on_buffered(held_bytes)` for the
-    size of an unfinished frame above REPORT_ABOVE_BYTES, and `on_drained(drained)` for the time
-    when the peer does not take what is sent."""
+    """A Link over one stream connection, owned by the event loop.
+
+    A handler may have two methods that a LinkHandler does not need. `on_buffered(held_bytes)`
+    receives the size of an unfinished frame above REPORT_ABOVE_BYTES. `on_drained(drained)` reports
+    that the peer does not take what is sent, or that it does again.
+
+    Invariant: frames are not delivered while the handler has paused the link, and not after the
+    link is closed."""
 
     reports_drains = True
 
@@ -41,6 +49,8 @@ class FrameLink(asyncio.Protocol):
         max_frame_bytes: int,
         on_gone: Callable[[Link], None] = lambda link: None,
     ) -> None:
+        """Create the protocol of a new connection. `accept` makes its handler, and `on_gone` is
+        called when the connection is lost."""
         self.peer = NO_ADDRESS
         self.closed = False
         self._accept = accept
@@ -51,12 +61,13 @@ class FrameLink(asyncio.Protocol):
         self._input = bytearray()
         self._paused = False  # by the handler
         self._resting = False  # until the next loop iteration
-        self._reported = False  # that the input is large
+        self._reported = False  # True if the last report named a large input
         self._on_buffered: Callable[[int], None] | None = None
         self._on_drained: Callable[[bool], None] | None = None
         self._error: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Create the handler of the link. asyncio calls this method."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self.peer = address_of(transport)
         self._handler = self._accept(cast(Link, self))
@@ -64,36 +75,50 @@ class FrameLink(asyncio.Protocol):
         self._on_drained = getattr(self._handler, "on_drained", None)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Discard the input and report the end to the handler. asyncio calls this method."""
         self.closed = True
         self._input = bytearray()
         self._on_gone(cast(Link, self))
-        self._handler.on_closed(self._error or error)
+        handler = self._handler
+        # The handler refers to this link. A cycle that is left here would stay in memory for good
+        # if the collector has been told to leave it alone (`quorum/node/garbage.py`).
+        del self._handler
+        self._on_buffered = self._on_drained = None
+        handler.on_closed(self._error or error)
 
     def data_received(self, data: bytes) -> None:
+        """Add `data` to the input and deliver the whole frames. asyncio calls this method."""
         self._input += data
         if not self._paused and not self._resting:
             self._deliver()
         self._report()
 
     def pause_writing(self) -> None:
+        """Report to the handler that the peer does not take what is sent. asyncio calls this
+        method."""
         if self._on_drained is not None:
             self._on_drained(False)
 
     def resume_writing(self) -> None:
+        """Report to the handler that the peer takes what is sent again. asyncio calls this
+        method."""
         if self._on_drained is not None and not self.closed:
             self._on_drained(True)
 
     @property
     def pending_bytes(self) -> int:
+        """Return the bytes that are sent and not yet accepted by the socket."""
         return self._transport.get_write_buffer_size()
 
     def pause_reading(self) -> None:
+        """Deliver no more frames until `resume_reading`."""
         if not self._paused and not self.closed:
             self._paused = True
             if not self._resting:
                 self._transport.pause_reading()
 
     def resume_reading(self) -> None:
+        """Continue the delivery in the next loop iteration."""
         if self._paused and not self.closed:
             self._paused = False
             if not self._resting:
@@ -101,6 +126,7 @@ class FrameLink(asyncio.Protocol):
                 asyncio.get_running_loop().call_soon(self._resume)
 
     def abort(self) -> None:
+        """Close the link immediately. Unsent bytes are lost."""
         self.closed = True
         self._transport.abort()
 
@@ -110,7 +136,7 @@ class FrameLink(asyncio.Protocol):
             self._report()
 
     def _report(self) -> None:
-        """State to the handler how much of an unfinished frame is here, if it is much."""
+        """Report the size of an unfinished frame to the handler, if it is large."""
         held_bytes = len(self._input)
         large = held_bytes > REPORT_ABOVE_BYTES
         if (large or self._reported) and self._on_buffered is not None and not self.closed:
@@ -118,8 +144,10 @@ class FrameLink(asyncio.Protocol):
             self._on_buffered(held_bytes)
 
     def _deliver(self) -> None:
-        """Deliver the whole frames of the input, for MAX_DELIVERY_S. The rest waits for the next
-        loop iteration, so that a pipeline of requests does not hold up other links."""
+        """Deliver the whole frames of the input for MAX_DELIVERY_S.
+
+        The rest waits for the next loop iteration, so that a pipeline of requests does not delay
+        other links."""
         end_s = 0.0
         while not self._paused and not self.closed and (frame := self._next_frame()) is not None:
             self._error = deliver(cast(Link, self), self._handler, frame) or self._error
@@ -147,10 +175,11 @@ class FrameLink(asyncio.Protocol):
 
     @abstractmethod
     def _next_frame(self) -> memoryview | None:
-        """The next whole frame, taken off the input."""
+        """Take the next whole frame off the input. Return None if there is none."""
 
     def _take(self, start: int, end: int) -> bytearray:
-        """The input from `start` to `end`, and away with what stands before it."""
+        """Return the input from `start` to `end`, and remove everything before `end` from the
+        input."""
         data = self._input
         if len(data) == end:
             self._input = bytearray()

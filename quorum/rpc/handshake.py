@@ -1,7 +1,8 @@
-"""The handshake over a fresh link, seen from either end; afterwards the link belongs to a Channel.
+"""The handshake over a new link between two nodes, at both ends. Afterwards the link belongs to a
+Channel.
 
-Exactly one of `on_channel` and `on_failure` is called, in time: a peer that says nothing is cut
-off.
+The client sends its Hello, and the server answers with a HelloReply. Exactly one of `on_channel`
+and `on_failure` is called, at the latest after `handshake_timeout_ms`: a silent peer is cut off.
 """
 
 from __future__ import annotations
@@ -24,43 +25,48 @@ MAX_REMEMBERED_REFUSALS = 100
 
 
 class HandshakeRefused(Exception):
-    """One of the two ends does not talk to the other; the message says why."""
+    """One end refused the other. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What every node-to-node link of a node has in common."""
+    """The common settings of all links between nodes that one node opens or accepts."""
 
     clock: Clock
-    hello: Callable[[], Hello]  # asked anew for each link: the generation may have changed
+    hello: Callable[[], Hello]  # called for each link, because the generation may have changed
     handlers: Handlers
     on_newer: Callable[[Hello, Address], None] = lambda hello, address: None
     """Called with the Hello of a later generation of the quorum, and the address that this node
-    connected to. Nodes that connect to this one are not believed: any program can do so."""
+    connected to. A Hello of an accepted link does not count, because any program can send one."""
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
     memory: Memory | None = None
-    """The node's budgets; None counts nothing, for tests and tools."""
+    """The node's budgets. None counts nothing; tests and tools use it."""
 
 
 @dataclass(slots=True)
 class RefusalLog:
-    """Says each refusal once, however often the peer comes back."""
+    """Logs each refusal once, however often the peer tries again. It remembers
+    MAX_REMEMBERED_REFUSALS."""
 
-    said: dict[str, None] = field(default_factory=dict)
+    logged: dict[str, None] = field(default_factory=dict)
 
-    def say(self, where: str, reason: str) -> None:
+    def log(self, where: str, reason: str) -> None:
+        """Log that the handshake at `where` was refused for `reason`, unless the same line was
+        logged before."""
         line = f"{where}: {reason}"
-        if line in self.said:
+        if line in self.logged:
             return
-        if len(self.said) >= MAX_REMEMBERED_REFUSALS:
-            self.said.clear()
-        self.said[line] = None
+        if len(self.logged) >= MAX_REMEMBERED_REFUSALS:
+            self.logged.clear()
+        self.logged[line] = None
         logger.warning("handshake refused, %s", line)
 
 
 class Handshake(abc.ABC):
-    """LinkHandler of a link from its first frame on."""
+    """The LinkHandler of a link from its first frame on. It passes later frames to the channel.
+
+    The event loop owns it. Invariant: `_channel` and `_failure` are never both set."""
 
     def __init__(
         self,
@@ -70,6 +76,7 @@ class Handshake(abc.ABC):
         on_closed: Callable[[Channel], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
+        """Start the timeout. `on_closed` is called when an established channel ends."""
         self._link = link
         self._settings = settings
         self._on_channel = on_channel
@@ -81,20 +88,26 @@ class Handshake(abc.ABC):
         self._holding = None if settings.memory is None else NodeLinkMemory(link, settings.memory)
 
     def on_buffered(self, held_bytes: int) -> None:
+        """Count the bytes of an unfinished frame in the budget of links between nodes."""
         if self._holding is not None:
             self._holding.buffered(held_bytes)
 
     def on_drained(self, drained: bool) -> None:
+        """Count the bytes that the peer does not take in the budget of links between nodes."""
         if self._holding is not None:
             self._holding.drained(drained)
 
     def on_frame(self, frame: memoryview) -> None:
+        """Handle the first frame as the handshake, and pass later frames to the channel.
+
+        Raise ProtocolError if the first frame is not the expected message."""
         if self._channel is not None:
             self._channel.on_frame(frame)
         elif self._failure is None:
             self._on_first_frame(frame)
 
     def on_closed(self, error: Exception | None) -> None:
+        """Report the end of the channel, or the failure of the handshake."""
         if self._holding is not None:
             self._holding.release()
         if self._channel is not None:
@@ -106,7 +119,7 @@ class Handshake(abc.ABC):
 
     @abc.abstractmethod
     def _on_first_frame(self, frame: memoryview) -> None:
-        """The first frame."""
+        """Handle the peer's message of the handshake."""
 
     def _established(self, hello: Hello) -> None:
         self._timer.cancel()
@@ -137,6 +150,8 @@ class Handshake(abc.ABC):
 
 
 class ServerHandshake(Handshake):
+    """The accepting end: checks the Hello of the client and answers it."""
+
     def _on_first_frame(self, frame: memoryview) -> None:
         theirs: Hello = sole_message(frame, Hello)
         mine = self._settings.hello()
@@ -150,11 +165,13 @@ class ServerHandshake(Handshake):
 
 
 class ClientHandshake(Handshake):
+    """The connecting end: sends a Hello and checks the reply of the server."""
+
     expected_id = NO_NODE
     address: Address
 
     def start(self, address: Address, expected_id: int) -> None:
-        """Say Hello to the node at `address`, the one that this node connected to."""
+        """Send Hello to the node at `address`, the address that this node connected to."""
         self.address = address
         self.expected_id = expected_id
         self._send(self._settings.hello())

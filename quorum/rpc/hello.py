@@ -1,8 +1,8 @@
-"""The first exchange on every node-to-node link: who are you, and can we talk?
+"""The messages of the handshake between two nodes, and the rules by which nodes refuse each other.
 
-Hello and its reply are read by every version there will be: they only grow at the end. Everything
-else is sent at versions in both ranges, which this exchange establishes. A refusal tells the
-other side why.
+Every future version must be able to read Hello and HelloReply: they only grow at the end. All other
+messages are sent at versions that both nodes support, which this exchange establishes. A refusal
+gives the reason to the other node.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class VersionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
+    """The identity of a node, and the versions that it supports."""
+
     protocol_min: Number = PROTOCOL_MIN
     protocol_max: Number = PROTOCOL_MAX
     versions: Annotated[tuple[VersionRange, ...], Items(MAX_RPCS)]
@@ -40,17 +42,17 @@ class Hello:
     node_id: NodeId
     directory_id: Uuid
     roles: Annotated[tuple[Name, ...], Items(MAX_ROLES)]
-    incarnation_id: Uuid  # another one each time the process starts
+    incarnation_id: Uuid  # drawn anew at each start of the process
     generation: EpochOrNone = UNKNOWN_GENERATION
-    """Grows when a lost quorum is rebuilt, so that its old members stay out."""
+    """The number of rebuilds of the quorum. It keeps the members of a lost quorum out."""
     rebuilds: Annotated[tuple[Rebuild, ...], Items(MAX_REBUILDS)] = ()
     """One for each generation after the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelloReply:
-    """The server's own Hello, or why it does not talk to the client; both, when the client is of an
-    older generation and may follow."""
+    """The server's Hello, or the reason for its refusal. It has both if the client is of an older
+    generation of the quorum, because the client may then follow into the later one."""
 
     hello: Hello | None
     refusal: Message = ""
@@ -58,21 +60,26 @@ class HelloReply:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a channel, as it said it is; `address` is where the link came from."""
+    """The other end of a channel, as its Hello describes it. `address` is the source of the
+    link."""
 
     hello: Hello
     address: Address
 
     @property
     def node_id(self) -> int:
+        """Return the node id that the peer stated."""
         return self.hello.node_id
 
     def __str__(self) -> str:
+        """Return the node id and the address, for log lines."""
         return f"node {self.hello.node_id} ({self.address})"
 
 
 def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
-    """Why these two nodes must not talk, or an empty string."""
+    """Return the reason why these two nodes must not exchange messages, or an empty string.
+
+    `expected_id` is the node id that the caller wants to reach, or NO_NODE."""
     if other.cluster_id != mine.cluster_id:
         return (
             f"node {other.node_id} belongs to cluster {other.cluster_id}, node {mine.node_id} to "
@@ -94,7 +101,7 @@ def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
 
 
 def is_newer(mine: Hello, other: Hello) -> bool:
-    """Is `other` of a later generation of this cluster's quorum?"""
+    """Return True if `other` belongs to a later generation of the quorum of this cluster."""
     return other.cluster_id == mine.cluster_id and 0 <= mine.generation < other.generation
 
 

@@ -1,8 +1,8 @@
-"""Plain HTTP on a listening port: one GET per connection, whose head is read here and bounded.
+"""Plain HTTP on a listening port: one GET per connection, with a bounded head.
 
-A connection that began with `GET ` either asks for the path of the nodes' WebSockets, and is left
-to `websocket.py`, or is a link of `Wire.HTTP`: the request's target is its one frame, the response
-the one frame that goes back. Nobody who reaches this port can hold more than MAX_HEAD_BYTES of
+A connection that began with `GET ` is one of two things. If it asks for RPC_PATH, it is left to
+`websocket.py`. Otherwise it is a link of `Wire.HTTP`: the target of the request is its one incoming
+frame, and the response is its one outgoing frame. No client can hold more than MAX_HEAD_BYTES of
 memory, or a connection for longer than the timeouts.
 """
 
@@ -33,13 +33,15 @@ END_OF_HEAD = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
+    """A complete response."""
+
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
 
     def encoded(self) -> bytes:
-        """All of it, as it goes over the wire; the connection is closed after it."""
+        """Return the bytes of the response. The connection closes after them."""
         lines = [
             f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
             f"Content-Type: {self.content_type}",
@@ -51,27 +53,34 @@ class HttpResponse:
 
 
 def refusal(status: int, reason: str) -> HttpResponse:
+    """Return an error response with `reason` as its text."""
     return HttpResponse(f"{reason}\n".encode(), status=status)
 
 
 class HttpListener(Protocol):
-    """What a connection needs of the listener it came to."""
+    """The listener of a connection, as the connection uses it."""
 
     http: Accept | None
     host_names: Collection[str]
-    """Of this node, in lower case: requests of plain HTTP name one of them, or an address."""
+    """The names of this node in lower case. A request names one of them, or an IP address."""
 
-    def websocket_protocol(self) -> asyncio.Protocol | None: ...
+    def websocket_protocol(self) -> asyncio.Protocol | None:
+        """Return the protocol for a new WebSocket, or None if this port serves none or has too
+        many."""
 
-    def opened(self, connection: HttpLink) -> None: ...
+    def opened(self, connection: HttpLink) -> None:
+        """Record an open connection."""
 
-    def gone(self, connection: HttpLink) -> None: ...
+    def gone(self, connection: HttpLink) -> None:
+        """Remove a connection that is closed, or that another protocol has taken over."""
 
 
 class HttpLink(asyncio.Protocol):
-    """Reads the head; then it is the link, or it leaves the connection to the WebSockets."""
+    """Reads the head of a request. Then it is a link with one frame, or it passes the connection to
+    the WebSocket protocol."""
 
     def __init__(self, listener: HttpListener) -> None:
+        """Create the protocol of one connection of `listener`."""
         self.closed = False
         self._listener = listener
         self._transport: asyncio.Transport
@@ -81,12 +90,14 @@ class HttpLink(asyncio.Protocol):
         self._handler: LinkHandler | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the timeout for the head. asyncio calls this method."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
         self.peer = address_of(self._transport)
         self._listener.opened(self)
         self._arm(HEAD_TIMEOUT_S, self.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Report the end to the listener and the handler. asyncio calls this method."""
         self._timer.cancel()
         self.closed = True
         self._listener.gone(self)
@@ -95,9 +106,12 @@ class HttpLink(asyncio.Protocol):
             deliver_end(self, handler, error)
 
     def eof_received(self) -> bool:
-        return self._read  # who has asked may close that half and still read the answer
+        """Return True if the response may still be sent after the client closed its half. asyncio
+        calls this method."""
+        return self._read
 
     def data_received(self, data: bytes) -> None:
+        """Gather the head, and handle it when it is complete. asyncio calls this method."""
         if self._read:
             return  # one request per connection
         self._head += data
@@ -147,22 +161,27 @@ class HttpLink(asyncio.Protocol):
     # Link
 
     def send(self, *parts: Buffer) -> None:
+        """Write the response, unless the connection is closed."""
         if not self.closed:
             self._transport.write(joined(parts))
 
     @property
     def pending_bytes(self) -> int:
+        """Return the bytes that the socket has not accepted yet."""
         return self._transport.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        """Nothing more is read anyway."""
+        """Do nothing: no second frame is read anyway."""
 
-    def resume_reading(self) -> None: ...
+    def resume_reading(self) -> None:
+        """Do nothing, like `pause_reading`."""
 
     def close(self) -> None:
+        """Write what is queued, then close."""
         self.closed = True
         self._transport.close()
 
     def abort(self) -> None:
+        """Close immediately."""
         self.closed = True
         self._transport.abort()

@@ -1,13 +1,13 @@
-"""The head of an HTTP request: its target, or the reason for refusing it.
+"""The head of an HTTP request: its target, or the reason for a refusal.
 
-A web page can make its reader's browser send requests to any address that the browser reaches.
-Browsers mark such requests, so two rules keep pages out:
+A web page can make its reader's browser send requests to any address that the browser reaches. Two
+rules refuse such requests:
 
 - A request with an Origin header is refused. Browsers send one with every WebSocket and with every
   request that a page may read across sites. No node and no monitoring tool sends one.
-- Plain HTTP wants a Host that names this node: an IP address, localhost, or one of
-  `NodeConfig.host_names`. A page that had its own host name point to this node (DNS rebinding)
-  sends that name.
+- Plain HTTP needs a Host that names this node: an IP address, localhost, or one of
+  `NodeConfig.host_names`. A page whose own host name resolves to this node (DNS rebinding) sends
+  that name.
 """
 
 from __future__ import annotations
@@ -29,23 +29,26 @@ LOCALHOST = "localhost"
 
 
 class HeadRefused(Exception):
-    """The request is not served; `status` is HTTP's, the message says why."""
+    """The request is refused. `status` is the HTTP status, and the message gives the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
+        """Create a refusal with an HTTP status."""
         super().__init__(reason)
         self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
+    """The parts of a request's head that this node uses."""
+
     target: bytes
     host: str | None
-    """None if an HTTP/1.0 client named none."""
+    """None if an HTTP/1.0 client sent no Host header."""
 
 
 def parse_head(head: bytes) -> Head:
-    """Return what a complete head asks for. Raise HeadRefused if it is malformed or has an
-    Origin."""
+    """Parse a complete head, without the empty line at its end. Raise HeadRefused if it is
+    malformed or has an Origin."""
     line, _, rest = head.partition(END_OF_LINE)
     asked = REQUEST_LINE.fullmatch(line)
     if asked is None:
@@ -69,9 +72,10 @@ def parse_head(head: bytes) -> Head:
 
 
 def check_host(host: str | None, names: Collection[str]) -> None:
-    """Raise HeadRefused if `host`, a Host header, names no address and none of `names`.
+    """Raise HeadRefused if `host`, a Host header, is neither an address nor one of `names`.
 
-    `names` are in lower case. Only HTTP/1.0 clients, and so no browsers, may name no host."""
+    `names` are in lower case. Only HTTP/1.0 clients may send no Host, and no browser speaks
+    HTTP/1.0."""
     if host is None:
         return
     match = HOST.fullmatch(host)

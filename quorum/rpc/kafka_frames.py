@@ -1,9 +1,9 @@
 """Links of Kafka frames over a TCP connection: an int32 size, then that many bytes.
 
-A frame is delivered as a memoryview of a bytearray of its own. Memory for a frame grows with what
-has arrived, not with what its size claims. Responses given while a chunk is handled leave in one
-write; of those given otherwise the first leaves at once, the others of the same loop iteration in
-one write.
+A frame is delivered as a memoryview of a bytearray of its own. The memory for a frame grows with
+the bytes that have arrived, not with the size that its prefix claims. Responses that are sent while
+a chunk is handled leave in one write. Of the responses sent at another time, the first leaves
+immediately, and the others of the same loop iteration leave in one write.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ SIZE_BYTES = SIZE.size
 
 
 class KafkaLink(FrameLink):
+    """A link of Kafka frames, at the server or at the client. The event loop owns it."""
+
     def __init__(
         self,
         accept: Accept,
         max_frame_bytes: int,
         on_gone: Callable[[Link], None] = lambda link: None,
     ) -> None:
+        """Create the protocol of a new connection. A frame of more than `max_frame_bytes` closes
+        it."""
         super().__init__(accept, max_frame_bytes, on_gone)
-        self._corked: list[Buffer] | None = None  # output that is held back
+        self._corked: list[Buffer] | None = None  # held back output; None: the next frame leaves
         self._corked_bytes = 0
 
     def send(self, *parts: Buffer) -> None:
+        """Send one frame of `parts`. Later frames of this loop iteration are held back and
+        joined."""
         if self.closed:
             return
         size = sum(len(part) for part in parts)
@@ -45,9 +51,11 @@ class KafkaLink(FrameLink):
 
     @property
     def pending_bytes(self) -> int:
+        """Return the bytes that are sent or held back, and not yet accepted by the socket."""
         return super().pending_bytes + self._corked_bytes
 
     def close(self) -> None:
+        """Write what is held back, then close the link."""
         if not self.closed:
             self._uncork()
             self.closed = True
@@ -76,8 +84,9 @@ class KafkaLink(FrameLink):
             self._write(parts)
 
     def _write(self, parts: list[Buffer]) -> None:
-        """Write large parts as they are, and runs of small ones joined. A write may close the link,
-        because the peer does not take enough."""
+        """Write large parts as they are, and join runs of small parts.
+
+        A write may close the link, because the peer does not take enough."""
         small: list[Buffer] = []
         for part in parts:
             if len(part) < COPY_BELOW_BYTES:

@@ -1,8 +1,8 @@
-"""The table of node-to-node messages, and frames of them.
+"""The table of messages between nodes, and frames of them.
 
-A frame is a msgpack array of messages; a message is `[kind, correlation id, field, field, ...]`.
-The kind of a request is twice its RPC's number, that of its response one more. Numbers are never
-reused.
+A frame is a msgpack array of messages. A message is `[kind, correlation id, field, field, ...]`.
+The kind of a request is twice the number of its RPC, and that of its response is one more. Numbers
+are never reused.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from quorate.quorum.seams import Buffer, ProtocolError
 MAX_MESSAGES_PER_FRAME = 4096
 MAX_ARRAY_ELEMENTS = 100_000
 MAX_FRAME_ELEMENTS = 1_000_000
-"""Of all arrays in a frame. The largest legitimate frame is an AlterPartition request of 10,000
-partitions with 10 replicas each: 400,000 elements."""
+"""The elements of all arrays in a frame. The largest legitimate frame is an AlterPartition request
+of 10,000 partitions with 10 replicas each: 400,000 elements."""
 SMALL_FRAME_BYTES = 64 * 1024
-"""Frames up to this size are unpacked without a count: they hold at most as many elements, which
-take 4 MB. It is also the bound of a handshake's frame."""
-MAX_REASON = 200  # characters of the unpacker's own words
+"""Frames up to this size are unpacked without a count, because they hold at most 65,536 elements,
+which take 4 MB. It is also the bound of a handshake's frame."""
+MAX_REASON = 200  # characters of the unpacker's error message
 HEAD = 2  # kind and correlation id
 ARRAY_32 = b"\xdd"  # msgpack's array with a four-byte length
 
@@ -42,12 +42,14 @@ class Message(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Answer to a request that this node does not serve: it was provably not carried out."""
+    """The response to a request that this node does not serve. The request was not carried out."""
 
     reason: bounds.Message
 
 
 class Rpc(NamedTuple):
+    """One row of the table. `request` is None for a response that answers any request."""
+
     number: int
     request: type | None
     response: type
@@ -77,6 +79,8 @@ VERSIONS = tuple(
 
 
 class Kind(NamedTuple):
+    """One message class with its number on the wire, its writer and its reader."""
+
     number: int
     cls: type
     write: Callable[[int, int, Any], Sequence[Any]]
@@ -92,17 +96,19 @@ def _kinds() -> list[Kind]:
 _KINDS = _kinds()
 BY_NUMBER = {kind.number: kind for kind in _KINDS}
 BY_CLASS = {kind.cls: kind for kind in _KINDS}
-_pack = msgpack.Packer().pack  # keeps its buffer; one thread, the event loop's, packs
+_pack = msgpack.Packer().pack  # reuses its buffer; only the event loop's thread packs
 
 
 def packed(message: Message, correlation_id: int) -> bytes:
+    """Return `message` as msgpack, for a frame. Raise an error of msgpack if a value cannot be
+    packed."""
     kind = BY_CLASS[type(message)]
     data: bytes = _pack(kind.write(kind.number, correlation_id, message))
     return data
 
 
 def frame_header(messages: int) -> bytes:
-    """What stands in a frame before the messages."""
+    """Return the bytes of a frame before its messages."""
     return ARRAY_32 + messages.to_bytes(4, "big")
 
 
@@ -110,9 +116,9 @@ FRAME_HEADER_BYTES = len(frame_header(0))
 
 
 def rows_of(frame: Buffer) -> list[list[Any]]:
-    """Return the rows of a frame's messages, each checked to begin with kind and correlation id.
+    """Return the rows of a frame's messages. Each one begins with a kind and a correlation id.
 
-    Raise ProtocolError for any other content. The number of elements is bounded before any is
+    Raise ProtocolError for any other content. The number of elements is checked before any is
     built."""
     if len(frame) <= SMALL_FRAME_BYTES:
         rows = _unpacked(frame, MAX_MESSAGES_PER_FRAME)
@@ -130,8 +136,10 @@ def rows_of(frame: Buffer) -> list[list[Any]]:
 
 
 def _unpacked(frame: Buffer, max_array_len: int) -> Any:
-    """Return what the frame holds. Raise ProtocolError, outside of the handler so that the error
-    refers to no other error, whose traceback would keep the frame."""
+    """Return the content of the frame. Raise ProtocolError if it is malformed.
+
+    The error is raised outside of the except block, so that it refers to no other error, whose
+    traceback would keep the frame."""
     try:
         return msgpack.unpackb(
             frame, max_array_len=max_array_len, max_map_len=0, max_ext_len=0, use_list=True
@@ -142,7 +150,10 @@ def _unpacked(frame: Buffer, max_array_len: int) -> Any:
 
 
 def sole_message(frame: Buffer, expected: type) -> Any:
-    """Return the one message that a frame of the handshake holds. A large frame is not parsed."""
+    """Return the single message of a handshake's frame. Raise ProtocolError if it is not an
+    `expected`.
+
+    A frame of more than SMALL_FRAME_BYTES is refused without parsing it."""
     if len(frame) > SMALL_FRAME_BYTES:
         raise ProtocolError(
             f"a frame of {len(frame)} bytes before the handshake, allowed are {SMALL_FRAME_BYTES}"

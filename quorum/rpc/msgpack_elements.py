@@ -1,8 +1,8 @@
-"""The number of elements in a msgpack frame, counted before any of them is built.
+"""Counts the elements of a msgpack frame before any of them is built.
 
-An element costs its sender one byte and this node up to 64 (an empty array is a list). A frame of
-32 MB could so ask for 2 GB. The count reads only the first bytes of each element, so a large string
-costs one step.
+An element costs its sender one byte, and this node up to 64 bytes, because an empty array becomes a
+list. Without a bound, a frame of 32 MB could claim 2 GB. The count reads only the first bytes of
+each element, so a large string costs one step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def _table() -> tuple[list[int], list[int], list[int]]:
     """Return three lists by first byte: the fixed size of the element, the size of the length that
     follows, and the number of elements that a short array holds.
 
-    A size of 0 marks what no node message contains: maps and extensions."""
+    A size of 0 marks the types that no node message contains: maps and extensions."""
     size, length, items = [1] * 256, [0] * 256, [0] * 256
     for first in range(0x80, 0x90):
         size[first] = 0
@@ -42,7 +42,7 @@ ARRAY_16, ARRAY_32 = 0xDC, 0xDD
 def check_elements(frame: Buffer, most: int) -> None:
     """Raise ProtocolError if the frame has more than `most` elements, or a map or an extension.
 
-    A frame that ends early, or goes on behind its last element, is left to the unpacker."""
+    The unpacker reports a frame that ends early, or that continues after its last element."""
     at, end = 0, len(frame)
     counted, awaited = 0, 1
     while awaited and at < end:

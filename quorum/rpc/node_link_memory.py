@@ -1,11 +1,13 @@
-"""The memory that one link between nodes holds: unfinished frames, and what its peer does not read.
+"""The memory that one link between nodes holds: unfinished frames, and bytes that its peer does not
+read.
 
-The link's handler reports both here (`frame_link.py`). Under pressure a link that holds more than
-its share is not read, and the heaviest link is closed when the budget is used up (`budget.py`). A
-node connects again after that.
+The link's handler reports both here (`handshake.py`). Under pressure, a link that holds more than
+its share is not read. When the budget is used up, the heaviest link is closed (`budget.py`), and
+its node connects again.
 
-When all brokers of a large cluster start, their fetches of metadata ask for more together than the
-budget has. Closing their links would discard what was sent already, so they get less instead.
+When all brokers of a large cluster start, their fetches of metadata ask for more in total than the
+budget has. Closing their links would discard the bytes already sent, so each fetch gets less
+instead.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from quorate.quorum.rpc.budget import LEAST_READ_BYTES, Budget, Memory
 from quorate.quorum.seams import Address, Link
 
 FETCH_PART = 24
-"""A fetch gets at most one in so many of the bytes that are left for fetches."""
+"""A fetch gets at most the bytes that are left for fetches, divided by this number."""
 FETCHES_SHARE = 3 / 4
-"""The part of the budget that is left for fetches. The rest is for the least that each one gets."""
+"""The part of the budget for fetches. The rest guarantees LEAST_READ_BYTES to each fetch."""
 
 
 def fetch_room(budget: Budget) -> int:
-    """Return the bytes that the response to one more fetch of metadata may have."""
+    """Return the number of bytes that the response to one more fetch of metadata may have."""
     left_bytes = int(budget.limit_bytes * FETCHES_SHARE) - budget.used_bytes
     return max(LEAST_READ_BYTES, left_bytes // FETCH_PART)
 
@@ -29,6 +31,7 @@ class NodeLinkMemory:
     """The Holder of one link. All its methods run on the event loop."""
 
     def __init__(self, link: Link, memory: Memory) -> None:
+        """Count `link` in the budget of links between nodes of `memory`."""
         self._link = link
         self._budget = memory.nodes
         self._buffered_bytes = 0
@@ -38,29 +41,31 @@ class NodeLinkMemory:
 
     @property
     def peer(self) -> Address:
+        """Return the address of the other end."""
         return self._link.peer
 
     def buffered(self, held_bytes: int) -> None:
-        """Note that the link keeps `held_bytes` of an unfinished frame."""
+        """Record that the link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes
         self.report_memory()
 
     def drained(self, drained: bool) -> None:
-        """Note that the peer takes what is sent, or that it does not."""
+        """Record if the peer takes the bytes that are sent."""
         self._drained = drained
         self.sent()
 
     def sent(self) -> None:
-        """Note that frames were written to the link."""
+        """Record that frames were written to the link."""
         if self._unread_now() != self._unread_bytes:
             self.report_memory()
 
     def release(self) -> None:
-        """Note that the link is closed."""
+        """Record that the link is closed."""
         self._buffered_bytes = self._unread_bytes = 0
         self._budget.set_held(self, 0)
 
     def update_reading(self) -> None:
+        """Pause or resume reading, as the budget now requires."""
         over = self._budget.must_wait(self)
         if over != self._paused:
             self._paused = over
@@ -70,9 +75,11 @@ class NodeLinkMemory:
                 self._link.resume_reading()
 
     def evict(self) -> None:
+        """Abort the link, because the budget is used up or the link makes no progress."""
         self._link.abort()
 
     def report_memory(self) -> None:
+        """Report the held bytes to the budget. This may abort the link."""
         self._unread_bytes = self._unread_now()
         self._budget.set_held(self, self._buffered_bytes + self._unread_bytes)
         self.update_reading()

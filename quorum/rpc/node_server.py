@@ -1,7 +1,8 @@
-"""The accepting end of node-to-node links: `accept` goes into `Transport.listen` for `Wire.NODE`.
+"""The accepting end of links between nodes. `NodeServer.accept` is passed to `Transport.listen` for
+`Wire.NODE`.
 
-Several channels from one node may be up at a time (it restarted and the old link lingers):
-telling them apart, by incarnation, is left to who listens.
+Several channels of one node may exist at the same time, for example if the node restarted while its
+old link remains. The owner tells them apart by the incarnation id.
 """
 
 from __future__ import annotations
@@ -18,14 +19,20 @@ logger = logging.getLogger(__name__)
 
 
 class NodeServerEvents(Protocol):
-    def on_peer_up(self, channel: Channel) -> None:
-        """Before anything arrives through the channel."""
+    """The callbacks of a node server, on the event loop."""
 
-    def on_peer_down(self, channel: Channel) -> None: ...
+    def on_peer_up(self, channel: Channel) -> None:
+        """React to a new channel. Nothing has arrived through it yet."""
+
+    def on_peer_down(self, channel: Channel) -> None:
+        """React to the end of a channel. Its requests have failed before."""
 
 
 class NodeServer:
+    """The accepted channels of one node. The event loop owns it."""
+
     def __init__(self, settings: NodeSettings, events: NodeServerEvents) -> None:
+        """Create a server without channels. `settings` apply to all of its links."""
         self._settings = settings
         self._events = events
         self._channels: dict[Channel, None] = {}
@@ -33,23 +40,26 @@ class NodeServer:
 
     @property
     def channels(self) -> list[Channel]:
-        """Those that are up, in order of arrival."""
+        """Return the open channels, in order of arrival."""
         return list(self._channels)
 
     def accept(self, link: Link) -> LinkHandler:
+        """Return the handler of a new link: the server's end of the handshake."""
+
         def failed(error: Exception) -> None:
             if isinstance(error, HandshakeRefused):
-                self._refusals.say(f"link from {link.peer.host}", str(error))
+                self._refusals.log(f"link from {link.peer.host}", str(error))
 
         return ServerHandshake(link, self._settings, self._up, self._down, failed)
 
     def close(self) -> None:
+        """Abort all channels. The listener is closed by its owner."""
         for channel in self.channels:
             channel.abort()
 
     def close_older(self, peer: Peer) -> None:
-        """Close the channels that earlier processes of `peer`'s node opened, and discard what they
-        still carry."""
+        """Abort the channels that earlier processes of `peer`'s node opened, with all requests in
+        them."""
         for channel in self.channels:
             if channel.peer is peer:
                 return

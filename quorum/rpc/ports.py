@@ -1,9 +1,9 @@
-"""Ports of this machine: free ones for listeners, and connections that met themselves.
+"""Ports of this machine: free ports for listeners, and detection of self-connections.
 
-The kernel gives outgoing connections ports of the ephemeral range. A client that keeps connecting
-to a port of that range on its own machine, while no process listens there, is given that very port
-sooner or later. TCP then connects the socket to itself, and the port is taken. Listeners are
-therefore placed outside of the range, and a connection to itself is dropped.
+The kernel gives outgoing connections ports of the ephemeral range. If a client keeps connecting to
+a port of that range on its own machine and no process listens there, the kernel eventually gives it
+that port. TCP then connects the socket to itself, and the port is taken. Listeners are therefore
+placed outside of the range, and a self-connection is dropped.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from random import SystemRandom
 
 EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 EPHEMERAL_ELSEWHERE = range(49152, 65536)
-"""IANA's range, which the other systems use."""
+"""The range of IANA, used on systems without EPHEMERAL_FILE."""
 PLACES = range(10_000, 65_536)
-"""Ports to choose from: those below are often those of known services."""
+"""The ports to choose from. Many ports below 10,000 belong to known services."""
 TRIES = 1000
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -34,8 +34,11 @@ def ephemeral_ports() -> range:
 
 
 def free_socket(host: str) -> socket.socket:
-    """Return a socket that is bound to a free port of `host`, outside of the ephemeral range unless
-    that leaves no room. The port is free for a listener once the socket is closed."""
+    """Return a socket bound to a free port of `host`. A listener can use the port after the socket
+    is closed.
+
+    The port is outside of the ephemeral range, unless there is no free one. Raise OSError if the
+    host has no free port."""
     for port in _candidates():
         found = socket.socket()
         try:
@@ -56,8 +59,9 @@ def _candidates() -> Iterator[int]:
 
 
 def drop(transport: asyncio.Transport) -> None:
-    """Close a connection that met itself by a reset, so that its port is free immediately instead
-    of in TIME_WAIT for a minute."""
+    """Close a self-connection with a reset.
+
+    Its port is then free immediately. A normal close would leave it in TIME_WAIT for a minute."""
     found = transport.get_extra_info("socket")
     if found is not None:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
@@ -65,6 +69,6 @@ def drop(transport: asyncio.Transport) -> None:
 
 
 def is_self_connected(transport: asyncio.BaseTransport) -> bool:
-    """Return True if the two ends of a connection are one socket."""
+    """Return True if both ends of a connection are the same socket."""
     own = transport.get_extra_info("sockname")
     return own is not None and own == transport.get_extra_info("peername")

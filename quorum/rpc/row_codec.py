@@ -1,10 +1,11 @@
-"""Dataclasses to msgpack rows and back: readers and writers compiled from their shapes.
+"""Dataclasses to msgpack rows and back: readers and writers compiled from the shapes of the
+classes.
 
-A row is the array of a dataclass' values in order of declaration. A reader skips elements beyond
-those it knows and gives missing trailing ones their defaults, so a field may be added at the end,
-with a default, without a new version. Every value is checked against its type and its bound
-(`shapes.py`): a violation is a ProtocolError that names the field. The number of elements of a
-whole frame is bounded before they are built (`messages.py`).
+A row is the array of a dataclass' values in order of declaration. A reader skips elements that it
+does not know at the end, and fills in the defaults of missing trailing ones. A field may therefore
+be added at the end, with a default, without a new version. Every value is checked against its type
+and its bound (`quorum/shapes.py`). A violation is a ProtocolError that names the field.
+`messages.py` bounds the number of elements of a whole frame before they are built.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from quorate.quorum.seams import ProtocolError
 from quorate.quorum.shapes import Shape, Type, shape_of
 
 Row = Sequence[Any]
-MAX_UTF8 = 4  # bytes of a character
+MAX_UTF8 = 4  # the most bytes of one character
 
 
 def writer(cls: type, head: int = 0) -> Callable[..., Row]:
@@ -30,7 +31,10 @@ def writer(cls: type, head: int = 0) -> Callable[..., Row]:
 
 
 def reader(cls: type, head: int = 0) -> Callable[[Row], Any]:
-    """Return `read(row) -> message`, for rows whose first `head` values are not the message's."""
+    """Return `read(row) -> message`. The first `head` values of the row are not part of the
+    message.
+
+    The reader raises ProtocolError for a row that does not match the class."""
     return _reader(shape_of(cls), head)
 
 
@@ -97,7 +101,7 @@ def _checks(shape: Shape, value: str, names: dict[str, Any]) -> list[str]:
 
 
 def _violated(shape: Shape, value: str, names: dict[str, Any]) -> str:
-    """Return the expression that is true for a value of another type, or outside of its bound."""
+    """Return the expression that is true for a value of another type or outside of its bound."""
     bound = shape.bound
     match shape.kind, bound:
         case Type.INT, Range(low, high):
@@ -138,7 +142,7 @@ def _element_reader(shape: Shape) -> Callable[[Any], Any]:
 
 
 def _filler(shape: Shape, head: int) -> Callable[[Row], Row]:
-    """Return the function that cuts a row of another width, or completes it by the defaults."""
+    """Return the function that cuts a longer row, or completes a shorter one by the defaults."""
     width = head + len(shape.parts)
     defaults: list[Any] = []
     fields = dataclasses.fields(cast(type, shape.cls))
@@ -180,7 +184,8 @@ BY_NAME = {"int": int, "bool": bool, "str": str, "bytes": bytes}
 
 
 def _wrong(shape: Shape, value: Any) -> NoReturn:
-    """Raise the ProtocolError of a value that was refused; it names no value of the peer's."""
+    """Raise the ProtocolError of a refused value. The error contains no text that the peer
+    chose."""
     expected = EXPECTED.get(shape.kind) or cast(type, shape.cls).__name__
     wanted = READ_AS.get(shape.kind) or BY_NAME[expected]
     found: type = type(value)

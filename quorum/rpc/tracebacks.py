@@ -1,13 +1,13 @@
-"""Exceptions that outlive the handling of what caused them, and must not keep its bytes."""
+"""Exceptions that outlive the request that caused them. They must not keep its bytes in memory."""
 
 from __future__ import annotations
 
 
 def drop_stack_frames(error: BaseException) -> None:
-    """Remove from `error` everything that refers to stack frames.
+    """Remove from `error` all references to stack frames, including those of its context and cause.
 
-    A traceback refers to the frames' variables, and so to the request's bytes. After `gc.freeze`
-    no collection finds such a cycle, and its memory would be lost."""
+    A traceback refers to the variables of the frames, and through them to the bytes of the request.
+    After `gc.freeze` no collection finds such a cycle, so its memory would leak."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:

@@ -1,9 +1,8 @@
 """The Transport of real networks: TCP, with all wires behind one listening port.
 
-The first four bytes of a connection tell the wires apart: `GET ` is HTTP, the WebSockets of nodes
-or a plain GET (`http.py`); anything else is the size of a Kafka frame (those letters would be one
-of 1.2 GB).
-Runs on asyncio and on uvloop.
+The first four bytes of a connection tell the wires apart. `GET ` begins HTTP: a WebSocket of a node
+or a plain GET (`http.py`). Anything else is the size of a Kafka frame; the letters `GET ` would be
+a size of 1.2 GB. The transport runs on asyncio and on uvloop.
 """
 
 from __future__ import annotations
@@ -40,23 +39,32 @@ HTTP_PREFIX = b"GET "
 BACKLOG = 1024
 LISTEN_TIMEOUT_S = 5.0
 LISTEN_RETRY_S = 0.1
-MAX_NODE_LINKS = 4096  # per listener
+MAX_NODE_LINKS = 4096  # of one listener
 MAX_UNIDENTIFIED = 1024
-"""Connections of a listener that have not said what they speak, or are plain HTTP. Beyond it the
-oldest one closes."""
+"""Connections of one listener whose protocol is not known yet, or is plain HTTP. Beyond this number
+the oldest one is closed."""
 UNIDENTIFIED_FILES = 32
-"""At most one in so many of the process's open files is a stranger."""
+"""The open files of the process, divided by this number, are another bound of the same."""
 
 
 class AioTransport:
+    """Listens and connects on the running event loop. Implements `Transport` of
+    `quorum/seams.py`."""
+
     def __init__(self, host_names: Iterable[str] = ()) -> None:
-        """`host_names` are names of this node, beside its listeners' own, under which plain HTTP is
-        served. Nodes and Kafka clients may use any name."""
+        """Create a transport. Listeners serve plain HTTP under `host_names` and under their own
+        host.
+
+        The names apply to HTTP only. Nodes and Kafka clients may use any name."""
         self._host_names = frozenset(host_names)
 
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
+        """Listen on `address` and return the listener. Port 0 chooses a free port.
+
+        Raise OSError if the address cannot be used, or if the port stays taken for
+        LISTEN_TIMEOUT_S."""
         loop = asyncio.get_running_loop()
         hosts = (*self._host_names, address.host)
         names = frozenset(each.lower().rstrip(".") for each in hosts if each)
@@ -74,6 +82,11 @@ class AioTransport:
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
+        """Connect to `address` within `timeout_ms`. Return the link, whose handler `accept` has
+        made.
+
+        Raise PeerRefused if no process listens there, and PeerUnreachable for any other failure.
+        `wire` is not HTTP."""
         assert wire is not Wire.HTTP, "nodes do not ask by plain HTTP"
         if wire is Wire.NODE:
             from quorate.quorum.rpc import websocket
@@ -99,8 +112,9 @@ class AioTransport:
 async def _server(
     protocol: Callable[[], asyncio.Protocol], host: str | None, port: int
 ) -> asyncio.Server:
-    """Listen. If the port is taken, try again for LISTEN_TIMEOUT_S: the socket of a process that
-    ended, or a connection that met itself, may hold it for a moment."""
+    """Listen. If the port is taken, retry for LISTEN_TIMEOUT_S.
+
+    The socket of a process that ended, or a self-connection, may hold the port for a moment."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + LISTEN_TIMEOUT_S
     waited = False
@@ -118,7 +132,7 @@ async def _server(
 
 
 class _OutgoingKafkaLink(KafkaLink):
-    """Drops a connection that met itself, before its handler is made."""
+    """Drops a self-connection before its handler is made."""
 
     self_connected = False
 
@@ -135,11 +149,16 @@ class _OutgoingKafkaLink(KafkaLink):
 
 
 class AioListener:
+    """One listening port and all connections that it accepted. The event loop owns it.
+
+    Invariant: `_unidentified` is a subset of `_open`."""
+
     address: Address
 
     def __init__(
         self, accept: Mapping[Wire, Accept], max_frame_bytes: int, host_names: Collection[str]
     ) -> None:
+        """Create a listener that is not bound yet. `host_names` are in lower case."""
         self.accept = accept
         self.host_names = host_names
         self.http = accept.get(Wire.HTTP)
@@ -154,10 +173,12 @@ class AioListener:
         self._drained = asyncio.Event()
 
     def serve(self, server: asyncio.Server, host: str) -> None:
+        """Take over `server`, which is bound to a port of `host`."""
         self._server = server
         self.address = Address(host, server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
+        """Stop listening, abort all connections, and wait until they have ended."""
         self._closing = True
         self._server.close()
         for connection in list(self._open):
@@ -169,6 +190,7 @@ class AioListener:
             await self._websockets.close()
 
     def opened(self, connection: Link | _Sniffer) -> None:
+        """Record an open connection. If too many are unidentified, close the oldest of these."""
         self._open[connection] = None
         if isinstance(connection, _Sniffer | HttpLink):
             self._unidentified[connection] = None
@@ -176,13 +198,15 @@ class AioListener:
                 self._close_oldest_unidentified()
 
     def gone(self, connection: Link | _Sniffer) -> None:
+        """Remove a connection that is closed, or that another protocol has taken over."""
         del self._open[connection]
         self._unidentified.pop(connection, None)
         if not self._open:
             self._drained.set()
 
     def _close_oldest_unidentified(self) -> None:
-        """Close the oldest connection that has said nothing useful. A newcomer always gets in."""
+        """Close the oldest connection that has not sent a request. A new connection is always
+        accepted."""
         oldest = next(iter(self._unidentified))
         del self._unidentified[oldest]
         if (left_out := self._lines.passes("unidentified")) is not None:
@@ -197,14 +221,17 @@ class AioListener:
 
     @property
     def closing(self) -> bool:
+        """Return True after `close` was called."""
         return self._closing
 
     @property
     def speaks_kafka_only(self) -> bool:
+        """Return True if Kafka's protocol is the only one on this port."""
         return self.accept.keys() == {Wire.KAFKA}
 
     def protocol_for(self, prefix: bytes) -> asyncio.Protocol | None:
-        """None when nothing here speaks what the connection starts with."""
+        """Return the protocol for a connection that starts with `prefix`, or None if this port
+        serves none."""
         return HttpLink(self) if prefix == HTTP_PREFIX else self._kafka_link()
 
     def _kafka_link(self) -> KafkaLink | None:
@@ -216,6 +243,8 @@ class AioListener:
         return link
 
     def websocket_protocol(self) -> asyncio.Protocol | None:
+        """Return the protocol of a new WebSocket. Return None if this port serves no nodes, or
+        MAX_NODE_LINKS are open."""
         accept = self.accept.get(Wire.NODE)
         if accept is None:
             return None
@@ -229,7 +258,7 @@ class AioListener:
 
 
 class _Sniffer(asyncio.Protocol):
-    """Reads the first bytes of a connection, then leaves it to the protocol that they call for."""
+    """Reads the first bytes of a connection, and passes it to the protocol that they select."""
 
     def __init__(self, listener: AioListener) -> None:
         self._listener = listener

@@ -1,8 +1,7 @@
-"""The handshake of node links: WebSockets over aiohttp, on RPC_PATH of a listening port of ours.
+"""The WebSocket handshake of links between nodes: aiohttp, on RPC_PATH of a listening port.
 
-Frames are `websocket_frames.py`'s once the handshake is done.
-
-Imported when the first node link appears: aiohttp is large.
+After the handshake, `websocket_frames.py` reads and writes the frames. This module is imported when
+the first node link is opened, because the import of aiohttp is slow.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CLOSE_TIMEOUT_S = 0.1  # for connections that are still in the handshake when a 
 
 
 class WebSocketSide:
-    """Makes the protocols of a listener's connections that ask for RPC_PATH."""
+    """Makes the protocols of those connections of a listener that ask for RPC_PATH."""
 
     def __init__(
         self,
@@ -32,6 +31,8 @@ class WebSocketSide:
         on_link: Callable[[Link], None],
         on_gone: Callable[[Link], None],
     ) -> None:
+        """Create the server side. `on_link` and `on_gone` are called when a link begins and
+        ends."""
         self._accept = accept
         self._max_frame_bytes = min(max_frame_bytes, MAX_NODE_FRAME_BYTES)
         self._on_link = on_link
@@ -39,24 +40,27 @@ class WebSocketSide:
         self._server = web.Server(self._serve, access_log=None)
 
     def protocol(self) -> asyncio.Protocol:
+        """Return the protocol of one new connection."""
         return self._server()
 
     @property
     def connections(self) -> int:
+        """Return the number of open connections."""
         return len(self._server.connections)
 
     async def close(self) -> None:
+        """Close the connections whose handshake is not complete, after CLOSE_TIMEOUT_S at most."""
         await self._server.shutdown(CLOSE_TIMEOUT_S)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoclose=False, compress=False)
-        if "Origin" in request.headers:  # of a second request; `http.py` reads the first head only
+        if "Origin" in request.headers:  # in a second request; `http.py` checks the first one only
             return _refusal(403, "requests of web pages (with an Origin) are not served here")
         if not socket.can_prepare(request):
             return _refusal(400, "this path is for the WebSockets of nodes")
         try:
             await socket.prepare(request)
-        except ConnectionResetError:  # it went while it waited for us
+        except ConnectionResetError:  # the client closed the connection during the handshake
             return web.Response()
         if request.transport is None:
             return socket
@@ -79,8 +83,10 @@ def _refusal(status: int, reason: str) -> web.Response:
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
-    """Keeps its transport, which aiohttp shows to servers only, and the response it came with,
-    whose connection nobody else lets go of when the peer closes first."""
+    """Keeps two objects that aiohttp would hide from a client.
+
+    The transport is the connection. The response releases its connection only if it is closed, also
+    when the peer closes first."""
 
     transport: asyncio.Transport
 
@@ -95,6 +101,10 @@ class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
 async def connect(
     address: Address, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
 ) -> Link:
+    """Connect to the node port at `address` within `timeout_ms`, and return the link.
+
+    Raise PeerRefused if no process listens there, and PeerUnreachable for another failure of the
+    connection."""
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
     )
@@ -125,7 +135,8 @@ async def connect(
 async def _keep(
     link: WebSocketLink, session: aiohttp.ClientSession, response: aiohttp.ClientResponse
 ) -> None:
-    """aiohttp closes the connection as soon as nothing refers to its own objects."""
+    """Keep the objects of aiohttp until the link ends, because aiohttp closes the connection as
+    soon as nothing refers to them."""
     try:
         await link.gone
     finally:

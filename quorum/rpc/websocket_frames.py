@@ -1,12 +1,13 @@
-"""Links of WebSocket frames (RFC 6455) over a connection whose handshake is done.
+"""Links of WebSocket frames (RFC 6455) over a connection whose handshake is complete.
 
-aiohttp makes the handshake; then the connection's bytes come here, because its reader costs a
-future, a task's step and a loop iteration for every frame. One binary message is one frame, never
-fragmented, never compressed: the other end is a node. A client's frames are masked with the key 0,
-which changes nothing: masks keep scripts in browsers from fooling proxies, and here is neither.
+aiohttp makes the handshake. Then this module reads the bytes of the connection, because the reader
+of aiohttp costs a future, a task step and a loop iteration for every frame. One binary message is
+one frame, never fragmented and never compressed, because the other end is a node. A client masks
+its frames with the key 0, which changes nothing. Masks prevent scripts in browsers from attacking
+proxies, and neither exists here.
 
-The first frame of a link is the handshake's: a header that announces more than SMALL_FRAME_BYTES
-closes the link. Later frames have the bound of the link.
+The first frame of a link belongs to the handshake of the nodes. A header that announces more than
+SMALL_FRAME_BYTES closes the link. Later frames have the bound of the link.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ MASKED = 0x80
 MASK_BYTES = 4
 NO_MASK = bytes(MASK_BYTES)
 GOING_AWAY = (1001).to_bytes(2, "big")
-LARGEST_SHORT, SIZE_16, SIZE_64 = 125, 126, 127  # in the second byte: a size, or where it stands
+LARGEST_SHORT, SIZE_16, SIZE_64 = 125, 126, 127  # the second byte: a size, or its position
 HEADER_16 = struct.Struct(">BBH")
 HEADER_64 = struct.Struct(">BBQ")
 
 
 class WebSocketLink(FrameLink):
+    """A link of WebSocket frames, at the server or at the client. The event loop owns it."""
+
     def __init__(
         self,
         accept: Accept,
@@ -40,31 +43,36 @@ class WebSocketLink(FrameLink):
         *,
         masks: bool,
     ) -> None:
+        """Create a link. A client sets `masks`, because RFC 6455 requires it."""
         super().__init__(accept, max_frame_bytes, on_gone)
         self._allowed_bytes = min(max_frame_bytes, SMALL_FRAME_BYTES)
         self.gone = asyncio.get_running_loop().create_future()
-        self.keeper: asyncio.Task[None] | None = None  # owned: a loop refers to its tasks weakly
+        self.keeper: asyncio.Task[None] | None = None  # a loop refers to its tasks only weakly
         self._mask = NO_MASK if masks else b""
         self._masked = MASKED if masks else 0
         self._previous: asyncio.Protocol
 
     def take_over(self, transport: asyncio.Transport) -> None:
-        """From the protocol that made the handshake; it is told when the connection is lost."""
+        """Replace the protocol that made the handshake. That protocol is notified when the
+        connection ends."""
         self._previous = cast(asyncio.Protocol, transport.get_protocol())
         transport.set_protocol(self)
         self.connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Report the end to the earlier protocol and to the handler. asyncio calls this method."""
         if not self.gone.done():
             self.gone.set_result(None)
         self._previous.connection_lost(error)
         super().connection_lost(error)
 
     def send(self, *parts: Buffer) -> None:
+        """Send one frame of `parts`, unless the link is closed."""
         if not self.closed:
             self._write(BINARY, *parts)
 
     def close(self) -> None:
+        """Send a close frame, then close the connection."""
         if not self.closed:
             self._write(CLOSE, GOING_AWAY)
             self.closed = True
@@ -84,7 +92,7 @@ class WebSocketLink(FrameLink):
         while (found := self._next_message()) is not None:
             first, payload = found
             if first == BINARY:
-                # The first one is the handshake's. If it is refused, the link is closed.
+                # The first frame is the nodes' handshake. If it is refused, the link closes.
                 self._allowed_bytes = self._max_frame_bytes
                 return payload
             self._control(first, payload)
@@ -127,7 +135,7 @@ class WebSocketLink(FrameLink):
 
 
 def unmasked(payload: memoryview, key: bytes) -> memoryview:
-    """As foreign clients mask."""
+    """Return `payload` without the mask `key` of a foreign client."""
     size = len(payload)
     mask = (key * (size // MASK_BYTES + 1))[:size]
     plain = int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")

@@ -1,7 +1,8 @@
-"""ApiVersions (18): what a port speaks, and the features that the cluster has finalized (KIP-584).
+"""ApiVersions (18): the APIs and versions of a port, and the finalized features of the cluster
+(KIP-584).
 
-A request of a version from the future never comes here: the server answers it in version 0
-(KIP-511).
+A request with an unknown later version never reaches this module: the server answers it in version
+0 (KIP-511).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """`supported` maps a feature to its lowest and highest level; `epoch` is the offset of
-    `finalized`."""
+    """The features of the cluster. `supported` maps a feature to its lowest and highest level.
+    `epoch` is the metadata offset at which `finalized` holds."""
 
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
@@ -36,6 +37,7 @@ class Features:
 
 
 def advertised(api_keys: tuple[int, ...]) -> tuple[ApiVersion, ...]:
+    """Return the version ranges of `api_keys` in ascending order of the keys."""
     return tuple(
         ApiVersion(
             api_key=key, min_version=APIS[key].advertised_min, max_version=APIS[key].max_version
@@ -46,10 +48,14 @@ def advertised(api_keys: tuple[int, ...]) -> tuple[ApiVersion, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsHandler:
+    """Answers ApiVersions for one port. `api_keys` are the APIs that the port serves."""
+
     api_keys: tuple[int, ...]
     features: Callable[[], Features]
 
     def handle(self, context: RequestContext, request: ApiVersionsRequest) -> None:
+        """Answer with the versions and features. Answer INVALID_REQUEST if the client's software
+        name or version is malformed."""
         names = (request.client_software_name, request.client_software_version)
         if context.version >= NAMED_SINCE and not all(map(SOFTWARE_NAME.fullmatch, names)):
             context.respond(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=()))

@@ -1,12 +1,12 @@
-"""The boundary of a Kafka port: every exception of a request ends here, and the node goes on.
+"""The error boundary of a Kafka port: an exception of a request ends here, and the node continues.
 
-A request enters through `Connection.on_frame` and its response leaves through a `RequestContext`.
-Each exception in between is the request's fault: the client receives an error, or its connection is
-closed if the response of that API and version has no place for one. Only exceptions about the
-node's own state pass the boundary, and they stop the node (`is_node_failure`).
+A request enters through `Connection.on_frame`, and its response leaves through a RequestContext.
+Each exception in between is the fault of the request. The client receives an error, or its
+connection is closed if the response of that API and version has no field for one. Only exceptions
+about the node's own state pass the boundary and stop the node (`is_node_failure`).
 
-The log of a boundary is bounded (`log_limit.py`): one line of a kind (API, type, line of code)
-passes in each interval. The first one of a kind has its traceback.
+The log of a boundary is bounded (`quorum/log_limit.py`). One line of a kind (API, type, line of
+code) passes in each interval. The first line of a kind has a traceback.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANONYMOUS = "User:ANONYMOUS"
 MAX_FRAMES = 20
 HASH_DIGITS = 12
 HASHED_BYTES = 1 << 20
-"""The hash of a request is that of its first bytes. Of a whole request it takes 0.2 s."""
+"""Only these first bytes of a request are hashed. To hash a request of 100 MiB takes 0.2 s."""
 DISK_ERRORS = frozenset(
     getattr(errno, name)
     for name in ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ENXIO", "ENODEV", "EUCLEAN")
@@ -40,10 +40,10 @@ Kind = tuple[str, type[BaseException], str, int]
 
 
 def is_node_failure(error: Exception) -> bool:
-    """Return True if `error` says that the node's own state or disk is at fault.
+    """Return True if `error` shows that the node's own state or disk is at fault.
 
-    `CorruptLog` is damage of stored data. `broker/replication/damage.py` raises it only if the node
-    shall stop. An OSError for lack of file descriptors or memory is not the disk's fault."""
+    CorruptLog means damaged stored data. `broker/replication/damage.py` raises it only if the node
+    must stop. An OSError for lack of file descriptors or memory is not a failure of the disk."""
     if isinstance(error, OSError):
         return error.errno in DISK_ERRORS
     return isinstance(error, (StateInDoubt, CorruptLog))
@@ -56,16 +56,20 @@ def error_code_of(error: Exception) -> ErrorCode:
 
 
 class Boundary:
-    """Writes the bounded log of failed requests. One per port."""
+    """The bounded log of failed requests of one port. The event loop owns it."""
 
     def __init__(self, clock: Clock) -> None:
+        """Create a log without lines. `clock` measures its intervals."""
         self._lines = LogLimit(clock)
         self._seen: set[Kind] = set()
 
     def report(
         self, error: Exception, name: str, version: int, peer: Address, frame: Buffer
     ) -> None:
-        """Log that a request failed with `error`, and remove the frames from `error`."""
+        """Log that a request failed with `error`, and remove the stack frames from `error`.
+
+        `name` and `version` are those of the API. `frame` is the whole request; the log line
+        contains a hash of it."""
         kind = _kind(name, error)
         left_out = self._lines.passes(kind)
         if left_out is None:

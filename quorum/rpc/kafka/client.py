@@ -1,10 +1,10 @@
-"""A client's end of one Kafka link: pipelined requests, answers by callback.
+"""The client's end of one Kafka connection: pipelined requests, with responses by callback.
 
-Requests leave at once, and answers come back in the order of the requests, so a request that times
-out takes the link with it: nothing behind it could be answered either. One timer serves all
-timeouts. Retrying is the caller's, who knows what may be repeated.
+Requests leave immediately. A server answers in the order of the requests, so a request that times
+out ends the connection: no later request could be answered either. One timer serves all timeouts.
+The caller retries, because only the caller knows which requests may be repeated.
 
-Every callback runs exactly once: with the body of the response, or with a `ClientError`.
+Invariant: every callback runs exactly once, with the body of the response or with a ClientError.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ logger = logging.getLogger("quorate.kafka")
 
 
 class ClientError(Exception):
-    """A request got no answer. `sent` is False when the server cannot have seen it."""
+    """A request got no response. If `sent` is False, the server cannot have seen the request."""
 
     retriable = True
     sent = True
 
 
 class Disconnected(ClientError):
-    """The link was lost; whether the request was done is unknown."""
+    """The connection was lost. The outcome of the request is unknown."""
 
 
 class NotSent(ClientError):
-    """The link was closed before, or too many requests are in flight."""
+    """The request was not sent: the connection was closed before, or too many requests are in
+    flight."""
 
     sent = False
 
 
 class RequestTimedOut(ClientError):
-    """No answer in time; whether the request was done is unknown."""
+    """No response arrived in time. The outcome of the request is unknown."""
 
 
 class UnsupportedVersion(ClientError):
-    """Client and server have no version of the API in common."""
+    """Client and server support no common version of the API."""
 
     retriable = False
     sent = False
@@ -58,6 +59,8 @@ class UnsupportedVersion(ClientError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
+    """The identity and the bounds of a client."""
+
     client_id: str = "quorate"
     software_name: str = "quorate"
     software_version: str = "0.1.0"
@@ -78,13 +81,18 @@ class _Pending(NamedTuple):
 
 
 class KafkaClient:
-    """Made by `connect`, or directly over a link whose handler it then is."""
+    """One connection of a client. Created by `connect`, or directly over a link whose handler it
+    then is.
+
+    The event loop owns it. `_pending` holds the requests in flight, oldest first."""
 
     def __init__(self, link: Link, clock: Clock, settings: ClientSettings) -> None:
+        """Create the client of an open link."""
         self.link = link
         self.settings = settings
         self.versions: dict[int, tuple[int, int]] = {}
-        """What the server said it serves, by API key; empty before `negotiate`."""
+        """The lowest and highest version that the server serves, by API key. Empty before
+        `negotiate`."""
         self._clock = clock
         self._pending: deque[_Pending] = deque()
         self._correlation_id = 0
@@ -100,7 +108,9 @@ class KafkaClient:
         address: Address,
         settings: ClientSettings | None = None,
     ) -> KafkaClient:
-        """Raises PeerRefused or PeerUnreachable; versions are not negotiated yet."""
+        """Connect to `address` and return a client. Its versions are not negotiated yet.
+
+        Raise PeerRefused or PeerUnreachable if there is no connection."""
         chosen = settings or ClientSettings()
         made: list[KafkaClient] = []
 
@@ -119,20 +129,27 @@ class KafkaClient:
 
     @property
     def closed(self) -> bool:
+        """Return True if the connection is closed or lost."""
         return self._lost is not None
 
     @property
     def in_flight(self) -> int:
+        """Return the number of requests that wait for a response."""
         return len(self._pending)
 
     def close(self) -> None:
+        """Close the connection. Requests in flight fail with Disconnected."""
         self._lose(Disconnected("closed by us"))
         self.link.close()
 
     def send_raw(
         self, api: Api, version: int, *body: Buffer, done: Done, timeout_ms: int | None = None
     ) -> None:
-        """`body` follows the header and must not change until it is written."""
+        """Send a request whose encoded body is `body`. Call `done` with the response's body or a
+        ClientError.
+
+        The parts of `body` follow the header, and must not change until they are written. The
+        timeout is `settings.request_timeout_ms` unless `timeout_ms` is given."""
         if self._lost is not None:
             self._clock.call_soon(lambda: done(None, NotSent(str(self._lost))))
             return
@@ -164,15 +181,24 @@ class KafkaClient:
     async def call(
         self, request: Message, version: int | None = None, *, timeout_ms: int | None = None
     ) -> Any:
-        """The response; without `version`, the highest that both ends know."""
+        """Send `request` and return its decoded response. Without `version`, use the highest common
+        one.
+
+        Raise a ClientError if there is no response, EncodeError if the request does not fit the
+        version, and DecodeError if the response is malformed."""
         api = APIS[request.API_KEY]
         chosen = self.version_of(api.key) if version is None else version
         body = await self._answer(api, chosen, encode(request, chosen), timeout_ms)
         return decode(api.response, chosen, body)
 
     async def negotiate(self) -> dict[int, tuple[int, int]]:
-        """Asks what the server serves (KIP-35); an old server answers our version with error 35 in
-        version 0, and is asked again with what it offers (KIP-511)."""
+        """Ask for the versions that the server serves (KIP-35), store them in `versions`, and
+        return them.
+
+        A server that does not know our version answers with error 35 in version 0. The request is
+        then repeated in the highest version that the server offers (KIP-511). Raise
+        UnsupportedVersion if the server refuses a version that it offers, or reports another
+        error."""
         api = APIS[ApiKey.API_VERSIONS]
         version = api.max_version
         while True:
@@ -199,7 +225,10 @@ class KafkaClient:
         return self.versions
 
     def version_of(self, api_key: int) -> int:
-        """The highest version that both ends know; ours before `negotiate`."""
+        """Return the highest version of an API that both ends support. Before `negotiate`, return
+        ours.
+
+        Raise UnsupportedVersion if there is no common version."""
         api = APIS[api_key]
         if not self.versions:
             return api.max_version
@@ -213,6 +242,8 @@ class KafkaClient:
         return version
 
     def on_frame(self, frame: memoryview) -> None:
+        """Pass a response to the oldest request. Raise DecodeError if it belongs to another
+        request."""
         correlation_id = headers.read_correlation_id(frame)
         if not self._pending or self._pending[0].correlation_id != correlation_id:
             raise DecodeError(f"an answer to request {correlation_id}, which is not the oldest")
@@ -220,6 +251,7 @@ class KafkaClient:
         self._pending.popleft().done(body, None)
 
     def on_closed(self, error: Exception | None) -> None:
+        """Fail all requests in flight with Disconnected."""
         self._lose(Disconnected(f"the link to {self._peer} was lost: {error or 'closed there'}"))
 
     @property
@@ -243,7 +275,7 @@ class KafkaClient:
         return await answer
 
     def _watch(self, deadline_ms: int) -> None:
-        """One timer for all requests: it never runs later than the earliest deadline."""
+        """Set the timer, which never runs later than the earliest deadline of all requests."""
         if self._timer is not None:
             if self._timer_ms <= deadline_ms:
                 return

@@ -1,4 +1,8 @@
-"""One connection of a Kafka port: its queue of requests, and the bounds under which it is read."""
+"""One connection of a Kafka port: its queue of requests, and the bounds under which it is read.
+
+A connection is read unless one of its bounds is reached (`update_reading`). Requests are dispatched
+in the order in which they arrive, and responses leave in the same order.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,11 @@ SLICED_ABOVE_BYTES = 16 << 10
 
 
 class Connection:
-    """One client: its queue of requests, oldest first. Handlers keep state of theirs in
-    `client_software` (from ApiVersions) and `asked_metadata`."""
+    """One client: its queue of requests, oldest first. It is the LinkHandler of its link.
+
+    The event loop owns it. Handlers keep state of their own in `client_software` (from ApiVersions)
+    and `asked_metadata`. Invariant: `_in_flight_bytes` is the sum of `request_bytes` over
+    `_queue`."""
 
     __slots__ = (
         "_buffered_bytes",
@@ -55,6 +62,7 @@ class Connection:
     )
 
     def __init__(self, server: ServerState, link: Link) -> None:
+        """Create the connection of a new link of `server`."""
         self.server = server
         self.link = link
         self.clock = server.clock
@@ -63,40 +71,49 @@ class Connection:
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
         self._queue: deque[RequestContext] = deque()
-        self._queued = 0  # beyond ALWAYS_TAKEN
+        self._queued = 0  # requests beyond ALWAYS_TAKEN, as counted by the quotas
         self._in_flight_bytes = 0
-        self._memory_counted = False  # in a budget of the node
+        self._memory_counted = False  # True while a budget of the node counts this connection
         self._buffered_bytes = 0  # of a frame that is not finished
-        self._ready_bytes = 0  # of responses that are built, or wait for earlier ones
-        self._undrained = False  # the client does not take its responses
+        self._ready_bytes = 0  # of responses that are being built, or wait for earlier ones
+        self._undrained = False  # True while the client does not take its responses
         self._polls = not getattr(link, "reports_drains", False)
         self._paused = False
         self._held = False
         self._checking = False
         self._refused = False
-        self._spoke = False  # sent a valid request
+        self._spoke = False  # True after the first valid request
         self.used_ms = self.clock.now_ms()
 
     @property
     def peer(self) -> Address:
+        """Return the address of the client."""
         return self.link.peer
 
     @property
     def request_bytes(self) -> int:
+        """Return the bytes of requests in flight and of an unfinished frame."""
         return self._in_flight_bytes + self._buffered_bytes
 
     @property
     def response_bytes(self) -> int:
+        """Return the bytes of responses that are ready or being built, or that the client does not
+        read."""
         return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
 
     @property
     def has_requests(self) -> bool:
+        """Return True if a request waits for its response."""
         return bool(self._queue)
 
     def on_frame(self, frame: memoryview) -> None:
+        """Handle one request. A malformed one closes the connection.
+
+        An exception of its handler fails the request (`boundary.py`). Only an exception about the
+        node's own state is raised."""
         if self._refused:
             return
-        self._buffered_bytes = 0  # it is in flight now, and the link reports what follows it
+        self._buffered_bytes = 0  # the frame is in flight now; the link reports the bytes after it
         if len(frame) > self.server.settings.max_request_bytes:
             most = self.server.settings.max_request_bytes
             self.refuse(f"malformed request: {len(frame)} bytes, allowed are {most}")
@@ -113,6 +130,7 @@ class Connection:
                 context.fail_with(error)
 
     def on_closed(self, error: Exception | None) -> None:
+        """Abandon all requests, and release the memory and CPU of the connection."""
         self.closed = True
         for context in self._queue:
             context.abandon()
@@ -125,26 +143,29 @@ class Connection:
         self.server.quotas.remove(self)
 
     def on_buffered(self, held_bytes: int) -> None:
-        """The link keeps `held_bytes` of an unfinished frame."""
+        """Record that the link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
         self.report_memory()
         self.update_reading()
 
     def on_drained(self, drained: bool) -> None:
-        """The client takes its responses, or it does not."""
+        """Record if the client takes its responses."""
         self._undrained = not drained
         self.report_memory()
         self.update_reading()
 
     def evict(self) -> None:
+        """Close the connection immediately, because a budget is used up."""
         self._refused = True
         self.link.abort()
 
     def refuse(self, reason: str) -> None:
-        """Close the connection; what is answered already still leaves."""
+        """Close the connection with a warning. Responses that are ready still leave."""
         self.close_with(reason, logging.WARNING)
 
     def close_with(self, reason: str, level: int) -> None:
+        """Close the connection, and log `reason` at `level`. Responses that are ready still
+        leave."""
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
@@ -155,12 +176,14 @@ class Connection:
                 self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
     def pause_reading_for(self, delay_ms: int) -> None:
+        """Do not read the connection for `delay_ms`."""
         self._held = True
         self.clock.call_later(delay_ms, self._release)
         self.update_reading()
 
     def send_ready(self, answered: RequestContext) -> None:
-        """Send the responses that are ready at the head of the queue."""
+        """Send the responses that are ready at the head of the queue. `answered` has just got its
+        response."""
         self.used_ms = self.clock.now_ms()
         queue = self._queue
         if queue and queue[0] is not answered:
@@ -181,7 +204,8 @@ class Connection:
         self.update_reading()
 
     def add_response_bytes(self, size_bytes: int) -> None:
-        """Note that the response of a request takes so many more bytes while it is built."""
+        """Count `size_bytes` more of a response that is being built. This may close the
+        connection."""
         if not self.closed:
             self._ready_bytes += size_bytes
             self.report_memory()
@@ -191,14 +215,14 @@ class Connection:
         self.server.resources.scheduler.begin(context, steps)
 
     def report_failure(self, context: RequestContext, error: Exception) -> None:
-        """Count and log that the request failed with `error`, which no handler expected."""
+        """Count and log a request that failed with `error`, which no handler expected."""
         server = self.server
         route = server.routes[context.api_key]
         route.failures += 1
         server.boundary.report(error, route.api.name, context.version, self.peer, context.frame)
 
     def _context(self, frame: memoryview) -> RequestContext | None:
-        """Read the fixed part of the header. Return None if the request is not for a handler."""
+        """Read the fixed part of the header. Return None if no handler serves the request."""
         api_key, version, correlation_id = headers.read_fixed(frame)
         route = self.server.routes.get(api_key)
         if route is None:
@@ -215,7 +239,7 @@ class Connection:
         return context
 
     def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
-        self._enqueue(context)  # first, so that any failure has a place for its answer
+        self._enqueue(context)  # first, so that any failure can be answered
         route, version = self.server.routes[context.api_key], context.version
         api = route.api
         flexible = version >= api.flexible_since
@@ -236,8 +260,9 @@ class Connection:
                 self.update_reading()
 
     def _handle_large(self, route: Route, context: RequestContext, body: memoryview) -> Steps[None]:
-        """Decode a large request in steps, and count the memory of its elements until it is
-        answered. Then let its handler work."""
+        """Decode a large request in steps, then run its handler.
+
+        The memory of its decoded elements is counted until the request is answered."""
         request: Any
         request, elements = yield from decode_steps(route.api.request, context.version, body)
         if not self._spoke:
@@ -247,12 +272,12 @@ class Connection:
         self._in_flight_bytes += size_bytes
         self.report_memory()
         steps = route.handle(context, request)
-        del request  # the handler holds what it needs
+        del request  # the handler keeps the parts that it needs
         if steps is not None:
             yield from steps
 
     def _speaks(self) -> None:
-        """The connection has sent a valid request."""
+        """Record that the connection has sent a valid request."""
         self._spoke = True
         self.server.quotas.sent_valid_request(self)
 
@@ -263,8 +288,8 @@ class Connection:
                 f"only {api.min_version} to {api.max_version}"
             )
             return
-        # Of a version from the future only the first bytes are understood. Version 0 is what every
-        # client can read; the one entry tells it what to ask with (KIP-511).
+        # Only the fixed part of an unknown version's header can be read. Every client can read a
+        # response of version 0, and its one entry names the versions to use (KIP-511).
         context = RequestContext(self, api.key, 0, correlation_id)
         self._enqueue(context)
         context.respond(unsupported_api_versions(api))
@@ -277,7 +302,7 @@ class Connection:
         self.update_reading()
 
     def report_memory(self) -> None:
-        """State to the node's budgets what this connection holds. This may close it."""
+        """Report the bytes of this connection to the node's budgets. This may close it."""
         memory = self.server.resources.memory
         requests, responses = self.request_bytes, self.response_bytes
         self._memory_counted = requests > SMALL_BYTES or responses > SMALL_BYTES
@@ -291,7 +316,7 @@ class Connection:
             self.server.quotas.add_queued(change)
 
     def update_reading(self) -> None:
-        """Stops or starts reading, as the bounds say."""
+        """Pause or resume reading, as the bounds require."""
         self._count_queued()
         settings, quotas = self.server.settings, self.server.quotas
         crowded = quotas.queue_full and len(self._queue) >= ALWAYS_TAKEN
@@ -317,7 +342,7 @@ class Connection:
             quotas.wait_for_room(self)
 
     def _poll_drained(self, max_pending_bytes: int) -> None:
-        """Look at the unread bytes of a link that does not report when the client takes them."""
+        """Check the unread bytes of a link that does not report when the client takes them."""
         undrained = self.link.pending_bytes > max_pending_bytes
         if undrained != self._undrained:
             self._undrained = undrained
@@ -338,6 +363,8 @@ class Connection:
 
 
 def unsupported_api_versions(api: Api) -> Message:
+    """Return the version 0 response that names the versions of `api`, for a client with a later
+    version."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=(

@@ -1,15 +1,16 @@
-"""What all Kafka ports of a node bound together: connections, and the requests that wait in them.
+"""The bounds that the Kafka ports of a node share: connections, and the requests that wait in them.
 
-- More than `max_connections`: another connection makes room for the new one. First those close that
-  have not sent a valid request yet, the oldest first; then the one that was longest not used. So
-  a newcomer gets in however many connections a peer holds.
-- More than `max_connections_per_ip` (or that address's own number): the new one is closed.
-- More than `max_creation_rate` in a second: the new ones are read later.
-- Idle for `max_idle_ms`: closed. One timer sweeps over all of them; nobody is idle who waits for an
-  answer of ours.
-- Of each connection ALWAYS_TAKEN requests are taken. The requests of longer pipelines are counted,
-  and such connections are not read while `max_queued_requests` of them wait. So a client with long
-  pipelines cannot slow down the others.
+- More than `max_connections`: another connection makes room for the new one. Connections without a
+  valid request close first, the oldest of them first. Then the connection that was unused for the
+  longest time closes. A new client therefore gets in, however many connections one peer holds.
+- More than `max_connections_per_ip`, or the number configured for that address: the new connection
+  is closed.
+- More than `max_creation_rate` in a second: the new connections are read later (KIP-612).
+- Idle for `max_idle_ms`: the connection is closed. One timer checks all connections. A connection
+  that waits for a response is not idle.
+- ALWAYS_TAKEN requests of each connection are taken. The requests beyond them are counted. While
+  `max_queued_requests` of them wait, connections with more requests are not read. A client with
+  long pipelines therefore cannot slow down the others.
 """
 
 from __future__ import annotations
@@ -30,36 +31,41 @@ logger = logging.getLogger("quorate.kafka")
 
 NO_LIMIT = 2**31 - 1
 MAX_CONNECTIONS = 16_384
-"""Of a node's clients, where `max.connections` states no limit."""
+"""The limit of client connections if `max.connections` sets none."""
 CLIENTS_FILES = 2
 OTHERS_FILES = 8
-"""The part of the process's open files that connections of one kind may be: one in so many. The
-others remain for the logs."""
+"""The open files of the process, divided by these numbers, bound the connections of clients and of
+each other port. The remaining files are for the logs."""
 ALWAYS_TAKEN = 5
-"""Requests in flight of one connection. Producers and consumers have at most so many by default."""
+"""Requests of one connection that are always taken. Producers have at most five requests in flight
+by default (max.in.flight.requests.per.connection)."""
 CANDIDATES = 64
 SWEEPS_PER_IDLE_TIME = 10
 MIN_SWEEP_INTERVAL_MS = 10
 MAX_THROTTLE_MS = 1000
-"""Kafka's quota window: so long a connection is held back at most, and so much of the rate may come
-at once."""
+"""Kafka's quota window. A connection is delayed for this time at most, and the connections of one
+window may arrive together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
+    """The limits of one group of Kafka connections. Kafka's names for them are in
+    `ConnectionLimits.of`."""
+
     max_connections: int = 10_000
     max_connections_per_ip: int = NO_LIMIT
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_creation_rate: int = NO_LIMIT
     """Connections per second."""
     max_idle_ms: int = 600_000
-    """Negative: for ever."""
+    """A negative value means that idle connections stay open."""
     max_queued_requests: int = 500
 
     @classmethod
     def of(cls, node: Mapping[str, Any], one_file_in: int = CLIENTS_FILES) -> ConnectionLimits:
-        """Read the limits from a node's typed settings (`quorate.config`). `one_file_in` is the
-        part of the process's open files that these connections may be."""
+        """Read the limits from a node's typed settings (`quorate.config`).
+
+        At most one in `one_file_in` of the process's open files may be such a connection."""
         configured: int = node["max.connections"]
         if configured == NO_LIMIT:
             configured = MAX_CONNECTIONS
@@ -73,12 +79,15 @@ class ConnectionLimits:
         )
 
     def max_of_host(self, host: str) -> int:
+        """Return the number of connections that `host`, an IP address, may have."""
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """Return the bounds by address. Ignore a pair that cannot be read: a metadata log may hold one
-    that an earlier version accepted, and no node could start with it."""
+    """Return the limits by address. Ignore a pair that cannot be parsed.
+
+    The metadata log may hold such a pair from an earlier version, and no node could start with
+    it."""
     bounds = {}
     for pair in text.split(",") if text else ():
         host, _, count = pair.strip().rpartition(":")
@@ -90,52 +99,59 @@ def _overrides(text: str) -> dict[str, int]:
 
 
 class QuotaConnection(Protocol):
-    """A connection as it is seen from here."""
+    """A connection, as its quotas use it."""
 
     used_ms: int
 
     @property
-    def peer(self) -> Address: ...
+    def peer(self) -> Address:
+        """Return the address of the client."""
 
     @property
     def has_requests(self) -> bool:
-        """For an answer of ours."""
+        """Return True if a request of the connection waits for its response."""
 
     def close_with(self, reason: str, level: int) -> None:
-        """Close it. `remove` follows."""
+        """Close the connection and log the reason. The connection then calls
+        `ConnectionQuotas.remove`."""
 
     def pause_reading_for(self, delay_ms: int) -> None:
-        """Do not read it for that long."""
+        """Do not read the connection for `delay_ms`."""
 
     def update_reading(self) -> None:
-        """Read it or not, as the bounds say now."""
+        """Pause or resume reading, as the bounds now require."""
 
 
 class ConnectionQuotas:
-    """`limits` may be set anew at any time; what is open already stays."""
+    """The open connections of one or more Kafka ports. The event loop owns it.
+
+    `limits` may be replaced at any time; open connections remain. Invariant: `_silent` and
+    `_waiting` are subsets of `_open`."""
 
     def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
+        """Create quotas without connections, with `limits` or the default limits."""
         self.limits = limits or ConnectionLimits()
         self._clock = clock
         self._open: dict[QuotaConnection, None] = {}
-        self._silent: dict[QuotaConnection, None] = {}  # no valid request yet, the oldest first
+        self._silent: dict[QuotaConnection, None] = {}  # no valid request yet; oldest first
         self._unused: deque[tuple[int, QuotaConnection]] = (
             deque()
         )  # (used_ms, connection) when looked at
         self._lines = LogLimit(clock)
         self.displaced = 0
-        """Connections closed to make room for a new one."""
+        """The number of connections that were closed to make room for new ones."""
         self._by_host: dict[str, int] = {}
         self._queued = 0
-        self._held: dict[QuotaConnection, None] = {}  # not read because of what is queued
+        self._waiting: dict[QuotaConnection, None] = {}  # not read because of what is queued
         self._creation_due_ms = 0.0
         self._sweep_timer: Timer | None = None
 
     def __len__(self) -> int:
+        """Return the number of open connections."""
         return len(self._open)
 
     def add(self, connection: QuotaConnection) -> None:
-        """Somebody connected; perhaps it is closed again at once, or another one is."""
+        """Count a new connection. This may close it, or another one, or delay its reading."""
         limits, host = self.limits, connection.peer.host
         self._open[connection] = self._silent[connection] = None
         count = self._by_host[host] = self._by_host.get(host, 0) + 1
@@ -151,12 +167,12 @@ class ConnectionQuotas:
             self._sweep_in(limits.max_idle_ms)
 
     def remove(self, connection: QuotaConnection) -> None:
-        """It is closed, or about to be; told once or more."""
+        """Remove a connection that is closed or about to close. A second call has no effect."""
         if connection not in self._open:
             return
         del self._open[connection]
         self._silent.pop(connection, None)
-        self._held.pop(connection, None)
+        self._waiting.pop(connection, None)
         host = connection.peer.host
         self._by_host[host] -= 1
         if not self._by_host[host]:
@@ -166,37 +182,40 @@ class ConnectionQuotas:
             self._sweep_timer = None
 
     def sent_valid_request(self, connection: QuotaConnection) -> None:
-        """Note that `connection` has sent a valid request."""
+        """Record that `connection` has sent a valid request."""
         self._silent.pop(connection, None)
 
     @property
     def silent(self) -> int:
+        """Return the number of connections that have not sent a valid request."""
         return len(self._silent)
 
     # --- requests
 
     @property
     def queue_full(self) -> bool:
+        """Return True if connections with ALWAYS_TAKEN requests must not be read now."""
         return self._queued >= self.limits.max_queued_requests
 
     def add_queued(self, change: int) -> None:
-        """Note that `change` more requests wait beyond ALWAYS_TAKEN of their connections."""
+        """Record that `change` more requests wait beyond ALWAYS_TAKEN of their connections."""
         self._queued += change
         free = self.limits.max_queued_requests - self._queued
-        while change < 0 and free > 0 and self._held:
-            connection = next(iter(self._held))
-            del self._held[connection]
+        while change < 0 and free > 0 and self._waiting:
+            connection = next(iter(self._waiting))
+            del self._waiting[connection]
             connection.update_reading()
             free -= 1
 
     def wait_for_room(self, connection: QuotaConnection) -> None:
-        """It is not read because `queue_full`; it is told when there is room."""
-        self._held[connection] = None
+        """Call `connection.update_reading` when the queue has room again."""
+        self._waiting[connection] = None
 
     # --- connections
 
     def _make_room(self, newcomer: QuotaConnection) -> None:
-        """Close another connection. Kafka leaves the newcomer waiting instead, until one closes."""
+        """Close another connection. Kafka lets the new one wait instead, until a connection
+        closes."""
         most = self.limits.max_connections
         oldest = next(iter(self._silent))
         if oldest is not newcomer:
@@ -212,10 +231,10 @@ class ConnectionQuotas:
             oldest.close_with(f"{reason}{left_out}", logging.WARNING)
 
     def _longest_unused(self, newcomer: QuotaConnection) -> QuotaConnection:
-        """Return the connection that was longest not used.
+        """Return the connection that was unused for the longest time.
 
-        A scan of all connections for each newcomer would let newcomers take the CPU, so one scan
-        finds the next CANDIDATES. A candidate that was used since is passed over."""
+        A scan of all connections for each new one would let new connections take the CPU. One scan
+        therefore finds the next CANDIDATES. A candidate that was used after the scan is skipped."""
         for _ in range(2):
             while self._unused:
                 used_ms, candidate = self._unused.popleft()

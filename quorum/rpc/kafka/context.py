@@ -1,8 +1,8 @@
-"""One request of a Kafka port: what its header says, and the only way out for its response.
+"""One request of a Kafka port: the fields of its header, and the only way for its response.
 
-Answering never raises. A response that cannot be encoded, and an exception in a callback that
-answers later, fail the request at the boundary (`boundary.py`). So code that calls such a callback,
-for example a partition whose high watermark advances, cannot be harmed by a request.
+Answering never raises. If a response cannot be encoded, or a callback that answers later raises,
+the request fails at the boundary (`boundary.py`). A request therefore cannot harm code that calls
+such a callback, for example a partition whose high watermark advances.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from quorate.quorum.steps import Steps
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
 ELEMENT_BYTES = 120
-"""The memory that one element of an array takes, with its fields: 80 to 150 bytes."""
+"""The memory counted for one array element with its fields, which takes 80 to 150 bytes."""
 
 
 class RequestConnection(Protocol):
@@ -38,11 +38,11 @@ class RequestConnection(Protocol):
     work: ConnectionWork
 
     def __hash__(self) -> int:
-        """Return the identity's hash: handlers keep state by connection."""
+        """Return the hash of the identity. Handlers keep state by connection."""
 
     @property
     def peer(self) -> Address:
-        """The address that the client connected from."""
+        """Return the address of the client."""
 
     def refuse(self, reason: str) -> None:
         """Close the connection. Responses that are ready still leave."""
@@ -54,7 +54,8 @@ class RequestConnection(Protocol):
         """Count `size_bytes` more of a response that is being built."""
 
     def send_ready(self, answered: RequestContext) -> None:
-        """Send the responses that are ready at the head of the queue. `answered` is a new one."""
+        """Send the responses that are ready at the head of the queue. `answered` has just got its
+        response."""
 
     def run(self, context: RequestContext, steps: Steps[None]) -> None:
         """Let the scheduler run `steps`, which answer `context`, in slices."""
@@ -64,10 +65,11 @@ class RequestConnection(Protocol):
 
 
 class RequestContext:
-    """One request: its header, and the slot that its response leaves by.
+    """One request: its header, and its place in the queue of responses.
 
     Answer exactly once: `respond`, `respond_steps`, `respond_raw`, `no_response` or `fail`. A
-    second answer closes the connection. After the connection is `closed`, answers are discarded."""
+    second answer closes the connection. After the connection is `closed`, answers are discarded.
+    All methods run on the event loop."""
 
     __slots__ = (
         "api_key",
@@ -87,6 +89,7 @@ class RequestContext:
     def __init__(
         self, connection: RequestConnection, api_key: int, version: int, correlation_id: int
     ) -> None:
+        """Create the context of a request that has just arrived on `connection`."""
         self.connection = connection
         self.api_key = api_key
         self.version = version
@@ -95,23 +98,27 @@ class RequestContext:
         self.received_ms = connection.clock.now_ms()
         self.request_bytes = 0
         self.frame = NO_FRAME
-        """The whole request until it is answered. The log of a failure contains its hash."""
+        """The whole request, until it is answered. The log line of a failure contains its hash."""
         self.failed = False
         self.on_abandoned: Callable[[], None] | None = None
-        """Ends what waits for this request, if the request fails or the connection closes."""
+        """Cancels the operation that waits for this request. Called if the request fails or the
+        connection closes."""
         self.ready_bytes = 0
-        """Bytes of the response while it is built, or waits for the responses of earlier ones."""
+        """Bytes of the response while it is built, or waits for earlier responses."""
         self.parts: tuple[Buffer, ...] | None = None
 
     @property
     def closed(self) -> bool:
+        """Return True if the connection is closed."""
         return self.connection.closed
 
     @property
     def peer(self) -> Address:
+        """Return the address of the client."""
         return self.connection.peer
 
     def respond(self, response: Message) -> None:
+        """Answer with `response`. If it cannot be encoded, fail the request."""
         try:
             body = encode(response, self.version)
         except Exception as error:
@@ -120,13 +127,15 @@ class RequestContext:
             self.respond_raw(body)
 
     def respond_steps(self, response: Message) -> Steps[None]:
-        """Answer like `respond`, but encode in steps. For `yield from` in a handler that returns
-        steps, and for `run` in a callback."""
+        """Answer like `respond`, but encode in steps.
+
+        A handler that returns steps uses `yield from`. A callback passes the steps to `run`."""
         body = yield from encode_steps(response, self.version)
         self.respond_raw(body)
 
     def respond_raw(self, *body: Buffer) -> None:
-        """Answer with the parts of the body. They must not change until they are written."""
+        """Answer with the encoded parts of the body. They must not change until they are
+        written."""
         header_version = APIS[self.api_key].response_header_version(self.version)
         self._answered(headers.response_header(self.correlation_id, header_version), *body)
 
@@ -135,7 +144,7 @@ class RequestContext:
         self._answered()
 
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
-        """Answer that the whole request failed. If the response has no place for the error, close
+        """Answer that the whole request failed. If the response has no field for the error, close
         the connection with a log line."""
         try:
             response = error_response(APIS[self.api_key], self.version, error, message)
@@ -149,7 +158,8 @@ class RequestContext:
             self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
 
     def abandon(self) -> None:
-        """Discard what waits for the request, because it has failed or its connection closed."""
+        """Discard the state that waits for the request, because it has failed or its connection
+        closed."""
         self.frame = NO_FRAME
         self.failed = True
         waiting, self.on_abandoned = self.on_abandoned, None
@@ -157,19 +167,23 @@ class RequestContext:
             waiting()
 
     def count_elements(self, elements: int) -> None:
-        """Count `elements` that the response has so far, in the budget of responses, until it is
-        answered. A handler whose response grows with the node's state calls it before it pauses:
-        many such requests may be in progress. This may close the connection."""
+        """Count `elements` of the response in the budget of responses, until the request is
+        answered.
+
+        A handler whose response grows with the node's state calls this before it pauses, because
+        many such requests may be in progress. The call may close the connection."""
         size_bytes = elements * ELEMENT_BYTES
         self.ready_bytes += size_bytes
         self.connection.add_response_bytes(size_bytes)
 
     def run(self, steps: Steps[None]) -> None:
-        """Let the server run `steps`, which answer this request, in slices (`work.py`)."""
+        """Let the server run `steps`, which answer this request, in slices
+        (`request_scheduler.py`)."""
         self.connection.run(self, steps)
 
     def callback(self, function: Callable[P, None]) -> Callable[P, None]:
-        """Return `function` inside the boundary, for a caller that answers this request later."""
+        """Return `function` wrapped in the boundary, for a callback that answers this request
+        later."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
@@ -180,8 +194,10 @@ class RequestContext:
         return call
 
     def fail_with(self, error: Exception) -> None:
-        """Fail this request because its code raised `error`. Raise `error` again only if it says
-        that the node's own state is at fault."""
+        """Fail this request because its code raised `error`.
+
+        A KafkaError becomes its error code, and a DecodeError closes the connection. An error about
+        the node's own state is raised again."""
         if isinstance(error, KafkaError):
             self.fail(error.code, error.message)
         elif isinstance(error, DecodeError):

@@ -1,4 +1,6 @@
-"""The CPU and the memory of a node that its peers' requests may take, on all its Kafka ports."""
+"""The CPU and the memory of a node that the requests of its peers may use, on all of its Kafka
+ports.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,12 @@ from quorate.quorum.seams import Clock
 
 
 class NodeResources:
+    """The scheduler and the memory budgets of one node. All of its Kafka ports share them."""
+
     def __init__(
         self, clock: Clock, scheduler: RequestScheduler | None = None, memory: Memory | None = None
     ):
+        """Create the resources, with default limits for those that are not given."""
         self.scheduler = RequestScheduler(clock) if scheduler is None else scheduler
         self.memory = Memory(clock) if memory is None else memory
 

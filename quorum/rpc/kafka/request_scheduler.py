@@ -1,18 +1,21 @@
-"""Long requests of all connections of a node, run in slices between which the loop serves others.
+"""Runs the long requests of a node in slices, between which the event loop serves other
+connections.
 
-A handler that returns steps (`quorum/steps.py`) has its work done here. The rules:
+If a handler returns steps (`quorum/steps.py`), the scheduler runs them. The rules:
 
-- A slice ends after SLICE_MS of CPU or STEPS_PER_SLICE steps, at most one per loop iteration.
-- All slices together use at most the share DUTY of the node's time, with a burst of one slice. The
-  other connections, which produce and fetch, have the rest.
-- The connection that has used the least CPU is next, as in a fair scheduler of processes: each has
-  a virtual time, which advances by the CPU that it uses. A connection that was idle continues at
-  the virtual time of the last one served, less one slice, so that it cannot save up CPU.
-- A request that has used `request_cpu_ms` is cut off: the client receives REQUEST_TIMED_OUT, or its
-  connection is closed. Every client knows this error, and it states what happened.
+- A slice ends after `slice_ms` of CPU or `steps_per_slice` steps. There is at most one slice per
+  loop iteration.
+- All slices together use at most the share `duty` of the node's time, with a burst of one slice.
+  The rest is for other requests, such as produce and fetch.
+- The connection that has used the least CPU is next, as in a fair scheduler of processes. Each
+  connection has a virtual time, which advances by the CPU that it uses. An idle connection
+  continues at the virtual time of the last one served, less one slice, so that it cannot save up
+  CPU.
+- A request that has used `request_cpu_ms` is cut off. The client receives REQUEST_TIMED_OUT, which
+  every client knows, or its connection is closed.
 - The steps of a request are closed when its connection ends.
 
-CPU time comes from the clock. Where it stands still, as in the simulator, slices end by steps only.
+The clock measures CPU time. If it stands still, as in the simulator, slices end by steps only.
 """
 
 from __future__ import annotations
@@ -35,24 +38,28 @@ logger = logging.getLogger("quorate.kafka")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerLimits:
+    """The limits of slices and of requests. Times are milliseconds of CPU."""
+
     slice_ms: float = 2.0
     steps_per_slice: int = 1000
     duty: float = 0.5
     request_cpu_ms: float = 10_000.0
-    """Metadata of 400,000 partitions takes 2 s of a fast machine. A client that does not receive
-    it asks again, so the bound is far above what a large cluster needs on a slow machine."""
+    """Metadata of 400,000 partitions takes 2 s on a fast machine. A client that does not receive
+    it asks again, so the bound is far above the need of a large cluster on a slow machine."""
 
 
 class ConnectionWork:
-    """The work of one connection, and the CPU that the connection has used (virtual time, ms)."""
+    """The scheduled requests of one connection, and its virtual time `used_ms`: the CPU that it has
+    used."""
 
     __slots__ = ("ended", "tasks", "used_ms", "waits")
 
     def __init__(self, used_ms: float) -> None:
+        """Create a connection without work, at the virtual time `used_ms`."""
         self.used_ms = used_ms
         self.tasks: deque[Task] = deque()
         self.ended = False
-        self.waits = False  # for its next slice
+        self.waits = False  # True while it is in the scheduler's heap
 
 
 class ScheduledConnection(Protocol):
@@ -74,11 +81,11 @@ class ScheduledRequest(Protocol):
 
     @property
     def connection(self) -> ScheduledConnection:
-        """The connection that the request came from."""
+        """Return the connection of the request."""
 
     @property
     def peer(self) -> Address:
-        """The address of the client."""
+        """Return the address of the client."""
 
     def fail_with(self, error: Exception) -> None:
         """Fail the request because its steps raised `error`."""
@@ -91,18 +98,25 @@ class ScheduledRequest(Protocol):
 
 
 class Task:
+    """The steps of one request, and the CPU that they have used so far."""
+
     __slots__ = ("context", "cpu_ms", "steps")
 
     def __init__(self, context: ScheduledRequest, steps: Steps[None]) -> None:
+        """Create a task that has not run yet."""
         self.context = context
         self.steps = steps
         self.cpu_ms = 0.0
 
 
 class RequestScheduler:
-    """Runs the steps of all ports of a node. `slices` and `cut_off` count for metrics."""
+    """Runs the steps of all ports of a node. The event loop owns it.
+
+    `slices`, `cut_off` and `cpu_ms` count for metrics. Invariant: at most one task runs at a time,
+    and a connection is in the heap at most once."""
 
     def __init__(self, clock: Clock, limits: SchedulerLimits | None = None) -> None:
+        """Create a scheduler without work."""
         self.limits = limits or SchedulerLimits()
         self.slices = 0
         self.cut_off = 0
@@ -110,7 +124,7 @@ class RequestScheduler:
         self._clock = clock
         self._waiting: list[tuple[float, int, ConnectionWork]] = []  # heap by virtual time
         self._order = 0
-        self._virtual_ms = 0.0  # of the work that was served last
+        self._virtual_ms = 0.0  # the virtual time of the connection that was served last
         self._credit_ms = self.limits.slice_ms
         self._credited_ms = clock.now_ms()
         self._running: Task | None = None
@@ -118,14 +132,15 @@ class RequestScheduler:
         self._lines = LogLimit(clock)
 
     def __len__(self) -> int:
-        """The number of connections whose work waits."""
+        """Return the number of connections whose work waits."""
         return len(self._waiting)
 
     def new_connection_work(self) -> ConnectionWork:
         """Return the work of a new connection.
 
-        It begins one slice after the work served last. Otherwise clients that open a new connection
-        for each request would always be next, and waiting connections never."""
+        Its virtual time is one slice after that of the connection served last. Otherwise clients
+        that open a new connection for each request would always be next, and waiting connections
+        never."""
         return ConnectionWork(self._virtual_ms + self.limits.slice_ms)
 
     def begin(self, context: ScheduledRequest, steps: Steps[None]) -> None:
@@ -145,7 +160,7 @@ class RequestScheduler:
         self._schedule()
 
     def end(self, work: ConnectionWork) -> None:
-        """Discard the work of a connection that ends."""
+        """Discard the work of a connection that ends, and close its steps."""
         work.ended = True
         tasks, work.tasks = work.tasks, deque()
         for task in tasks:
@@ -184,7 +199,7 @@ class RequestScheduler:
             self._schedule()
 
     def _slice(self) -> None:
-        """Run the waiting work with the least virtual time for one slice."""
+        """Run the waiting connection with the least virtual time for one slice."""
         work = self._next()
         if work is None:
             return

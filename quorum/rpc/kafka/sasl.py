@@ -1,5 +1,8 @@
-"""SaslHandshake (17) on ports without SASL: answered, so that a client that was set up for it reads
-an error instead of a closed connection."""
+"""SaslHandshake (17) on ports without SASL.
+
+It is answered with an error, because a client that is configured for SASL could not interpret a
+closed connection.
+"""
 
 from __future__ import annotations
 
@@ -12,4 +15,5 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 
 
 def no_sasl(context: RequestContext, request: SaslHandshakeRequest) -> None:
+    """Answer ILLEGAL_SASL_STATE without mechanisms."""
     context.respond(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=()))

@@ -1,18 +1,18 @@
-"""Kafka's protocol on links: requests to handlers, responses back in the order of the requests.
+"""The server of one Kafka port: requests to handlers, responses back in the order of the requests.
 
-Handlers answer through their `RequestContext`, immediately or later. Each request has a slot in its
-connection's queue. Responses leave as soon as they are ready at the head of the queue. There is no
-task and no future per request.
+A handler answers through its RequestContext, immediately or later. Each request has a place in the
+queue of its connection. Responses leave as soon as they are ready at the head of the queue. There
+is no task and no future per request.
 
-- A handler returns None, or steps (`quorum/steps.py`), which `work.py` runs in slices. While a
-  connection has such work, the server does not read it.
+- A handler returns None, or steps (`quorum/steps.py`) that `request_scheduler.py` runs in slices.
+  While a connection has such work, the server does not read it.
 - Every exception of a request ends at the boundary (`boundary.py`). Only exceptions about the
   node's own state pass.
-- A request of an unknown API, an unsupported version or with malformed bytes closes its connection
-  with one log line, as in Kafka; only ApiVersions is answered in version 0 (KIP-511).
-- Bounded: requests and bytes in flight per connection (then it is not read), and bytes that the
-  client does not take (then it is not read until it does). What all connections of a node may do
-  together, `connections.py` bounds.
+- A request of an unknown API, of an unsupported version or with malformed bytes closes its
+  connection with one log line, as in Kafka. Only ApiVersions is answered in version 0 (KIP-511).
+- Each connection has bounds of its requests and bytes in flight, and of the bytes that its client
+  does not take. When one is reached, the connection is not read. `connection_quotas.py` bounds all
+  connections of a node together.
 - A refused connection still gets its earlier responses, for CLOSE_TIMEOUT_MS.
 """
 
@@ -41,9 +41,10 @@ __all__ = [
 
 
 class KafkaServer(ServerState):
-    """`accept` is the Accept of `Wire.KAFKA` for a listener; the handlers decide what is served."""
+    """The server of one port. Its `accept` is passed to `Transport.listen` for `Wire.KAFKA`."""
 
     def accept(self, link: Link) -> Connection:
+        """Return the Connection that handles a new link."""
         connection = Connection(self, link)
         self.quotas.add(connection)
         return connection

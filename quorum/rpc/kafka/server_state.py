@@ -1,4 +1,5 @@
-"""The parts of a Kafka port that its connections share: routes, settings, bounds and boundary."""
+"""The parts of a Kafka port that its connections share: routes, settings, quotas and the
+boundary."""
 
 from __future__ import annotations
 
@@ -22,22 +23,24 @@ RawHandler = Callable[[RequestContext, memoryview], Steps[None] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
+    """The bounds of each connection of a port."""
+
     max_request_bytes: int = 100 << 20
     max_in_flight: int = 256
-    """Requests of one connection that are not answered yet."""
+    """Requests of one connection that have no response yet."""
     max_in_flight_bytes: int = 64 << 20
     max_ready_bytes: int = 64 << 10
     """Responses that wait for the response of an earlier request."""
     max_pending_bytes: int = 1 << 20
-    """Responses that the client has not taken off the wire, on links that do not report when it
-    does. Links over TCP do, above 64 KiB (asyncio's default)."""
+    """Bytes of responses that the client may leave unread, on links that do not report this. Links
+    over TCP report it above 64 KiB, the default of asyncio."""
     drain_check_ms: int = 10
 
 
 @dataclass(slots=True)
 class Route:
     """The handler of an API, and counters of its use. `failures` counts requests that failed with
-    an exception that no handler expected."""
+    an exception that no handler expected. `raw` handlers take the encoded body."""
 
     api: Api
     handle: Handler | RawHandler
@@ -49,7 +52,7 @@ class Route:
 
 
 class ServerState:
-    """The state of one Kafka port that all of its connections use, on the event loop."""
+    """The state of one Kafka port that all of its connections use. The event loop owns it."""
 
     def __init__(
         self,
@@ -61,8 +64,9 @@ class ServerState:
         quotas: ConnectionQuotas | None = None,
         resources: NodeResources | None = None,
     ) -> None:
-        """Ports that are bounded together share `connections`. All ports of a node share
-        `resources`."""
+        """Create the routes of `handlers` and `raw_handlers`, by API key.
+
+        Ports with common limits share `quotas`. All ports of a node share `resources`."""
         self.routes = {key: Route(APIS[key], each, False) for key, each in handlers.items()}
         for key, each in (raw_handlers or {}).items():
             self.routes[key] = Route(APIS[key], each, True)
@@ -74,4 +78,5 @@ class ServerState:
 
     @property
     def api_keys(self) -> tuple[int, ...]:
+        """Return the keys of the APIs that this port serves, in ascending order."""
         return tuple(sorted(self.routes))
