@@ -1,11 +1,11 @@
-"""Admin requests that only the active controller can serve: forwarded in Kafka's own bytes.
+"""Forwards admin requests to the active controller, in Kafka's own bytes (KIP-590).
 
-The body goes on as it came, and the answer's body comes back as it is. The controller reads the
-body. This broker reads it only to name, in a refusal, the items that were asked for.
+The broker forwards the body of a request unchanged, and sends the body of the controller's response
+unchanged. It decodes a request only to name the items of the request in an error response.
 
-A connection may have MAX_FORWARDED_BYTES of requests at the controller, or one request if that is
-larger. The rest waits here. The cost of an admin request grows with its size, so small requests are
-pipelined as fast as before, and a client with large ones delays only itself.
+A connection may have MAX_FORWARDED_BYTES of requests at the controller, or one request that is
+larger. Its other requests wait on this broker. Small requests are therefore pipelined, and a client
+with large requests delays only itself.
 """
 
 from __future__ import annotations
@@ -17,47 +17,60 @@ from typing import Protocol
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.protocol.apis import APIS
-from quorate.quorum.protocol.codec import DecodeError, decode
+from quorate.quorum.protocol.codec import decode_steps
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
+from quorate.quorum.steps import Steps
 
 FORWARD_TIMEOUT_MS = 30_000
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
 MAX_FORWARDED_BYTES = 64 * 1024
-"""Of one connection's requests at the controller."""
+"""Maximum size of the requests of one connection that are at the controller."""
 
 
 class Forwarder(Protocol):
+    """The channel to the active controller."""
+
     def forward(
         self, request: EnvelopeRequest, timeout_ms: int, done: Callable[[EnvelopeResponse], None]
-    ) -> None: ...
+    ) -> None:
+        """Send the request to the active controller, and call `done` exactly once.
+
+        If no controller answers within `timeout_ms`, the response carries an error.
+        """
+        ...
 
 
 @dataclass(slots=True)
 class _ConnectionQueue:
     """The forwarded requests of one connection."""
 
-    size_bytes: int = 0  # of those at the controller
+    size_bytes: int = 0
+    """Size of the requests at the controller; an empty body counts as one byte."""
     waiting: deque[tuple[RequestContext, memoryview]] = field(default_factory=deque)
+    """Requests that are not forwarded yet. The server bounds the open requests of a connection."""
 
 
 class Forwarding:
-    """`handle` is a raw handler. Bounded by the server, which bounds what a connection has open."""
+    """The handler of all forwarded APIs on one listener. It runs on the broker's event loop."""
 
     def __init__(self, forwarder: Forwarder) -> None:
         self._forwarder = forwarder
-        self._queues: dict[
-            RequestConnection, _ConnectionQueue
-        ] = {}  # those that have requests open
+        # the connections that have requests open, at most as many as there are connections
+        self._queues: dict[RequestConnection, _ConnectionQueue] = {}
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
+        """Forward the request now, or when earlier requests of its connection are answered.
+
+        `body` is the request after its header.
+        """
         queue = self._queues.setdefault(context.connection, _ConnectionQueue())
         queue.waiting.append((context, body))
         self._send(context.connection, queue)
 
     def _send(self, connection: RequestConnection, queue: _ConnectionQueue) -> None:
-        """Forward what the bound admits. Discard the requests of a connection that is closed."""
+        """Forward waiting requests up to the bound. Discard them if the connection is closed."""
         if connection.closed:
             queue.waiting.clear()
         while queue.waiting:
@@ -92,20 +105,21 @@ class Forwarding:
 
 
 def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse) -> None:
-    """Give the client what the controller answered, or its refusal as this API says it."""
+    """Send the controller's response body to the client, or an error response of this API."""
     if response.error == ErrorCode.NONE:
         context.respond_raw(response.body)
-        return
-    try:
-        request = decode(APIS[context.api_key].request, context.version, body)
-    except DecodeError as error:
-        context.connection.refuse(f"malformed request: {error}")
-        return
-    error_code = ErrorCode.of(response.error)
-    text = REASONS.get(
-        error_code, "the active controller could not be asked, or its answer was lost"
-    )
-    context.respond(ERROR_RESPONSES[context.api_key](request, error_code, text))
+    else:
+        context.run(refusal(context, body, ErrorCode.of(response.error)))
+
+
+def refusal(context: RequestContext, body: memoryview, error: ErrorCode) -> Steps[None]:
+    """Send an error response that names every item of the request, in steps.
+
+    Raise DecodeError if the request is malformed. The controller may not have read it.
+    """
+    request, _ = yield from decode_steps(APIS[context.api_key].request, context.version, body)
+    response = ERROR_RESPONSES[context.api_key](request, error, REASONS.get(error, NO_ANSWER))
+    yield from context.respond_steps(response)
 
 
 NO_ANSWER = "the active controller could not be asked, or its answer was lost"

@@ -1,9 +1,11 @@
-"""JoinGroup (11), SyncGroup (14), Heartbeat (12) and LeaveGroup (13)."""
+"""Handles JoinGroup (API key 11), SyncGroup (14), Heartbeat (12) and LeaveGroup (13)."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.joining import Join
@@ -11,6 +13,7 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.responses import join_refused
 from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.kafka.group_requests import ask, check_group_id
+from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
@@ -25,19 +28,31 @@ from quorate.quorum.protocol.schemas.group_membership import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import RequestContext
+from quorate.quorum.steps import Steps, begun
 
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
-PROTOCOL_NAMED_SINCE = 5  # of SyncGroup (KIP-559)
+PROTOCOL_NAMED_SINCE = 5
+"""The first SyncGroup version that must name the protocol (KIP-559)."""
 SEVERAL_LEAVE_SINCE = 3
+"""The first LeaveGroup version that names several members (KIP-345)."""
+MEMBERS_PER_PART = 250
+"""Number of members that leave in one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMembershipHandler:
+    """Handles the requests of group members on one broker, on the broker's event loop."""
+
     coordinator: GroupCoordinator
 
     def join(self, context: RequestContext, request: JoinGroupRequest) -> None:
+        """Pass the request to the group's shard, which responds when the join phase ends.
+
+        Respond with INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT if the request is invalid.
+        """
+
         def send(response: Message) -> None:
             assert isinstance(response, JoinGroupResponse)
             if context.version < NULL_PROTOCOL_SINCE and response.protocol_name is None:
@@ -71,6 +86,11 @@ class GroupMembershipHandler:
         )
 
     def sync(self, context: RequestContext, request: SyncGroupRequest) -> None:
+        """Pass the request to the group's shard, which responds when the assignment is known.
+
+        Respond with INCONSISTENT_GROUP_PROTOCOL if a request since v5 lacks the protocol. Raise
+        KafkaError (INVALID_GROUP_ID) if the group id is empty.
+        """
         reply = Reply(
             context.respond, lambda error: SyncGroupResponse(error_code=error, assignment=b"")
         )
@@ -89,6 +109,9 @@ class GroupMembershipHandler:
         self.coordinator.find(request.group_id, found, reply.fail)
 
     def heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> None:
+        """Restart the member's session and respond. Raise KafkaError (INVALID_GROUP_ID) if the
+        group id is empty.
+        """
         check_group_id(request.group_id)
         ask(
             self.coordinator,
@@ -98,22 +121,57 @@ class GroupMembershipHandler:
             lambda error: HeartbeatResponse(error_code=error),
         )
 
-    def leave(self, context: RequestContext, request: LeaveGroupRequest) -> None:
+    def leave(self, context: RequestContext, request: LeaveGroupRequest) -> Steps[None] | None:
+        """Remove the named members, and respond with the result of each.
+
+        A request with more than MEMBERS_PER_PART members is handled in parts. Return its steps, or
+        None. Raise KafkaError (INVALID_GROUP_ID) if the group id is empty.
+        """
         check_group_id(request.group_id)
         several = context.version >= SEVERAL_LEAVE_SINCE
         leaving = request.members if several else (MemberIdentity(member_id=request.member_id),)
+        if len(leaving) > MEMBERS_PER_PART:
+            return begun(self._leave_in_parts(context, request.group_id, leaving))
 
         def answer(response: LeaveGroupResponse) -> None:
             if not several and response.members:
                 response = LeaveGroupResponse(error_code=response.members[0].error_code)
             context.respond(response)
 
+        self._leave(request.group_id, leaving, answer)
+        return None
+
+    def _leave_in_parts(
+        self, context: RequestContext, group_id: str, leaving: Sequence[MemberIdentity]
+    ) -> Steps[None]:
+        """Handle each part like a request of its own: other requests may come in between."""
+
+        def respond(answers: Sequence[LeaveGroupResponse]) -> None:
+            failed = next((each for each in answers if each.error_code), None)
+            members = tuple(chain.from_iterable(each.members for each in answers))
+            response = failed or LeaveGroupResponse(error_code=ErrorCode.NONE, members=members)
+            context.run(context.respond_steps(response))
+
+        starts = range(0, len(leaving), MEMBERS_PER_PART)
+        collector = ResultCollector(len(starts), context.callback(respond))
+        for index, start in enumerate(starts):
+            if index:
+                yield
+            part = leaving[start : start + MEMBERS_PER_PART]
+            self._leave(group_id, part, collector.slot(index))
+
+    def _leave(
+        self,
+        group_id: str,
+        leaving: Sequence[MemberIdentity],
+        done: Callable[[LeaveGroupResponse], None],
+    ) -> None:
         ask(
             self.coordinator,
-            request.group_id,
+            group_id,
             lambda shard: LeaveGroupResponse(
-                error_code=ErrorCode.NONE, members=tuple(shard.leave(request.group_id, leaving))
+                error_code=ErrorCode.NONE, members=tuple(shard.leave(group_id, leaving))
             ),
-            answer,
+            done,
             lambda error: LeaveGroupResponse(error_code=error),
         )

@@ -1,4 +1,4 @@
-"""One answer made of several that come when they are ready."""
+"""Collects the results of the parts of one request, which arrive in any order."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ T = TypeVar("T")
 
 
 class ResultCollector(Generic[T]):
+    """Calls a function with all results when the last one has arrived."""
+
     def __init__(self, count: int, done: Callable[[Sequence[T]], None]) -> None:
-        """`done` gets all parts in order; at once when none is expected."""
-        self._parts: dict[int, T] = {}
+        """`done` receives the `count` results in the order of their slots. If `count` is 0, it is
+        called before this method returns."""
+        self._results: dict[int, T] = {}
         self._count = count
         self._done = done
         if not count:
             done(())
 
     def slot(self, index: int) -> Callable[[T], None]:
-        return partial(self._came, index)
+        """Return the function that takes the result of part `index`. Call it exactly once."""
+        return partial(self._take, index)
 
-    def _came(self, index: int, part: T) -> None:
-        self._parts[index] = part
-        if len(self._parts) == self._count:
-            self._done([self._parts[each] for each in range(self._count)])
+    def _take(self, index: int, result: T) -> None:
+        self._results[index] = result
+        if len(self._results) == self._count:
+            self._done([self._results[each] for each in range(self._count)])

@@ -1,14 +1,15 @@
-"""Brokers whose link just died, while the controller has not said yet what became of them, and
-those that it has just fenced.
+"""Delays metadata answers while a broker is suspected, and lists fenced brokers a little longer.
 
-A client that loses a broker asks the others who leads now, usually a few milliseconds before the
-controller has fenced the dead one; librdkafka then believes the old leader for another second. So
-an answer that would name a suspect waits for the controller's verdict, for HOLD_MS at most. This is
-a hint (design idea 9): nothing is decided here, and a suspect that lives costs a short delay.
+A broker is a suspect from the loss of its link until the controller decides, for HOLD_MS at most. A
+client that loses a broker asks another one for the new leader, usually a few milliseconds before
+the controller has fenced the dead broker. With the old leader in the answer, librdkafka would wait
+for another second. An answer that would name a suspect therefore waits. This is only a hint: it
+decides nothing, and a suspect that is alive costs a short delay.
 
-A broker that was fenced a moment ago leads nothing but stays in the list of brokers: librdkafka
-(2.16) ends the thread of a broker that is gone from the list, and that thread may take back a
-partition that was just given to its new leader; the client then asks again only 500 ms later.
+A broker that was fenced within LISTED_MS leads nothing, but stays in the list of brokers.
+librdkafka (2.16) ends the thread of a broker that disappears from the list. That thread may take
+back a partition that was just given to its new leader, and the client then asks again only after
+500 ms.
 """
 
 from __future__ import annotations
@@ -20,15 +21,22 @@ from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.seams import Clock
 
 HOLD_MS = 150
+"""Maximum time that an answer waits for the controller to decide about a suspect."""
 GRACE_MS = 10
-"""A client that asks again on a connection has often lost a leader, whose death shows at different
-times on different connections: its question waits so long before it is taken up."""
+"""Delay of a repeated request on one connection. Its client has often lost a leader, and other
+brokers notice the death of the leader a little later than the client."""
 MAX_HELD = 1000
+"""Maximum number of answers that wait. Further answers are sent without a delay."""
 LISTED_MS = 1000
-"""How long a broker stays listed after it was fenced."""
+"""Time for which a fenced broker stays in the list of brokers."""
 
 
 class Suspects:
+    """The suspected and the recently fenced brokers. It runs on the broker's event loop.
+
+    There are at most as many of each as there are registered brokers. If not `enabled`, no broker
+    is suspected and no fenced broker is listed."""
+
     def __init__(self, clock: Clock, image: Callable[[], MetadataImage], *, enabled: bool) -> None:
         self._clock = clock
         self._image = image
@@ -38,6 +46,7 @@ class Suspects:
         self._held: list[Callable[[], None]] = []
 
     def link_lost(self, broker_id: int) -> None:
+        """Suspect this broker, if it is registered and not fenced."""
         broker = self._image().brokers.get(broker_id)
         if not self._enabled or broker is None or broker.fenced or broker_id in self._since_ms:
             return
@@ -46,22 +55,33 @@ class Suspects:
         self._clock.call_later(HOLD_MS, lambda: self._clear(broker_id, now_ms))
 
     def image_changed(self, delta: ImageDelta) -> None:
+        """Stop suspecting every broker whose registration changed, and note fenced brokers."""
         for broker_id, change in delta.brokers.items():
             if self._enabled and change.old and not change.old.fenced:
-                self._fenced_ms[broker_id] = self._clock.now_ms()
+                self._note_fenced(broker_id)
             if broker_id in self._since_ms:
                 self._clear(broker_id, self._since_ms[broker_id])
 
+    def _note_fenced(self, broker_id: int) -> None:
+        """Remember the time of the fence, and discard the times that no longer matter."""
+        now_ms = self._clock.now_ms()
+        old = [each for each, time_ms in self._fenced_ms.items() if now_ms - time_ms >= LISTED_MS]
+        for each in old:
+            del self._fenced_ms[each]
+        self._fenced_ms[broker_id] = now_ms
+
     def listed(self, broker: Broker) -> bool:
-        """Whether clients are told of it."""
+        """Return True if answers list this broker: it is not fenced, or was fenced recently."""
         if not broker.fenced:
             return True
         fenced_ms = self._fenced_ms.get(broker.id)
         return fenced_ms is not None and self._clock.now_ms() - fenced_ms < LISTED_MS
 
     def hold(self, answer: Callable[[], None], *, returning: bool = False) -> bool:
-        """True: `answer` is called later, when there is no suspect. `returning`: its client has
-        asked on this connection before."""
+        """Return True if `answer` will be called later; otherwise the caller must answer now.
+
+        `returning` says that the client has sent the same request on this connection before.
+        """
         if not self._enabled or len(self._held) >= MAX_HELD:
             return False
         if self._since_ms:
@@ -76,6 +96,7 @@ class Suspects:
             answer()
 
     def _clear(self, broker_id: int, since_ms: int) -> None:
+        """End the suspicion that began at `since_ms`. Answer all requests after the last one."""
         if self._since_ms.get(broker_id) != since_ms:
             return
         del self._since_ms[broker_id]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
-from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding
+from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding, refusal
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.codec import decode, encode
@@ -14,6 +15,8 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeLink
 from tests.unit.kafka.test_server import Served, frame
 
@@ -107,3 +110,28 @@ def test_a_request_that_the_controller_could_not_carry_out_names_its_items() -> 
     assert [each.error_code for each in response.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert response.responses[0].error_message is not None
     assert "nothing was changed" in response.responses[0].error_message
+
+
+def test_a_large_request_is_refused_in_steps() -> None:
+    """To decode a refused request of the largest size in one step would hold the event loop."""
+    topics = tuple(DeleteTopicState(name=f"{number:0200}") for number in range(2000))
+    body = encode(DeleteTopicsRequest(topics=topics, timeout_ms=1000), VERSION)
+    context = Context()
+    steps = refusal(cast(RequestContext, context), memoryview(body), ErrorCode.REQUEST_TIMED_OUT)
+    assert sum(1 for _ in steps) > 10
+    (response,) = context.responses
+    assert len(response.responses) == len(topics)
+    assert {each.error_code for each in response.responses} == {ErrorCode.REQUEST_TIMED_OUT}
+
+
+class Context:
+    """The part of a request's context that a refusal uses."""
+
+    api_key, version = ApiKey.DELETE_TOPICS, VERSION
+
+    def __init__(self) -> None:
+        self.responses: list[DeleteTopicsResponse] = []
+
+    def respond_steps(self, response: DeleteTopicsResponse) -> Steps[None]:
+        self.responses.append(response)
+        yield from ()

@@ -110,3 +110,14 @@ def test_one_found_fenced_is_not_listed() -> None:
     world = World()
     world.apply(FENCED)
     assert not world.suspects.listed(world.image.brokers[5])
+
+
+def test_brokers_that_were_fenced_long_ago_are_not_remembered() -> None:
+    world = World()
+    for broker_id in range(10, 40):
+        fields = {"broker_id": broker_id, "incarnation_id": ZERO_UUID, "broker_epoch": 3}
+        world.apply(RegisterBrokerRecord(**fields, end_points=(), fenced=False))  # type: ignore[arg-type]
+        fence = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=3, fenced=1)
+        world.suspects.image_changed(world.apply(fence))
+        world.clock.advance(LISTED_MS)
+    assert len(world.suspects._fenced_ms) == 1
