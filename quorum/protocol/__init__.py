@@ -1,18 +1,26 @@
-"""Kafka's protocol without connections: messages, codecs, framing of fields, error codes.
+"""Kafka's protocol without connections: messages, codecs, headers and error codes.
 
-Pure code: it does no I/O, so every other package may import it.
+The package is pure: it does no I/O, so every other package may import it. It decides nothing about
+the cluster. It bounds every field of a request or stored record; a reader of a field without a
+bound does not compile.
 
-Inputs and outputs: bytes of a request, response or metadata record, and the dataclasses that
-declare them. Every field of a request or record has a bound; a reader without one does not compile.
+Inputs and outputs: the bytes of a request, a response or a metadata record, and the dataclasses
+that declare them.
 
 Files in reading order:
 
-- `wire.py`: the declaration of a message; `schemas/`: the messages; `bounds.py`: the bounds.
-- `layout.py`, `reading.py`, `writing.py`, `source.py`: the compilers of readers and writers.
-- `codec.py`: decode and encode, whole or in steps; `headers.py`, `varint.py`: the rest of a frame.
-- `hot/`: Produce and Fetch, written by hand.
-- `apis.py`: the APIs and versions that are served; `errors.py`: Kafka's error codes.
-- `failed.py`, `failures.py`: the responses that report a failure of the whole request.
+- `wire.py` is the declaration of a message, `schemas/` the messages, and `bounds.py` their bounds.
+- `layout.py` plans the fields of one version. `reader_compiler.py`,
+  `incremental_reader_compiler.py` and `writer_compiler.py` turn the plan into Python code, which
+  `code_builder.py` compiles.
+- `codec.py` decodes and encodes messages, whole or in steps. `headers.py` and `varint.py` serve the
+  other parts of a frame.
+- `hot/` parses and builds Produce and Fetch by hand.
+- `apis.py` lists the APIs and the versions that are served. `errors.py` lists Kafka's error codes.
+  `authorized_operations.py` holds the bit fields of KIP-430.
+- `error_response.py` and `schemas/error_responses.py` build the responses to a request that failed
+  as a whole.
 
-Sources: Kafka's message definitions, KIP-482 (flexible versions), KIP-511, KIP-896.
+Sources: Kafka's message definitions, KIP-482 (flexible versions), KIP-511 (ApiVersions), KIP-896
+(minimum versions).
 """

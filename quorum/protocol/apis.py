@@ -1,7 +1,8 @@
-"""Kafka's APIs by key, and those that we speak: versions, first flexible version, where declared.
+"""Kafka's APIs by key, and the APIs that this project speaks: versions, first flexible version,
+schema module.
 
-Minimum versions are Kafka 4.1's (KIP-896). Schema modules are imported when an API is first used,
-so this table costs nothing to import.
+Minimum versions are those of Kafka 4.1 (KIP-896). A schema module is imported when its API is first
+used, so the import of this table is cheap.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _SCHEMAS = "quorate.quorum.protocol.schemas"
 
 
 class ApiKey(enum.IntEnum):
-    """Kafka's names, those of APIs that only other clusters serve too."""
+    """The keys of all of Kafka's APIs, including those that this project does not serve."""
 
     PRODUCE = 0
     FETCH = 1
@@ -116,7 +117,9 @@ class ApiKey(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Api:
-    """We serve `min_version` to `max_version`; `advertised_min` is lower for Produce only."""
+    """One served API and its versions, from `min_version` to `max_version`.
+
+    `advertised_min` is lower than `min_version` for Produce only."""
 
     key: ApiKey
     name: str
@@ -128,20 +131,27 @@ class Api:
 
     @cached_property
     def request(self) -> type[Message]:
+        """Return the class of the request. The first access imports its schema module."""
         return self._declared("Request")
 
     @cached_property
     def response(self) -> type[Message]:
+        """Return the class of the response. The first access imports its schema module."""
         return self._declared("Response")
 
     def serves(self, version: int) -> bool:
+        """Return True if requests of `version` are served."""
         return self.min_version <= version <= self.max_version
 
     def request_header_version(self, version: int) -> int:
+        """Return the version of the request header, 1 or 2, for a version of this API."""
         return 2 if version >= self.flexible_since else 1
 
     def response_header_version(self, version: int) -> int:
-        """That of ApiVersions is always v0: it is answered before versions are agreed (KIP-511)."""
+        """Return the version of the response header, 0 or 1, for a version of this API.
+
+        ApiVersions always has version 0, because it is answered before the versions are agreed
+        (KIP-511)."""
         if self.key == ApiKey.API_VERSIONS:
             return 0
         return 1 if version >= self.flexible_since else 0
@@ -167,8 +177,8 @@ def _api(
 APIS: dict[int, Api] = {
     api.key: api
     for api in (
-        # Without v0 librdkafka before 2.8 takes the broker for an old one and never compresses:
-        # KAFKA-18659. Requests below v3 are refused all the same.
+        # If v0 is missing, librdkafka before 2.8 takes the broker for an old one and never
+        # compresses (KAFKA-18659). Requests below v3 are refused nevertheless.
         _api(ApiKey.PRODUCE, "produce", (3, 13), 9, advertised=0),
         _api(ApiKey.FETCH, "fetch", (4, 18), 12),
         _api(ApiKey.LIST_OFFSETS, "list_offsets", (1, 10), 6),
@@ -214,4 +224,6 @@ APIS: dict[int, Api] = {
 
 
 def is_flexible(api_key: int, version: int) -> bool:
+    """Return True if `version` of a served API is flexible (KIP-482). Raise KeyError for another
+    API."""
     return version >= APIS[api_key].flexible_since

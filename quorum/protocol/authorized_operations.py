@@ -1,5 +1,7 @@
-"""What a client may do with a resource, as the bit fields of KIP-430: without an authorizer, all
-that the resource knows."""
+"""The operations that a client may perform on a resource, as the bit fields of KIP-430.
+
+There is no authorizer, so each bit field contains all operations of its kind of resource.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ class Operation(IntEnum):
 
 
 def bit_field(*operations: Operation) -> int:
+    """Return the bit field in which the bit of each operation is set."""
     return sum(1 << operation for operation in operations)
 
 

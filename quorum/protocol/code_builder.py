@@ -1,4 +1,6 @@
-"""A growing piece of Python source with the objects it refers to, and its compilation."""
+"""Builds the source of a Python function line by line, with the objects that it refers to, and
+compiles it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 
 class CodeBuilder:
-    """Lines are added at the current depth; `constant` binds an object to a name in its globals."""
+    """The source of one function. `constant` binds an object to a name in its globals."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -17,27 +19,32 @@ class CodeBuilder:
         self._names = 0
 
     def line(self, text: str) -> None:
+        """Add a line at the current depth."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
+        """Add the line `head`, and indent the lines that are added inside of the `with` block."""
         self.line(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def name(self, stem: str) -> str:
+        """Return a new name that begins with `stem`."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def constant(self, stem: str, value: Any) -> str:
+        """Bind `value` to a new global name, and return that name."""
         name = self.name(stem)
         self._globals[name] = value
         return name
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Compiled; the text shows up in tracebacks as `<name>`."""
-        # Only text made from declared classes is run here, never anything from the wire.
+        """Compile the source and return its function `name`. Tracebacks show its file as
+        `<name>`."""
+        # The text is made from declared classes only. It never contains data from the wire.
         exec(compile("\n".join(self._lines), f"<{name}>", "exec"), self._globals)
         function: Callable[..., Any] = self._globals[name]
         return function

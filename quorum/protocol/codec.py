@@ -1,12 +1,13 @@
-"""Bytes from and to declared messages and records, by readers and writers compiled on first use.
+"""Encodes and decodes declared messages and records, with readers and writers compiled on first
+use.
 
-`encode` and `decode` know a request or response by its `API_KEY`, and so from which version on it
-is flexible; everything else (metadata and control records) always is. `reader` and `writer` work
-inside larger buffers.
+`encode` and `decode` find the first flexible version of a request or response by its `API_KEY`. All
+other classes, metadata and control records, are always flexible. `reader` and `writer` work inside
+larger buffers.
 
-`decode` tolerates trailing bytes, as Kafka does; it never copies `bytes` and `records` out of the
-buffer. Whatever is wrong with the bytes is a `DecodeError`; a message that the schema cannot say in
-that version (too long a string, null where it is not allowed) is an `EncodeError`.
+`decode` ignores trailing bytes, as Kafka does. It never copies `bytes` and `records` out of the
+buffer. Malformed bytes raise DecodeError. A message that does not fit the schema of that version,
+for example because of null where it is not allowed, raises EncodeError.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: object, version: int) -> bytes:
+    """Return `message` encoded in `version`. Raise EncodeError if it does not fit the schema."""
     out = bytearray()
     cls = type(message)
     writer(cls, version, flexible(cls, version))(out, message)
@@ -71,6 +73,8 @@ def encode_steps(message: object, version: int) -> Steps[bytes]:
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
+    """Return the message of class `cls` at `position`. Raise DecodeError if the bytes are
+    malformed."""
     value: T
     value, _ = reader(cls, version, flexible(cls, version))(buffer, position)
     return value
@@ -79,7 +83,7 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
 def decode_steps(cls: type[M], version: int, buffer: Buffer) -> Steps[tuple[M, int]]:
     """Decode like `decode`, but pause after every SLICE_BYTES of an array's elements.
 
-    Return the message and the number of its array's elements, at all levels. The caller must not
+    Return the message and the number of its array elements, at all levels. The caller must not
     change the buffer between steps."""
     left = [cls.MAX_ELEMENTS, 0]
     read = steps_reader(cls, version, flexible(cls, version))
@@ -133,7 +137,7 @@ def _writer(cls: type, version: int, flexible: bool) -> Write:
     return write
 
 
-# ValueError: a string that is too long, or that is no UTF-8.
+# ValueError: a string that is too long, or that cannot be encoded as UTF-8.
 _NOT_ENCODABLE = (struct.error, AttributeError, TypeError, ValueError)
 
 
@@ -141,11 +145,12 @@ def _not_encodable(cls: type, version: int, error: Exception) -> EncodeError:
     return EncodeError(f"{cls.__name__} v{version} cannot say its value: {error}")
 
 
-# Typed by hand, because mypy takes classes for unhashable.
+# Typed by hand, because mypy considers classes unhashable.
 flexible: Callable[[type, int], bool] = cache(_flexible)
 reader: Callable[[type, int, bool], Read] = cache(_reader)
-"""`read(buffer, position) -> (value, position after it)`; it raises DecodeError only."""
+"""Returns `read(buffer, position) -> (value, position after it)`, which raises DecodeError only."""
 steps_reader: Callable[[type, int, bool], ReadInSteps] = compile_reader_in_steps
 steps_writer: Callable[[type, int, bool], WriteInSteps] = compile_writer_in_steps
 writer: Callable[[type, int, bool], Write] = cache(_writer)
-"""`write(out, value)` appends; when it raises EncodeError, `out` is left with a part of it."""
+"""Returns `write(out, value)`, which appends to `out`. If it raises EncodeError, `out` may hold a
+part of the value."""

@@ -1,4 +1,7 @@
-"""The response that says that a request failed as a whole, where the API has a place for it."""
+"""The response that reports the failure of a whole request, for APIs with a top-level error code.
+
+`schemas/error_responses.py` serves the admin APIs without one.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ from quorate.quorum.protocol.wire import Message
 
 
 def error_response(api: Api, version: int, error: ErrorCode, message: str | None) -> Message | None:
-    """None when that version has no top-level error code. All other fields are empty."""
+    """Return a response with `error` in which all other fields are empty.
+
+    Return None if the response of that version has no top-level error code."""
     response = api.response
     plan = layout(response, version, version >= api.flexible_since)
     if all(field.name != "error_code" for field in plan.plain):
         return None
     values: dict[str, Any] = dict(plan.defaults)
-    # A default of null may be one that this version cannot say (protocol_name of JoinGroup).
+    # The default may be null where this version does not allow it (protocol_name of JoinGroup).
     for field in plan.plain:
         if values[field.name] is None and not field.nullable and field.kind == "string":
             values[field.name] = ""

@@ -1,7 +1,7 @@
-"""Kafka's error codes: name, whether a retry may help, and a default text.
+"""Kafka's error codes: name, retriable or not, and a default text.
 
-`retriable` is Kafka's own classification (what its clients retry). A server answers with the text
-of the case at hand where it has one; the texts here are for all other cases.
+`retriable` is Kafka's own classification, which its clients use. A server answers with a text for
+the specific case if it has one, and with the text of this table otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import enum
 
 
 class ErrorCode(enum.IntEnum):
+    """Kafka's error codes. `message` is the default text, and `retriable` says if clients retry."""
+
     retriable: bool
     message: str
 
@@ -22,7 +24,8 @@ class ErrorCode(enum.IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ErrorCode:
-        """A code that we do not know (a newer server's) counts as UNKNOWN_SERVER_ERROR."""
+        """Return the member for `code`. An unknown code, for example of a newer server, is
+        UNKNOWN_SERVER_ERROR."""
         known = cls._value2member_map_.get(code)
         return known if isinstance(known, cls) else cls.UNKNOWN_SERVER_ERROR
 
@@ -184,13 +187,15 @@ class ErrorCode(enum.IntEnum):
 
 
 class KafkaError(Exception):
-    """A request, or a part of it, is answered with `code`; `message` says why in this case."""
+    """A request, or a part of it, is answered with `code`. `message` gives the reason."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        """Create an error. Without `message`, use the default text of `code`."""
         self.code = code
         self.message = message if message is not None else code.message
         super().__init__(f"{code.name}: {self.message}")
 
     @property
     def retriable(self) -> bool:
+        """Return True if clients retry this error."""
         return self.code.retriable

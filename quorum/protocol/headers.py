@@ -1,7 +1,8 @@
-"""Request and response headers, by hand: they stand before every message.
+"""The headers of requests and responses, read and written by hand because they precede every
+message.
 
 The client id is a classic string in every version (KIP-482), and the first eight bytes never
-change, so a request of an API or version that we do not know can still be told apart and answered.
+change. A request of an unknown API or version can therefore still be recognized and answered.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ FIXED_BYTES = 8  # api key, version, correlation id
 
 
 def read_fixed(frame: Buffer) -> tuple[int, int, int]:
-    """(api key, version, correlation id)."""
+    """Return the API key, the version and the correlation id. Raise DecodeError for a shorter
+    frame."""
     if len(frame) < FIXED_BYTES:
         raise DecodeError(f"a request of {len(frame)} bytes is shorter than its header")
     api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
@@ -26,7 +28,8 @@ def read_fixed(frame: Buffer) -> tuple[int, int, int]:
 
 
 def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]:
-    """(client id, where the body starts)."""
+    """Return the client id, and the position of the body in the frame. Raise DecodeError if
+    malformed."""
     try:
         (length,) = struct.unpack_from(">h", frame, FIXED_BYTES)
         position = FIXED_BYTES + 2
@@ -46,7 +49,9 @@ def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]
 
 
 def skip_tags(buffer: Buffer, position: int) -> int:
-    """Past a section of tagged fields of which none is of interest."""
+    """Return the position after a section of tagged fields, whose contents are ignored.
+
+    Raise DecodeError if it is malformed, or IndexError if the buffer ends in it."""
     count, position = read_uvarint(buffer, position)
     if count > MAX_TAGGED_FIELDS:
         raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
@@ -62,17 +67,21 @@ def skip_tags(buffer: Buffer, position: int) -> int:
 def request_header(
     api_key: int, version: int, correlation_id: int, client_id: str, header_version: int
 ) -> bytes:
+    """Return the header of a request. `header_version` is that of `Api.request_header_version`."""
     name = client_id.encode()
     head = _FIXED.pack(api_key, version, correlation_id, len(name)) + name
     return head + b"\x00" if header_version >= 2 else head
 
 
 def response_header(correlation_id: int, header_version: int) -> bytes:
+    """Return the header of a response. `header_version` is that of
+    `Api.response_header_version`."""
     head = _CORRELATION.pack(correlation_id)
     return head + b"\x00" if header_version >= 1 else head
 
 
 def read_correlation_id(frame: Buffer) -> int:
+    """Return the correlation id of a response. Raise DecodeError if the frame is too short."""
     if len(frame) < _CORRELATION.size:
         raise DecodeError(f"a response of {len(frame)} bytes is shorter than its header")
     correlation_id: int = _CORRELATION.unpack_from(frame)[0]
@@ -80,6 +89,7 @@ def read_correlation_id(frame: Buffer) -> int:
 
 
 def response_body(frame: memoryview, header_version: int) -> memoryview:
+    """Return the body of a response. Raise DecodeError if the frame ends in its header."""
     try:
         return frame[skip_tags(frame, _CORRELATION.size) if header_version >= 1 else 4 :]
     except IndexError:

@@ -1,7 +1,8 @@
 """Compiles the reader in steps of one (class, version, flexible).
 
-The reader in steps, `read(buffer, position, left)`, is a generator that returns the same. It pauses
-between two elements of an array when it has read SLICE_BYTES since its last pause.
+The reader `read(buffer, position, left)` is a generator that returns the same as the reader of
+`reader_compiler.py`. It pauses between two elements of an array when it has read SLICE_BYTES since
+its last pause.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from quorate.quorum.seams import Buffer
 from quorate.quorum.steps import Steps
 
 ReadInSteps = Callable[[Buffer, int, list[int]], Steps[tuple[Any, int]]]
-"""The list holds the elements that the message may still have, and the position of the next
-pause."""
+"""The list holds the number of elements that the message may still have, and the position of the
+next pause."""
 SLICE_BYTES = 4096
-"""An element has one byte at least. Elements in so many bytes take about 1 ms."""
+"""The bytes of elements between two pauses. An element has at least one byte, and the elements in
+this number of bytes take about 1 ms."""
 SLICE_NUMBERS = 4096
-"""Numbers of an array that the reader in steps unpacks in one step."""
+"""The numbers of an array that the reader in steps unpacks in one step."""
 
 
 @cache
 def compile_reader_in_steps(cls: type, version: int, flexible: bool) -> ReadInSteps:
+    """Return the reader in steps of `cls` in `version`. Raise TypeError if a field lacks its
+    bound."""
     return _compile_nested_reader_in_steps(cls, version, flexible, Role.of(cls))
 
 
@@ -59,7 +63,7 @@ class _StepsEmitter(ReaderEmitter):
         if not any(
             is_divided(each, self.plan.version, self.plan.flexible) for each in self.plan.plain
         ):
-            self.source.line("yield from ()")  # a generator all the same
+            self.source.line("yield from ()")  # without a pause it is still a generator
         super().construct()
 
     def struct(self, field: Field) -> None:

@@ -1,7 +1,6 @@
-"""What one declared class looks like on the wire in one version: the plan that `reading.py` and
-`writing.py` turn into code.
+"""The fields of one declared class in one version: the plan that the compilers turn into code.
 
-A version range is Kafka's notation: `"3"`, `"3-5"`, `"3+"` or `"none"`.
+A version range is in Kafka's notation: `"3"`, `"3-5"`, `"3+"` or `"none"`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.bounds import Bound
 from quorate.quorum.protocol.wire import FieldSchema
 
-# struct format characters: runs of these are read and written by one call.
+# The characters of struct formats. One call reads or writes a run of such fields.
 FIXED = {
     "bool": "?",
     "int8": "b",
@@ -56,9 +55,10 @@ _ZERO: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field in one version. `kind` is that of the element when `array`; `default` is what it
-    reads as when the wire does not carry it. `bound` is in bytes of one value, `count` in elements.
-    Responses need neither."""
+    """One field in one version. If it is an `array`, `kind` and `bound` describe its elements.
+
+    `default` is the value if the wire does not carry the field. `bound` is in bytes of one value,
+    and `count` in elements. Fields of responses need neither."""
 
     name: str
     kind: str
@@ -72,16 +72,17 @@ class Field:
 
     @property
     def variable(self) -> bool:
-        """Return True if one value, or one element of the array, varies in size by itself."""
+        """Return True if one value, or one element of the array, has no fixed size."""
         return self.kind in VARIABLE
 
     @property
     def fixed(self) -> bool:
+        """Return True if the field always has the same size."""
         return not self.array and self.kind in FIXED
 
 
 def element_of(field: Field) -> Field:
-    """Return the field that stands for one element of the array."""
+    """Return a field that describes one element of the array `field`."""
     return dataclasses.replace(
         field, name=f"{field.name}_item", array=False, nullable=False, tag=None, default=None
     )
@@ -89,8 +90,10 @@ def element_of(field: Field) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of `cls` in `version`: `plain` in wire order, `tagged` by ascending tag;
-    `defaults` names all fields of the class with what they read as when absent."""
+    """The fields of `cls` in `version`. Immutable.
+
+    `plain` is in wire order, and `tagged` in ascending order of tags. `defaults` names all fields
+    of the class with their values when absent."""
 
     cls: type
     version: int
@@ -101,6 +104,7 @@ class Layout:
 
 
 def in_range(version: int, versions: str) -> bool:
+    """Return True if `version` is in the range `versions`."""
     if versions == "none":
         return False
     low, separator, high = versions.rstrip("+").partition("-")
@@ -128,12 +132,13 @@ def _layout(cls: type, version: int, flexible: bool) -> Layout:
     return Layout(cls, version, flexible, tuple(plain), tuple(tagged), tuple(defaults))
 
 
-# Typed by hand, because mypy takes classes for unhashable.
+# Typed by hand, because mypy considers classes unhashable.
 layout: Callable[[type, int, bool], Layout] = cache(_layout)
 
 
 def min_size_bytes(cls: type, version: int, flexible: bool) -> int:
-    """The least bytes a value of `cls` takes: it bounds an array's length before allocation."""
+    """Return the smallest size of a value of `cls`. It bounds the length of an array before
+    allocation."""
     plan = layout(cls, version, flexible)
     tags_bytes = 1 if flexible else 0
     return max(1, tags_bytes + sum(_min_field_bytes(field, plan) for field in plan.plain))
@@ -152,7 +157,7 @@ def _min_field_bytes(field: Field, plan: Layout) -> int:
 def _field(
     cls: type, declared: dataclasses.Field[Any], wired: FieldSchema, hint: Any, version: int
 ) -> Field:
-    # `X | None` and `Buffer`, a union itself, come as unions; their first member tells enough.
+    # `X | None` and `Buffer`, a union itself, are unions; their first member is sufficient.
     if isinstance(hint, types.UnionType):
         hint = typing.get_args(hint)[0]
     array = typing.get_origin(hint) is tuple

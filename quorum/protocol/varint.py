@@ -1,4 +1,4 @@
-"""Kafka's unsigned varints (protobuf's: seven bits a byte, lowest first)."""
+"""Kafka's unsigned varints: seven bits per byte, the lowest first, as in protobuf."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ MAX_UVARINT_BYTES = 5
 
 
 class DecodeError(ProtocolError):
-    """The bytes are not what the schema says: truncated, a length out of bounds, not UTF-8."""
+    """The bytes do not match the schema: truncated, a length out of bounds, or invalid UTF-8."""
 
 
 class EncodeError(ValueError):
-    """A value does not fit the schema of that version; a fault of ours, not of the other end."""
+    """A value does not fit the schema of that version. This is a defect of this node, not of its
+    peer."""
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, position after it); an IndexError at the buffer's end is the caller's to name."""
+    """Return the value, and the position after it.
+
+    Raise DecodeError if the varint has more than five bytes. Raise IndexError if the buffer ends in
+    it; the caller turns it into a DecodeError."""
     value = 0
     for shift in range(0, 7 * MAX_UVARINT_BYTES, 7):
         byte = buffer[position]
@@ -28,6 +32,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
+    """Append `value`, which is not negative, to `out`."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

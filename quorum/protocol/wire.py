@@ -1,15 +1,16 @@
-"""How a Kafka message or metadata record is declared: a dataclass whose fields carry Kafka's
+"""The declaration of a Kafka message or metadata record: a dataclass whose fields carry Kafka's
 schema.
 
-The declaration is Kafka's JSON said in Python: snake_case names, one class per struct over all
-versions, the version ranges in Kafka's own notation (`"0+"`, `"2-4"`, `"none"`). `codec.py`
-compiles readers and writers from it, one pair per (class, version). Wire types: bool int8 int16
-uint16 int32 uint32 int64 float64 string bytes records uuid; a field whose annotation is a tuple is
-an array; a nested dataclass is a struct. `records` and `bytes` are given to readers as memoryviews
-of the frame.
+The declaration is Kafka's JSON in Python: names in snake case, one class per struct over all
+versions, and version ranges in Kafka's notation (`"0+"`, `"2-4"`, `"none"`). `codec.py` compiles
+one reader and one writer from it for each (class, version).
 
-Fields of requests and records that vary in size need a bound (`bounds.py`): `bound` for the bytes
-of a string, of bytes or of records, `count` for the elements of an array.
+The wire types are bool int8 int16 uint16 int32 uint32 int64 float64 string bytes records uuid. A
+field whose annotation is a tuple is an array. A nested dataclass is a struct. Readers return
+`records` and `bytes` as memoryviews of the frame.
+
+Fields of variable size in requests and records need a bound (`bounds.py`): `bound` for the bytes of
+a string, of bytes or of records, and `count` for the elements of an array.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from quorate.quorum.protocol.bounds import MAX_ELEMENTS, Bound
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """The schema of one field. `kind` is the wire type of the element when the field is an array;
-    empty when it is a struct (the class is read from the annotation)."""
+    """The schema of one field. `kind` is the wire type of the field or, for an array, of its
+    elements.
+
+    `kind` is empty for a struct, whose class is read from the annotation."""
 
     kind: str
     versions: str
@@ -35,12 +38,12 @@ class FieldSchema:
 
 
 class Message:
-    """Base of every request and response; `apis.py` knows its versions by `API_KEY`."""
+    """The base of every request and response. `API_KEY` finds its versions in `apis.py`."""
 
     __slots__ = ()
     API_KEY: ClassVar[int]
     MAX_ELEMENTS: ClassVar[int] = MAX_ELEMENTS
-    """The greatest number of array elements in one request of this class, at all levels."""
+    """The largest number of array elements in one request of this class, at all levels."""
 
 
 def wire(
@@ -54,10 +57,11 @@ def wire(
     count: Bound | None = None,
     default: Any = dataclasses.MISSING,
 ) -> Any:
-    """A dataclass field. With `tag`, it is tagged in `tagged` (default: all of `versions`).
+    """Return a dataclass field with its schema. With `tag`, it is tagged in the versions `tagged`,
+    by default in all `versions`.
 
-    A field outside a version reads as its default and is left out when written (Kafka's
-    `ignorable`)."""
+    A field outside of a version reads as its default and is left out when written, as with
+    `ignorable` in Kafka."""
     schema = FieldSchema(
         kind,
         versions,

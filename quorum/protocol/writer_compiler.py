@@ -1,8 +1,8 @@
 """Compiles the writer of one (class, version, flexible): `write(out, value)` appends to `out`.
 
-Fields outside the version are left out; tagged fields are written in ascending order, and only when
-they differ from their default. A value of the wrong type, or None where null is not allowed,
-raises.
+Fields outside of the version are left out. Tagged fields are written in ascending order, and only
+if they differ from their default. A value of the wrong type, or None where null is not allowed,
+raises an error, which `codec.py` turns into EncodeError.
 
 The writer in steps, `write(out, value, pace)`, is a generator that appends the same bytes. It
 pauses between two elements of an array when it has written SLICE_BYTES since its last pause.
@@ -24,12 +24,13 @@ from quorate.quorum.protocol.varint import write_uvarint
 
 Write = Callable[[bytearray, Any], None]
 WriteInSteps = Callable[[bytearray, Any, list[int]], Generator[None, None, None]]
-"""The list holds one number: the length of the output at which the writer pauses next."""
+"""The list holds one number: the output length at which the writer pauses next."""
 SLICE_BYTES = 8192
 
 
 @cache
 def compile_writer(cls: type, version: int, flexible: bool) -> Write:
+    """Return the writer of `cls` in `version`."""
     return _Emitter(layout(cls, version, flexible)).compiled()
 
 
@@ -51,7 +52,7 @@ def _is_divided(field: Field, version: int, flexible: bool) -> bool:
     return field.struct is not None and _has_arrays(field.struct, version, flexible)
 
 
-# Typed by hand, because mypy takes classes for unhashable.
+# Typed by hand, because mypy considers classes unhashable.
 compile_writer_in_steps: Callable[[type, int, bool], WriteInSteps] = cache(_compile_writer_in_steps)
 _has_arrays: Callable[[type, int, bool], bool] = cache(_array_inside)
 
@@ -120,7 +121,8 @@ class _Emitter:
             line(f"{out} += {value}")
 
     def string(self, field: Field, value: str, out: str) -> None:
-        """A string that is too long must raise in flexible versions, too: see MAX_STRING_BYTES."""
+        """Generate the writing of a string. One that is too long raises ValueError, also in
+        flexible versions (see MAX_STRING_BYTES)."""
         line = self.source.line
         data = self.source.name("data")
         line(f"{data} = {value}.encode()")
@@ -130,7 +132,7 @@ class _Emitter:
             self.length(data, out, "h")
             line(f"{out} += {data}")
             return
-        most = MAX_STRING_BYTES  # but some strings of old records are longer
+        most = MAX_STRING_BYTES  # some strings of old records have a larger bound
         if field.bound is not None and self.plan.flexible:
             most = max(most, field.bound.limit)
         with self.source.block(f"if len({data}) > {most}:"):
@@ -192,7 +194,8 @@ class _Emitter:
 
 
 class _StepsEmitter(_Emitter):
-    """Tagged fields are written without a pause: none of them is long."""
+    """Generates the writer in steps. Tagged fields are written without a pause, because none is
+    long."""
 
     ARGUMENTS = "out, m, pace"
 

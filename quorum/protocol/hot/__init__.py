@@ -1,8 +1,12 @@
-"""Produce and Fetch by hand, for the paths where every record passes.
+"""Produce and Fetch by hand, because every record passes through them.
 
-The same bytes as the declared schemas give (the tests compare them), but flat: one tuple per
-partition instead of a tree, and record batches are never copied: they are memoryviews of the
-request on the way in, and parts of their own on the way out.
+The functions parse and build the same bytes as the declared schemas; tests compare both. The result
+is flat, with one tuple per partition instead of a tree. Record batches are never copied: they are
+memoryviews of a request, and separate parts of a response.
+
+Files in reading order: `primitives.py` has the wire types, `produce.py` both Produce messages, and
+`fetch_request.py` and `fetch_response.py` the Fetch messages. Functions that end in `_steps` do the
+same work in steps, for large requests.
 """
 
 from quorate.quorum.protocol.hot.fetch_request import (

@@ -1,7 +1,8 @@
-"""Fetch requests: every served version parsed, one version built for the replica fetch.
+"""Fetch requests: every served version is parsed, and one version is built for followers.
 
-Sessions since v7 (KIP-227), leader epochs v9 (KIP-320), last fetched epoch and flexible v12
-(KIP-595), topic ids v13 (KIP-516), replica state as a tag v15 (KIP-903), high watermark v18.
+Versions: sessions since v7 (KIP-227), leader epochs since v9 (KIP-320), the last fetched epoch and
+flexible since v12 (KIP-595), topic ids since v13 (KIP-516), the replica state as a tag since v15
+(KIP-903), high watermark since v18 (KIP-1166).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FLEXIBLE_SINCE = 12
 TOPIC_ID_SINCE = 13
 REPLICA_STATE_SINCE = 15
 REPLICA_FETCH_VERSION = 17
-"""What followers fetch with, node to node."""
+"""The version in which followers fetch from leaders."""
 NO_HIGH_WATERMARK = (1 << 63) - 1
 CONSUMER = -1
 
@@ -50,7 +51,8 @@ _PARTITION_V12 = struct.Struct(">iiqiqi")
 
 
 class FetchPartition(NamedTuple):
-    """`topic` is empty since v13, `topic_id` zero before; epochs are -1 when unknown."""
+    """One partition to fetch. `topic` is empty since v13, and `topic_id` is zero before. Epochs are
+    -1 if unknown."""
 
     topic: str
     topic_id: Uuid
@@ -65,7 +67,8 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """`forgotten` are (topic, topic id, partition); `replica_id` -1 is a consumer."""
+    """A parsed request. `forgotten` are (topic, topic id, partition), and `replica_id` -1 is a
+    consumer."""
 
     replica_id: int
     replica_epoch: int
@@ -134,7 +137,7 @@ def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
 
 parse_fetch_request = guarded("Fetch request", _parse)
 parse_fetch_steps = guarded_steps("Fetch request", _parse_steps)
-"""Parses a large request in steps."""
+"""Parses a large request in steps. Raises DecodeError if it is malformed."""
 
 
 def _head(body: memoryview, version: int) -> tuple[int, Head]:
@@ -279,7 +282,8 @@ def _forgotten_of_topic(
 
 
 def build_fetch_request(request: FetchRequest) -> bytes:
-    """In REPLICA_FETCH_VERSION. Partitions of one topic stand side by side."""
+    """Return the body of `request` in REPLICA_FETCH_VERSION. Partitions of one topic must be
+    neighbours."""
     out = bytearray()
     out += _BOUNDS.pack(
         request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level

@@ -1,7 +1,7 @@
-"""Fetch responses: built in every served version, parsed in the version of the replica fetch.
+"""Fetch responses: built in every served version, and parsed in the version of followers.
 
-Records are parts of their own and are not copied. No records are zero bytes, never null: some
-clients take null for a broken answer.
+Records are separate parts of the response and are not copied. If there are no records, their size
+is zero, never null, because some clients consider null a malformed response.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ _NO_LEADER = (-1, -1)
 
 
 class FetchPartitionResult(NamedTuple):
-    """One partition's part of the answer. `leader` is (id, epoch), with errors that send the
-    fetcher elsewhere; `aborted` pairs producer id and first offset."""
+    """The result of one partition.
+
+    `leader` is (id, epoch), sent with errors of a wrong leader. `aborted` holds pairs of producer
+    id and first offset."""
 
     topic: str
     topic_id: Uuid
@@ -63,6 +65,8 @@ class FetchPartitionResult(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
+    """A parsed response."""
+
     error: int
     session_id: int
     partitions: list[FetchPartitionResult]
@@ -77,7 +81,7 @@ def build_fetch_response(
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
 ) -> list[Buffer]:
-    """Return the parts of the body. Partitions of one topic stand side by side."""
+    """Return the parts of the body. Partitions of one topic must be neighbours."""
     flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = by_topic(partitions)
@@ -109,7 +113,7 @@ def build_fetch_steps(
     session_id: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> Steps[list[Buffer]]:
-    """Return what `build_fetch_response` returns, in steps."""
+    """Return the result of `build_fetch_response`, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = yield from by_topic_steps(partitions)
@@ -148,7 +152,7 @@ def _write_top(
 
 
 def _write_partition(out: bytearray, version: int, partition: FetchPartitionResult) -> None:
-    """All that stands before the bytes of the records."""
+    """Append everything that precedes the bytes of the records."""
     flexible = version >= FLEXIBLE_SINCE
     if version >= 5:
         out += _PARTITION_V5.pack(
@@ -208,7 +212,7 @@ def _parse(body: memoryview, version: int) -> FetchResponse:
 
 
 parse_fetch_response = guarded("Fetch response", _parse)
-"""For followers: versions with topic ids only."""
+"""Parses a response for a follower. Raises DecodeError if it is malformed or has no topic ids."""
 
 
 def _partition(

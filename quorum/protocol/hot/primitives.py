@@ -1,6 +1,7 @@
-"""The few wire types that Produce and Fetch are made of, classic and flexible, read and written.
+"""The wire types that Produce and Fetch need, classic and flexible, read and written.
 
-Reading past the end raises IndexError or struct.error; `guarded` turns them into DecodeError.
+A read past the end raises IndexError or struct.error. `guarded` turns them into DecodeError. In all
+functions, `position` is an index into the buffer, and readers return the position after the value.
 """
 
 from __future__ import annotations
@@ -31,24 +32,26 @@ MAX_UTF8_BYTES = 4
 
 
 class TopicPartitionEntry(Protocol):
-    """A partition's part of a request or response, in a flat list."""
+    """The entry of one partition in the flat list of a request or response."""
 
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """Return the name of the topic. Empty if the version names topics by id."""
 
     @property
-    def topic_id(self) -> Uuid: ...
+    def topic_id(self) -> Uuid:
+        """Return the id of the topic. Zero if the version names topics by name."""
 
 
 P = TypeVar("P", bound=TopicPartitionEntry)
 R = TypeVar("R")
 T = TypeVar("T")
 STEP_PARTITIONS = 64
-"""The partitions of one step, where a long request or response is handled in steps."""
+"""The partitions that are handled between two pauses of a long request or response."""
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a leader that an answer names can be reached (KIP-951)."""
+    """The address of a leader that a response names (KIP-951)."""
 
     node_id: int
     host: str
@@ -57,7 +60,7 @@ class NodeEndpoint(NamedTuple):
 
 
 def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memoryview, int], R]:
-    """`parse(body, version)` raising nothing but DecodeError."""
+    """Return `parse(body, version)` so that it raises no other error than DecodeError."""
 
     def guarded_parse(body: memoryview, version: int) -> R:
         try:
@@ -73,7 +76,8 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
 def guarded_steps(
     what: str, parse: Callable[[memoryview, int], Steps[R]]
 ) -> Callable[[memoryview, int], Steps[R]]:
-    """Return `parse(body, version)`, which works in steps, so that it raises only DecodeError."""
+    """Return `parse(body, version)`, which works in steps, so that it raises no other error than
+    DecodeError."""
 
     def guarded_parse(body: memoryview, version: int) -> Steps[R]:
         try:
@@ -93,7 +97,7 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[P]]]]:
-    """Return what `by_topic` returns, in steps."""
+    """Return the result of `by_topic`, in steps."""
     groups: list[tuple[str, Uuid, list[P]]] = []
     name: tuple[str, Uuid] | None = None
     for at, each in enumerate(partitions, 1):
@@ -107,7 +111,8 @@ def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[
 
 
 def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
-    """Neighbours of the same topic together, in order."""
+    """Return the topics with their partitions: neighbours of the same topic together, in their
+    order."""
     if len(partitions) == 1:
         (only,) = partitions
         return [(only.topic, only.topic_id, [only])]
@@ -116,7 +121,7 @@ def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
 
 
 def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Of an array or of record bytes; -1 is null."""
+    """Return the length of an array or of record bytes. -1 means null."""
     if not flexible:
         return INT32.unpack_from(buffer, position)[0], position + 4
     length = buffer[position]
@@ -127,7 +132,9 @@ def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int
 
 
 def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Of an array that must be there. Every element takes a byte at least."""
+    """Return the length of an array that must not be null. Every element has at least one byte.
+
+    Raise DecodeError if the array does not fit into the buffer."""
     count, position = read_length(buffer, position, flexible)
     if not 0 <= count <= len(buffer) - position:
         raise DecodeError(f"an array of {count} elements in {len(buffer) - position} bytes")
@@ -135,12 +142,13 @@ def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]
 
 
 def check_elements(kind: Bound, so_far: int, more: int) -> None:
-    """Raise DecodeError if the request has more elements than `kind` allows."""
+    """Raise DecodeError if `so_far` and `more` elements are more than `kind` allows."""
     if so_far + more > kind.limit:
         raise DecodeError(f"{so_far + more} {kind.name}, at most {kind.limit}")
 
 
 def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
+    """Return a string, or None for null. Raise DecodeError if it is too long."""
     if flexible:
         length, position = read_length(buffer, position, True)
     else:
@@ -156,6 +164,8 @@ def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | No
 
 
 def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memoryview | None, int]:
+    """Return the bytes of records without a copy, or None for null. Raise DecodeError if they are
+    cut off."""
     length, position = read_length(buffer, position, flexible)
     if length < 0:
         return None, position
@@ -166,7 +176,7 @@ def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memor
 
 
 def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tuple[str, Uuid, int]:
-    """(name or "", id or zero, position)."""
+    """Return the name of a topic, or "", its id, or zero, and the next position."""
     if by_id:
         end = position + UUID_BYTES
         if end > len(buffer):
@@ -179,12 +189,12 @@ def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tu
 
 
 def read_tags(buffer: Buffer, position: int) -> int:
-    """Past tagged fields; nearly always there are none."""
+    """Return the position after the tagged fields. Nearly always there are none."""
     return position + 1 if buffer[position] == 0 else skip_tags(buffer, position)
 
 
 def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]], int]:
-    """([(tag, start, end)], position after them all)."""
+    """Return the tagged fields as (tag, start, end), and the position after them all."""
     count, position = read_uvarint(buffer, position)
     if count > MAX_TAGGED_FIELDS:
         raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
@@ -201,6 +211,7 @@ def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]],
 
 
 def write_length(out: bytearray, length: int, flexible: bool) -> None:
+    """Append the length of an array or of bytes. -1 means null."""
     if not flexible:
         out += INT32.pack(length)
     elif length < 0x7F:
@@ -210,6 +221,7 @@ def write_length(out: bytearray, length: int, flexible: bool) -> None:
 
 
 def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
+    """Append a string, or null. Raise EncodeError if it is too long."""
     data = b"" if text is None else text.encode()
     if len(data) > MAX_STRING_BYTES:
         raise EncodeError(f"a string has {len(data)} bytes, at most {MAX_STRING_BYTES}")
@@ -222,13 +234,14 @@ def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
 
 
 def write_error_text(out: bytearray, text: str | None, flexible: bool) -> None:
-    """Write at most the first ERROR_TEXT bytes."""
+    """Append an error text, clipped to ERROR_TEXT bytes."""
     if text is not None and len(text) * MAX_UTF8_BYTES > ERROR_TEXT.limit:
         text = clip_bytes(text.encode(), ERROR_TEXT.limit).decode()
     write_string(out, text, flexible)
 
 
 def write_topic(out: bytearray, topic: str, topic_id: Uuid, flexible: bool, by_id: bool) -> None:
+    """Append the id of a topic if `by_id` is True, otherwise its name."""
     if by_id:
         out += topic_id
     else:
@@ -236,13 +249,14 @@ def write_topic(out: bytearray, topic: str, topic_id: Uuid, flexible: bool, by_i
 
 
 def write_tag(out: bytearray, tag: int, body: Buffer) -> None:
+    """Append one tagged field with its size."""
     write_uvarint(out, tag)
     write_uvarint(out, len(body))
     out += body
 
 
 def write_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
-    """The tagged fields of a whole response: tag 0, the endpoints, if there are any."""
+    """Append the tagged fields of a whole response: tag 0 with the endpoints, if there are any."""
     if not endpoints:
         out.append(0)
         return

@@ -1,7 +1,7 @@
-"""Produce requests parsed (v3 to v13), and their responses built.
+"""Produce requests are parsed (v3 to v13), and their responses are built.
 
-Flexible since v9, topics by id since v13 (KIP-516); v8 brought error messages (KIP-467), v10
-leaders in answers (KIP-951).
+Versions: error messages since v8 (KIP-467), flexible since v9, leaders in responses since v10
+(KIP-951), topics by id since v13 (KIP-516).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _LEADER = struct.Struct(">iiB")  # leader id, leader epoch, no tagged fields
 
 
 class ProducePartition(NamedTuple):
-    """`topic` is empty since v13, `topic_id` zero before."""
+    """The record batches for one partition. `topic` is empty since v13, and `topic_id` is zero
+    before."""
 
     topic: str
     topic_id: Uuid
@@ -51,6 +52,8 @@ class ProducePartition(NamedTuple):
 
 
 class ProduceRequest(NamedTuple):
+    """A parsed request. `transactional_id` is None unless the producer is transactional."""
+
     transactional_id: str | None
     acks: int
     timeout_ms: int
@@ -58,12 +61,14 @@ class ProduceRequest(NamedTuple):
 
 
 class RecordError(NamedTuple):
+    """The error of one record, by its index in the batch."""
+
     batch_index: int
     message: str | None
 
 
 class ProducePartitionResult(NamedTuple):
-    """The outcome of one partition. `leader` is (id, epoch), for NOT_LEADER_OR_FOLLOWER."""
+    """The outcome of one partition. `leader` is (id, epoch), sent with NOT_LEADER_OR_FOLLOWER."""
 
     topic: str
     topic_id: Uuid
@@ -82,7 +87,7 @@ SLICED_ABOVE = 128
 
 
 def _parse(body: memoryview, version: int) -> ProduceRequest | None:
-    """Return None for more than SLICED_ABOVE partitions or topics."""
+    """Parse a small request. Return None if it has more than SLICED_ABOVE partitions or topics."""
     flexible = version >= FLEXIBLE_SINCE
     by_id = version >= TOPIC_ID_SINCE
     transactional_id, position = read_string(body, 0, flexible)
@@ -139,9 +144,10 @@ def _parse_steps(body: memoryview, version: int) -> Steps[ProduceRequest]:
 
 
 parse_produce_request = guarded("Produce request", _parse)
-"""Parses a request. Returns None if it is one for `parse_produce_steps`."""
+"""Parses a request. Returns None if it is so large that `parse_produce_steps` must parse it. Raises
+DecodeError if it is malformed."""
 parse_produce_steps = guarded_steps("Produce request", _parse_steps)
-"""Parses a request of any size in steps."""
+"""Parses a request of any size in steps. Raises DecodeError if it is malformed."""
 
 
 def build_produce_response(
@@ -151,7 +157,8 @@ def build_produce_response(
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
 ) -> bytes:
-    """Partitions of one topic stand side by side, best as they stood in the request."""
+    """Return the body of a response. Partitions of one topic must be neighbours; the request's
+    order is best."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()
     topics = by_topic(partitions)
@@ -175,7 +182,7 @@ def build_produce_steps(
     *,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> Steps[bytes]:
-    """Return what `build_produce_response` returns, in steps."""
+    """Return the result of `build_produce_response`, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()
     topics = yield from by_topic_steps(partitions)

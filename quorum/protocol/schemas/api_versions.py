@@ -1,4 +1,6 @@
-"""Which APIs a node serves, and the features it finalized (KIP-35, KIP-584)."""
+"""The ApiVersions messages (KIP-35): the APIs that a node serves, and the features of its cluster
+(KIP-584).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsRequest(Message):
+    """Asks for the served APIs. The client names its software since version 3 (KIP-511)."""
+
     API_KEY: ClassVar[int] = 18
     client_software_name: str = wire("string", versions="3+", bound=SOFTWARE_NAME, default="")
     client_software_version: str = wire("string", versions="3+", bound=SOFTWARE_NAME, default="")
@@ -18,6 +22,8 @@ class ApiVersionsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersion:
+    """The version range of one API."""
+
     api_key: int = wire("int16")
     min_version: int = wire("int16")
     max_version: int = wire("int16")
@@ -25,6 +31,8 @@ class ApiVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportedFeatureKey:
+    """The levels of a feature that the node supports."""
+
     name: str = wire("string", versions="3+", default="")
     min_version: int = wire("int16", versions="3+", default=0)
     max_version: int = wire("int16", versions="3+", default=0)
@@ -32,6 +40,8 @@ class SupportedFeatureKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizedFeatureKey:
+    """The levels of a feature that the cluster has finalized."""
+
     name: str = wire("string", versions="3+", default="")
     max_version_level: int = wire("int16", versions="3+", default=0)
     min_version_level: int = wire("int16", versions="3+", default=0)
@@ -39,6 +49,9 @@ class FinalizedFeatureKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsResponse(Message):
+    """The served APIs and the features. `finalized_features_epoch` is -1 if the node does not know
+    them."""
+
     API_KEY: ClassVar[int] = 18
     error_code: int = wire("int16", default=0)
     api_keys: tuple[ApiVersion, ...] = wire()

@@ -1,4 +1,4 @@
-"""What limits clients have (KIP-546)."""
+"""The DescribeClientQuotas messages (KIP-546): the quotas of clients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentData:
+    """A filter for one type of entity, such as user or client-id."""
+
     entity_type: str = wire("string", bound=CLIENT_TEXT)
     match_type: int = wire("int8")
     match: str | None = wire("string", nullable="0+", bound=CLIENT_TEXT)
@@ -18,6 +20,8 @@ class ComponentData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasRequest(Message):
+    """Asks for the quotas of the entities that match all filters."""
+
     API_KEY: ClassVar[int] = 48
     components: tuple[ComponentData, ...] = wire(count=FILTERS)
     strict: bool = wire("bool")
@@ -25,24 +29,32 @@ class DescribeClientQuotasRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
+    """One part of an entity: its type, and its name or None for the default."""
+
     entity_type: str = wire("string")
     entity_name: str | None = wire("string", nullable="0+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueData:
+    """One quota of an entity."""
+
     key: str = wire("string")
     value: float = wire("float64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryData:
+    """The quotas of one entity."""
+
     entity: tuple[EntityData, ...] = wire()
     values: tuple[ValueData, ...] = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasResponse(Message):
+    """The matching entities with their quotas."""
+
     API_KEY: ClassVar[int] = 48
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)

@@ -1,4 +1,6 @@
-"""The cluster, its quorum and its partitions, described."""
+"""The messages DescribeCluster (KIP-700, KIP-919, KIP-1073), DescribeTopicPartitions (KIP-966) and
+DescribeQuorum (KIP-595, KIP-836, KIP-853).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterRequest(Message):
+    """Asks for the nodes of the cluster. `endpoint_type` is 1 for brokers and 2 for controllers."""
+
     API_KEY: ClassVar[int] = 60
     include_cluster_authorized_operations: bool = wire("bool")
     endpoint_type: int = wire("int8", versions="1+", default=1)
@@ -26,6 +30,8 @@ class DescribeClusterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterBroker:
+    """One node of the cluster, with the address of one of its listeners."""
+
     broker_id: int = wire("int32")
     host: str = wire("string")
     port: int = wire("int32")
@@ -35,6 +41,8 @@ class DescribeClusterBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterResponse(Message):
+    """The nodes, the cluster id and the active controller."""
+
     API_KEY: ClassVar[int] = 60
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
@@ -48,17 +56,23 @@ class DescribeClusterResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
+    """A topic to describe."""
+
     name: str = wire("string", bound=TOPIC_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
+    """The first partition of the next page."""
+
     topic_name: str = wire("string", bound=TOPIC_NAME)
     partition_index: int = wire("int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsRequest(Message):
+    """Asks for one page of partitions. No topics means all topics."""
+
     API_KEY: ClassVar[int] = 75
     topics: tuple[TopicRequest, ...] = wire(count=TOPICS)
     response_partition_limit: int = wire("int32", default=2000)
@@ -67,6 +81,8 @@ class DescribeTopicPartitionsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponsePartition:
+    """The state of one partition."""
+
     error_code: int = wire("int16", default=0)
     partition_index: int = wire("int32")
     leader_id: int = wire("int32")
@@ -80,6 +96,8 @@ class DescribeTopicPartitionsResponsePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponseTopic:
+    """The described partitions of one topic."""
+
     error_code: int = wire("int16", default=0)
     name: str | None = wire("string", nullable="0+")
     topic_id: Uuid = wire("uuid", default=ZERO_UUID)
@@ -90,6 +108,8 @@ class DescribeTopicPartitionsResponseTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponse(Message):
+    """One page of partitions. `next_cursor` is None on the last page."""
+
     API_KEY: ClassVar[int] = 75
     throttle_time_ms: int = wire("int32", default=0)
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = wire()
@@ -98,17 +118,23 @@ class DescribeTopicPartitionsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumPartition:
+    """A partition to describe: only the metadata log has a quorum."""
+
     partition_index: int = wire("int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumTopic:
+    """A topic to describe."""
+
     topic_name: str = wire("string", bound=TOPIC_NAME)
     partitions: tuple[QuorumPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumRequest(Message):
+    """Asks for the state of the metadata quorum."""
+
     API_KEY: ClassVar[int] = 55
     MAX_ELEMENTS: ClassVar[int] = MAX_QUORUM_ELEMENTS
     topics: tuple[QuorumTopic, ...] = wire(count=TOPICS)
@@ -116,6 +142,9 @@ class DescribeQuorumRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumReplicaState:
+    """The progress of one voter or observer, as its leader knows it. Timestamps are milliseconds of
+    wall time."""
+
     replica_id: int = wire("int32")
     replica_directory_id: Uuid = wire("uuid", versions="2+", default=ZERO_UUID)
     log_end_offset: int = wire("int64")
@@ -125,6 +154,8 @@ class QuorumReplicaState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumPartitionState:
+    """The state of the quorum: leader, high watermark, voters and observers."""
+
     partition_index: int = wire("int32")
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire(
@@ -139,12 +170,16 @@ class QuorumPartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumTopicState:
+    """The partitions of the metadata topic."""
+
     topic_name: str = wire("string")
     partitions: tuple[QuorumPartitionState, ...] = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumListener:
+    """One listener of a controller."""
+
     name: str = wire("string", versions="2+", default="")
     host: str = wire("string", versions="2+", default="")
     port: int = wire("uint16", versions="2+", default=0)
@@ -152,12 +187,16 @@ class QuorumListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumNode:
+    """The listeners of one controller."""
+
     node_id: int = wire("int32", versions="2+", default=0)
     listeners: tuple[QuorumListener, ...] = wire(versions="2+", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumResponse(Message):
+    """The state of the metadata quorum, and the addresses of its controllers."""
+
     API_KEY: ClassVar[int] = 55
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire(

@@ -1,4 +1,6 @@
-"""Configs of topics, brokers and groups."""
+"""The messages DescribeConfigs and AlterConfigs (KIP-133, KIP-226, KIP-569), and
+IncrementalAlterConfigs (KIP-339).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResource:
+    """A resource to describe. Without keys, all of its configs are described."""
+
     resource_type: int = wire("int8")
     resource_name: str = wire("string", bound=RESOURCE_NAME)
     configuration_keys: tuple[str, ...] | None = wire(
@@ -28,6 +32,8 @@ class DescribeConfigsResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsRequest(Message):
+    """Asks for the configs of resources: topics, brokers, groups and client metrics."""
+
     API_KEY: ClassVar[int] = 32
     resources: tuple[DescribeConfigsResource, ...] = wire(count=RESOURCES)
     include_synonyms: bool = wire("bool", default=False)
@@ -36,6 +42,8 @@ class DescribeConfigsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsSynonym:
+    """One place that sets a config, in order of precedence."""
+
     name: str = wire("string")
     value: str | None = wire("string", nullable="0+")
     source: int = wire("int8")
@@ -43,6 +51,8 @@ class DescribeConfigsSynonym:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResourceResult:
+    """One config: its value, its source and its properties."""
+
     name: str = wire("string")
     value: str | None = wire("string", nullable="0+")
     read_only: bool = wire("bool")
@@ -55,6 +65,8 @@ class DescribeConfigsResourceResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResult:
+    """The configs of one resource, or its error."""
+
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
@@ -64,6 +76,8 @@ class DescribeConfigsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResponse(Message):
+    """The results, in the order of the request."""
+
     API_KEY: ClassVar[int] = 32
     throttle_time_ms: int = wire("int32", default=0)
     results: tuple[DescribeConfigsResult, ...] = wire()
@@ -71,12 +85,16 @@ class DescribeConfigsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterableConfig:
+    """A config to set."""
+
     name: str = wire("string", bound=CONFIG_NAME)
     value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResource:
+    """All configs that a resource is to have."""
+
     resource_type: int = wire("int8")
     resource_name: str = wire("string", bound=RESOURCE_NAME)
     configs: tuple[AlterableConfig, ...] = wire(count=CONFIGS)
@@ -84,6 +102,8 @@ class AlterConfigsResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsRequest(Message):
+    """Replaces all configs of resources."""
+
     API_KEY: ClassVar[int] = 33
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     resources: tuple[AlterConfigsResource, ...] = wire(count=RESOURCES)
@@ -92,6 +112,8 @@ class AlterConfigsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResourceResponse:
+    """The outcome for one resource."""
+
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
@@ -100,6 +122,8 @@ class AlterConfigsResourceResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResponse(Message):
+    """The outcomes for all resources."""
+
     API_KEY: ClassVar[int] = 33
     throttle_time_ms: int = wire("int32", default=0)
     responses: tuple[AlterConfigsResourceResponse, ...] = wire()
@@ -107,6 +131,8 @@ class AlterConfigsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterableConfig:
+    """A change of one config: set, delete, append or subtract."""
+
     name: str = wire("string", bound=CONFIG_NAME)
     config_operation: int = wire("int8")
     value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
@@ -114,6 +140,8 @@ class IncrementalAlterableConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsResource:
+    """The changes of one resource."""
+
     resource_type: int = wire("int8")
     resource_name: str = wire("string", bound=RESOURCE_NAME)
     configs: tuple[IncrementalAlterableConfig, ...] = wire(count=CONFIGS)
@@ -121,6 +149,8 @@ class IncrementalAlterConfigsResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsRequest(Message):
+    """Changes single configs of resources."""
+
     API_KEY: ClassVar[int] = 44
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     resources: tuple[IncrementalAlterConfigsResource, ...] = wire(count=RESOURCES)
@@ -129,6 +159,8 @@ class IncrementalAlterConfigsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsResourceResponse:
+    """The outcome for one resource."""
+
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     resource_type: int = wire("int8")
@@ -137,6 +169,8 @@ class IncrementalAlterConfigsResourceResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalAlterConfigsResponse(Message):
+    """The outcomes for all resources."""
+
     API_KEY: ClassVar[int] = 44
     throttle_time_ms: int = wire("int32", default=0)
     responses: tuple[IncrementalAlterConfigsResourceResponse, ...] = wire()

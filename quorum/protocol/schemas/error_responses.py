@@ -1,5 +1,8 @@
-"""How each admin API says that a request failed as a whole: most have no top-level error, so every
-item that was asked for gets it.
+"""The responses of admin APIs to a request that failed as a whole.
+
+Most of these responses have no top-level error code, so every requested item gets the error.
+`ERROR_RESPONSES` maps an API key to a function that builds the response from the request, the error
+code and a text. `../error_response.py` serves the other APIs.
 """
 
 from __future__ import annotations

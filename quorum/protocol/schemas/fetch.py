@@ -1,4 +1,8 @@
-"""Record batches from partitions. On brokers `hot.py` parses and builds these by hand."""
+"""The Fetch messages (KIP-74, KIP-227, KIP-320, KIP-595, KIP-516, KIP-903): record batches of
+partitions.
+
+Brokers parse and build them by hand (`../hot/`). Tests compare both codecs.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,16 @@ from quorate.quorum.seams import Buffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
+    """The fetching replica and its broker epoch (KIP-903). `replica_id` -1 is a consumer."""
+
     replica_id: int = wire("int32", versions="15+", default=-1)
     replica_epoch: int = wire("int64", versions="15+", default=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPartition:
+    """One partition to fetch, and the state of the fetcher in it."""
+
     partition: int = wire("int32")
     current_leader_epoch: int = wire("int32", versions="9+", default=-1)
     fetch_offset: int = wire("int64")
@@ -31,6 +39,8 @@ class FetchPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTopic:
+    """The partitions of one topic to fetch."""
+
     topic: str = wire("string", versions="0-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
     partitions: tuple[FetchPartition, ...] = wire(count=PARTITIONS)
@@ -38,6 +48,8 @@ class FetchTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenTopic:
+    """Partitions to remove from the fetch session (KIP-227)."""
+
     topic: str = wire("string", versions="7-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
     partitions: tuple[int, ...] = wire("int32", versions="7+", count=PARTITIONS, default=())
@@ -45,6 +57,8 @@ class ForgottenTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest(Message):
+    """Asks for record batches. The leader waits up to `max_wait_ms` for `min_bytes`."""
+
     API_KEY: ClassVar[int] = 1
     cluster_id: str | None = wire(
         "string", versions="12+", nullable="0+", tag=0, bound=CLUSTER_ID, default=None
@@ -66,30 +80,40 @@ class FetchRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEndOffset:
+    """The epoch and offset up to which the logs agree (KIP-595)."""
+
     epoch: int = wire("int32", versions="12+", default=-1)
     end_offset: int = wire("int64", versions="12+", default=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
+    """The leader of the partition, sent with errors of a wrong leader."""
+
     leader_id: int = wire("int32", versions="12+", default=-1)
     leader_epoch: int = wire("int32", versions="12+", default=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotId:
+    """The snapshot to fetch instead, in Raft's use of Fetch (KIP-630)."""
+
     end_offset: int = wire("int64", default=-1)
     epoch: int = wire("int32", default=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
+    """A transaction whose records consumers must skip."""
+
     producer_id: int = wire("int64")
     first_offset: int = wire("int64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionData:
+    """The records and the offsets of one partition, or its error."""
+
     partition_index: int = wire("int32")
     error_code: int = wire("int16", default=0)
     high_watermark: int = wire("int64")
@@ -105,6 +129,8 @@ class PartitionData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchableTopicResponse:
+    """The partitions of one topic."""
+
     topic: str = wire("string", versions="0-12", default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
     partitions: tuple[PartitionData, ...] = wire()
@@ -112,6 +138,8 @@ class FetchableTopicResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint:
+    """The address of a leader that the response names (KIP-951)."""
+
     node_id: int = wire("int32", versions="16+", default=0)
     host: str = wire("string", versions="16+", default="")
     port: int = wire("int32", versions="16+", default=0)
@@ -120,6 +148,8 @@ class NodeEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse(Message):
+    """The fetched partitions."""
+
     API_KEY: ClassVar[int] = 1
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", versions="7+", default=0)

@@ -1,4 +1,8 @@
-"""The classic group protocol: join, sync, heartbeat, leave."""
+"""The messages of the classic group protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+Later fields: the rebalance timeout (KIP-62), static members (KIP-345), the protocol in responses
+(KIP-559), reasons (KIP-800), and skipped assignments (KIP-814).
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,17 @@ from quorate.quorum.seams import Buffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroupRequestProtocol:
+    """A protocol (assignor) that the member supports, with its subscription as the client encoded
+    it."""
+
     name: str = wire("string", bound=PROTOCOL_NAME)
     metadata: Buffer = wire("bytes", bound=MEMBER_METADATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroupRequest(Message):
+    """Joins a group, or starts a rebalance. `member_id` is empty for a new member."""
+
     API_KEY: ClassVar[int] = 11
     group_id: str = wire("string", bound=GROUP_ID)
     session_timeout_ms: int = wire("int32")
@@ -44,6 +53,8 @@ class JoinGroupRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroupResponseMember:
+    """One member, for the group leader, which computes the assignment."""
+
     member_id: str = wire("string")
     group_instance_id: str | None = wire("string", versions="5+", nullable="5+", default=None)
     metadata: Buffer = wire("bytes")
@@ -51,6 +62,8 @@ class JoinGroupResponseMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroupResponse(Message):
+    """The generation and the protocol of the group. `members` is empty except for the leader."""
+
     API_KEY: ClassVar[int] = 11
     throttle_time_ms: int = wire("int32", versions="2+", default=0)
     error_code: int = wire("int16")
@@ -65,12 +78,16 @@ class JoinGroupResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroupRequestAssignment:
+    """The assignment of one member."""
+
     member_id: str = wire("string", bound=MEMBER_ID)
     assignment: Buffer = wire("bytes", bound=MEMBER_METADATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroupRequest(Message):
+    """Asks for the own assignment. The group leader sends the assignments of all members."""
+
     API_KEY: ClassVar[int] = 14
     group_id: str = wire("string", bound=GROUP_ID)
     generation_id: int = wire("int32")
@@ -89,6 +106,8 @@ class SyncGroupRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroupResponse(Message):
+    """The assignment of the member."""
+
     API_KEY: ClassVar[int] = 14
     throttle_time_ms: int = wire("int32", versions="1+", default=0)
     error_code: int = wire("int16")
@@ -99,6 +118,8 @@ class SyncGroupResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatRequest(Message):
+    """Keeps a member in its group."""
+
     API_KEY: ClassVar[int] = 12
     group_id: str = wire("string", bound=GROUP_ID)
     generation_id: int = wire("int32")
@@ -110,6 +131,8 @@ class HeartbeatRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResponse(Message):
+    """The state of the member. REBALANCE_IN_PROGRESS asks it to join again."""
+
     API_KEY: ClassVar[int] = 12
     throttle_time_ms: int = wire("int32", versions="1+", default=0)
     error_code: int = wire("int16")
@@ -117,6 +140,8 @@ class HeartbeatResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberIdentity:
+    """A member that leaves."""
+
     member_id: str = wire("string", versions="3+", bound=MEMBER_ID, default="")
     group_instance_id: str | None = wire(
         "string", versions="3+", nullable="3+", bound=GROUP_INSTANCE_ID, default=None
@@ -128,6 +153,8 @@ class MemberIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveGroupRequest(Message):
+    """Removes one member, or several since version 3."""
+
     API_KEY: ClassVar[int] = 13
     group_id: str = wire("string", bound=GROUP_ID)
     member_id: str = wire("string", versions="0-2", bound=MEMBER_ID, default="")
@@ -136,6 +163,8 @@ class LeaveGroupRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberResponse:
+    """The outcome for one member."""
+
     member_id: str = wire("string", versions="3+", default="")
     group_instance_id: str | None = wire("string", versions="3+", nullable="3+", default=None)
     error_code: int = wire("int16", versions="3+", default=0)
@@ -143,6 +172,8 @@ class MemberResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveGroupResponse(Message):
+    """The outcomes for all members."""
+
     API_KEY: ClassVar[int] = 13
     throttle_time_ms: int = wire("int32", versions="1+", default=0)
     error_code: int = wire("int16")

@@ -1,4 +1,4 @@
-"""The id and epoch of an idempotent or transactional producer."""
+"""The InitProducerId messages (KIP-98, KIP-360, KIP-939): the id and epoch of a producer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdRequest(Message):
+    """Asks for a producer id. An idempotent producer sends no transactional id."""
+
     API_KEY: ClassVar[int] = 22
     transactional_id: str | None = wire("string", nullable="0+", bound=TRANSACTIONAL_ID)
     transaction_timeout_ms: int = wire("int32")
@@ -22,6 +24,8 @@ class InitProducerIdRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdResponse(Message):
+    """The producer id and its epoch."""
+
     API_KEY: ClassVar[int] = 22
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)

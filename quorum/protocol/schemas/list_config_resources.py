@@ -1,4 +1,7 @@
-"""Which resources have configs (KIP-714, KIP-1142)."""
+"""The ListConfigResources messages (KIP-1142): the resources that have configs.
+
+Version 0 is ListClientMetricsResources (KIP-1000).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,24 @@ CLIENT_METRICS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListConfigResourcesRequest(Message):
+    """Asks for the resources of some types. No types means all of them."""
+
     API_KEY: ClassVar[int] = 74
     resource_types: tuple[int, ...] = wire("int8", versions="1+", count=FILTERS, default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigResource:
+    """One resource with configs."""
+
     resource_name: str = wire("string")
     resource_type: int = wire("int8", versions="1+", default=CLIENT_METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListConfigResourcesResponse(Message):
+    """The resources."""
+
     API_KEY: ClassVar[int] = 74
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)

@@ -1,4 +1,6 @@
-"""The offset at a timestamp, or at either end of a partition."""
+"""The ListOffsets messages (KIP-79, KIP-320, KIP-734): the offset at a timestamp, or at an end of a
+partition.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,9 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsPartition:
+    """A partition and a timestamp in milliseconds. Negative timestamps are symbols: -1 latest, -2
+    earliest, -3 maximum timestamp."""
+
     partition_index: int = wire("int32")
     current_leader_epoch: int = wire("int32", versions="4+", default=-1)
     timestamp: int = wire("int64")
@@ -18,12 +23,16 @@ class ListOffsetsPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsTopic:
+    """The partitions of one topic."""
+
     name: str = wire("string", bound=TOPIC_NAME)
     partitions: tuple[ListOffsetsPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsRequest(Message):
+    """Asks leaders for offsets. `replica_id` -1 is a consumer."""
+
     API_KEY: ClassVar[int] = 2
     replica_id: int = wire("int32")
     isolation_level: int = wire("int8", versions="2+", default=0)
@@ -33,6 +42,8 @@ class ListOffsetsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsPartitionResponse:
+    """The offset of one partition, or its error. Offset -1 means that there is none."""
+
     partition_index: int = wire("int32")
     error_code: int = wire("int16", default=0)
     timestamp: int = wire("int64", default=-1)
@@ -42,12 +53,16 @@ class ListOffsetsPartitionResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsTopicResponse:
+    """The partitions of one topic."""
+
     name: str = wire("string")
     partitions: tuple[ListOffsetsPartitionResponse, ...] = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsResponse(Message):
+    """The offsets of all partitions."""
+
     API_KEY: ClassVar[int] = 2
     throttle_time_ms: int = wire("int32", versions="2+", default=0)
     topics: tuple[ListOffsetsTopicResponse, ...] = wire()

@@ -1,4 +1,6 @@
-"""The log directories of a broker and what is in them."""
+"""The DescribeLogDirs messages (KIP-113, KIP-784, KIP-827): the log directories of a broker and
+their contents.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,24 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribableLogDirTopic:
+    """Partitions of one topic."""
+
     topic: str = wire("string", bound=TOPIC_NAME)
     partitions: tuple[int, ...] = wire("int32", count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsRequest(Message):
+    """Asks for the partitions in the log directories. None means all partitions."""
+
     API_KEY: ClassVar[int] = 35
     topics: tuple[DescribableLogDirTopic, ...] | None = wire(nullable="0+", count=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsPartition:
+    """One replica: its size in bytes, and its lag behind the high watermark in offsets."""
+
     partition_index: int = wire("int32")
     partition_size: int = wire("int64")
     offset_lag: int = wire("int64")
@@ -31,12 +39,16 @@ class DescribeLogDirsPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsTopic:
+    """The replicas of one topic in a directory."""
+
     name: str = wire("string")
     partitions: tuple[DescribeLogDirsPartition, ...] = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsResult:
+    """One directory: its replicas, and the bytes of its file system or -1."""
+
     error_code: int = wire("int16", default=0)
     log_dir: str = wire("string")
     topics: tuple[DescribeLogDirsTopic, ...] = wire()
@@ -46,6 +58,8 @@ class DescribeLogDirsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsResponse(Message):
+    """The directories of the broker."""
+
     API_KEY: ClassVar[int] = 35
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", versions="3+", default=0)

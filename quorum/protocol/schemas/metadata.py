@@ -1,4 +1,6 @@
-"""Brokers, topics and their partitions, as clients cache them."""
+"""The Metadata messages (KIP-430, KIP-516, KIP-1102): brokers, topics and partitions, as clients
+cache them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequestTopic:
+    """A topic, by name or by id."""
+
     topic_id: Uuid = wire("uuid", versions="10+", default=ZERO_UUID)
     name: str | None = wire("string", nullable="10+", bound=TOPIC_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest(Message):
+    """Asks for topics. None means all of them; version 0 sends an empty array for that."""
+
     API_KEY: ClassVar[int] = 3
     topics: tuple[MetadataRequestTopic, ...] | None = wire(nullable="1+", count=TOPICS)
     allow_auto_topic_creation: bool = wire("bool", versions="4+", default=True)
@@ -27,6 +33,8 @@ class MetadataRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponseBroker:
+    """One broker, with its address on the listener of the request."""
+
     node_id: int = wire("int32")
     host: str = wire("string")
     port: int = wire("int32")
@@ -35,6 +43,8 @@ class MetadataResponseBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponsePartition:
+    """The leader, replicas and ISR of one partition. `leader_id` is -1 if there is no leader."""
+
     error_code: int = wire("int16", default=0)
     partition_index: int = wire("int32")
     leader_id: int = wire("int32")
@@ -46,6 +56,8 @@ class MetadataResponsePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponseTopic:
+    """One topic with its partitions, or its error."""
+
     error_code: int = wire("int16", default=0)
     name: str | None = wire("string", nullable="12+")
     topic_id: Uuid = wire("uuid", versions="10+", default=ZERO_UUID)
@@ -56,6 +68,8 @@ class MetadataResponseTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponse(Message):
+    """The cluster, its brokers and the topics."""
+
     API_KEY: ClassVar[int] = 3
     throttle_time_ms: int = wire("int32", versions="3+", default=0)
     brokers: tuple[MetadataResponseBroker, ...] = wire()

@@ -1,4 +1,7 @@
-"""Record batches for partitions. On the broker `hot.py` parses these by hand."""
+"""The Produce messages (KIP-98, KIP-467, KIP-951, KIP-516): record batches for partitions.
+
+Brokers parse and build them by hand (`../hot/`). Tests compare both codecs.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,16 @@ from quorate.quorum.seams import Buffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProduceData:
+    """The record batches for one partition."""
+
     index: int = wire("int32")
     records: Buffer | None = wire("records", nullable="0+", bound=RECORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProduceData:
+    """The record batches for one topic."""
+
     name: str = wire("string", versions="0-12", bound=TOPIC_NAME, default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
     partition_data: tuple[PartitionProduceData, ...] = wire(count=PARTITIONS)
@@ -33,6 +40,8 @@ class TopicProduceData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceRequest(Message):
+    """Appends record batches. With `acks` 0 there is no response."""
+
     API_KEY: ClassVar[int] = 0
     transactional_id: str | None = wire(
         "string", nullable="0+", bound=TRANSACTIONAL_ID, default=None
@@ -44,6 +53,8 @@ class ProduceRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndexAndErrorMessage:
+    """The error of one record in a refused batch (KIP-467)."""
+
     batch_index: int = wire("int32", versions="8+", default=0)
     batch_index_error_message: str | None = wire(
         "string", versions="8+", nullable="0+", bound=ERROR_TEXT, default=None
@@ -52,12 +63,16 @@ class BatchIndexAndErrorMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
+    """The leader of the partition, sent with errors of a wrong leader."""
+
     leader_id: int = wire("int32", versions="10+", default=-1)
     leader_epoch: int = wire("int32", versions="10+", default=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProduceResponse:
+    """The base offset in one partition, or its error."""
+
     index: int = wire("int32")
     error_code: int = wire("int16", default=0)
     base_offset: int = wire("int64")
@@ -72,6 +87,8 @@ class PartitionProduceResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProduceResponse:
+    """The partitions of one topic."""
+
     name: str = wire("string", versions="0-12", default="")
     topic_id: Uuid = wire("uuid", versions="13+", default=ZERO_UUID)
     partition_responses: tuple[PartitionProduceResponse, ...] = wire()
@@ -79,6 +96,8 @@ class TopicProduceResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint:
+    """The address of a leader that the response names (KIP-951)."""
+
     node_id: int = wire("int32", versions="10+", default=0)
     host: str = wire("string", versions="10+", default="")
     port: int = wire("int32", versions="10+", default=0)
@@ -87,6 +106,8 @@ class NodeEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceResponse(Message):
+    """The outcomes for all partitions."""
+
     API_KEY: ClassVar[int] = 0
     responses: tuple[TopicProduceResponse, ...] = wire()
     throttle_time_ms: int = wire("int32", default=0)

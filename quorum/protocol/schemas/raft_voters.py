@@ -1,4 +1,6 @@
-"""Changing the voters of the metadata quorum (KIP-853)."""
+"""The messages AddRaftVoter and RemoveRaftVoter (KIP-853): changes of the voters of the metadata
+quorum.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftVoterListener:
+    """One listener of a voter."""
+
     name: str = wire("string", bound=LISTENER_NAME)
     host: str = wire("string", bound=HOST)
     port: int = wire("uint16")
@@ -26,6 +30,8 @@ class RaftVoterListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterRequest(Message):
+    """Adds a controller to the voters."""
+
     API_KEY: ClassVar[int] = 80
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
@@ -37,6 +43,8 @@ class AddRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterResponse(Message):
+    """The outcome."""
+
     API_KEY: ClassVar[int] = 80
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
@@ -45,6 +53,8 @@ class AddRaftVoterResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterRequest(Message):
+    """Removes a controller from the voters."""
+
     API_KEY: ClassVar[int] = 81
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     cluster_id: str | None = wire("string", nullable="0+", bound=CLUSTER_ID, default=None)
@@ -54,6 +64,8 @@ class RemoveRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterResponse(Message):
+    """The outcome."""
+
     API_KEY: ClassVar[int] = 81
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)

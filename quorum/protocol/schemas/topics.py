@@ -1,4 +1,8 @@
-"""Creating, growing and deleting topics, and deleting records of theirs."""
+"""The messages CreateTopics (KIP-4, KIP-525), DeleteTopics (KIP-4), CreatePartitions (KIP-195) and
+DeleteRecords (KIP-107).
+
+Topic ids came with KIP-516.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,24 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableReplicaAssignment:
+    """The replicas of one new partition."""
+
     partition_index: int = wire("int32")
     broker_ids: tuple[int, ...] = wire("int32", count=REPLICAS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfig:
+    """A config of a new topic."""
+
     name: str = wire("string", bound=CONFIG_NAME)
     value: str | None = wire("string", nullable="0+", bound=CONFIG_VALUE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopic:
+    """A topic to create. Counts of -1 mean the default, or that `assignments` are given."""
+
     name: str = wire("string", bound=TOPIC_NAME)
     num_partitions: int = wire("int32")
     replication_factor: int = wire("int16")
@@ -44,6 +54,8 @@ class CreatableTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsRequest(Message):
+    """Creates topics. With `validate_only` nothing is created."""
+
     API_KEY: ClassVar[int] = 19
     MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNMENT_ELEMENTS
     topics: tuple[CreatableTopic, ...] = wire(count=TOPICS)
@@ -53,6 +65,8 @@ class CreateTopicsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfigs:
+    """A config of the created topic."""
+
     name: str = wire("string", versions="5+", default="")
     value: str | None = wire("string", versions="5+", nullable="0+", default=None)
     read_only: bool = wire("bool", versions="5+", default=False)
@@ -62,6 +76,8 @@ class CreatableTopicConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicResult:
+    """The outcome for one topic."""
+
     name: str = wire("string")
     topic_id: Uuid = wire("uuid", versions="7+", default=ZERO_UUID)
     error_code: int = wire("int16", default=0)
@@ -76,6 +92,8 @@ class CreatableTopicResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicsResponse(Message):
+    """The outcomes for all topics."""
+
     API_KEY: ClassVar[int] = 19
     throttle_time_ms: int = wire("int32", default=0)
     topics: tuple[CreatableTopicResult, ...] = wire()
@@ -83,12 +101,16 @@ class CreateTopicsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicState:
+    """A topic to delete, by name or by id."""
+
     name: str | None = wire("string", versions="6+", nullable="0+", bound=TOPIC_NAME, default=None)
     topic_id: Uuid = wire("uuid", versions="6+", default=ZERO_UUID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsRequest(Message):
+    """Deletes topics. Before version 6 they are given in `topic_names`."""
+
     API_KEY: ClassVar[int] = 20
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     topics: tuple[DeleteTopicState, ...] = wire(versions="6+", count=TOPICS, default=())
@@ -100,6 +122,8 @@ class DeleteTopicsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletableTopicResult:
+    """The outcome for one topic."""
+
     name: str | None = wire("string", nullable="6+")
     topic_id: Uuid = wire("uuid", versions="6+", default=ZERO_UUID)
     error_code: int = wire("int16", default=0)
@@ -110,6 +134,8 @@ class DeletableTopicResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsResponse(Message):
+    """The outcomes for all topics."""
+
     API_KEY: ClassVar[int] = 20
     throttle_time_ms: int = wire("int32", default=0)
     responses: tuple[DeletableTopicResult, ...] = wire()
@@ -117,11 +143,15 @@ class DeleteTopicsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsAssignment:
+    """The replicas of one new partition."""
+
     broker_ids: tuple[int, ...] = wire("int32", count=REPLICAS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopic:
+    """A topic and its new number of partitions."""
+
     name: str = wire("string", bound=TOPIC_NAME)
     count: int = wire("int32")
     assignments: tuple[CreatePartitionsAssignment, ...] | None = wire(
@@ -131,6 +161,8 @@ class CreatePartitionsTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest(Message):
+    """Adds partitions to topics. With `validate_only` nothing changes."""
+
     API_KEY: ClassVar[int] = 37
     MAX_ELEMENTS: ClassVar[int] = MAX_ASSIGNMENT_ELEMENTS
     topics: tuple[CreatePartitionsTopic, ...] = wire(count=TOPICS)
@@ -140,6 +172,8 @@ class CreatePartitionsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopicResult:
+    """The outcome for one topic."""
+
     name: str = wire("string")
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
@@ -147,6 +181,8 @@ class CreatePartitionsTopicResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsResponse(Message):
+    """The outcomes for all topics."""
+
     API_KEY: ClassVar[int] = 37
     throttle_time_ms: int = wire("int32", default=0)
     results: tuple[CreatePartitionsTopicResult, ...] = wire()
@@ -154,18 +190,24 @@ class CreatePartitionsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsPartition:
+    """A partition and its new log start offset. Offset -1 means the high watermark."""
+
     partition_index: int = wire("int32")
     offset: int = wire("int64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsTopic:
+    """The partitions of one topic."""
+
     name: str = wire("string", bound=TOPIC_NAME)
     partitions: tuple[DeleteRecordsPartition, ...] = wire(count=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsRequest(Message):
+    """Deletes the records below an offset."""
+
     API_KEY: ClassVar[int] = 21
     topics: tuple[DeleteRecordsTopic, ...] = wire(count=TOPICS)
     timeout_ms: int = wire("int32")
@@ -173,6 +215,8 @@ class DeleteRecordsRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsPartitionResult:
+    """The new low watermark of one partition, or its error."""
+
     partition_index: int = wire("int32")
     low_watermark: int = wire("int64")
     error_code: int = wire("int16", default=0)
@@ -180,12 +224,16 @@ class DeleteRecordsPartitionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsTopicResult:
+    """The outcomes for one topic."""
+
     name: str = wire("string")
     partitions: tuple[DeleteRecordsPartitionResult, ...] = wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecordsResponse(Message):
+    """The outcomes for all partitions."""
+
     API_KEY: ClassVar[int] = 21
     throttle_time_ms: int = wire("int32", default=0)
     topics: tuple[DeleteRecordsTopicResult, ...] = wire()

@@ -1,4 +1,4 @@
-"""Taking a broker's registration away (KIP-500)."""
+"""The UnregisterBroker messages (KIP-500): the removal of a broker registration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRequest(Message):
+    """Removes the registration of a broker."""
+
     API_KEY: ClassVar[int] = 64
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     broker_id: int = wire("int32")
@@ -18,6 +20,8 @@ class UnregisterBrokerRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerResponse(Message):
+    """The outcome."""
+
     API_KEY: ClassVar[int] = 64
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)

@@ -1,4 +1,4 @@
-"""Feature levels raised and lowered (KIP-584, KIP-778)."""
+"""The UpdateFeatures messages (KIP-584, KIP-778): changes of the finalized feature levels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdateKey:
+    """The new level of one feature. `upgrade_type` is 1 for upgrade, 2 for safe and 3 for unsafe
+    downgrade."""
+
     feature: str = wire("string", bound=FEATURE_NAME)
     max_version_level: int = wire("int16")
     allow_downgrade: bool = wire("bool", versions="0", default=False)
@@ -24,6 +27,8 @@ class FeatureUpdateKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesRequest(Message):
+    """Changes feature levels. With `validate_only` nothing changes."""
+
     API_KEY: ClassVar[int] = 57
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
     timeout_ms: int = wire("int32", default=60000)
@@ -33,6 +38,8 @@ class UpdateFeaturesRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatableFeatureResult:
+    """The outcome for one feature, before version 2."""
+
     feature: str = wire("string")
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
@@ -40,6 +47,8 @@ class UpdatableFeatureResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesResponse(Message):
+    """The outcome for all features."""
+
     API_KEY: ClassVar[int] = 57
     throttle_time_ms: int = wire("int32", default=0)
     error_code: int = wire("int16", default=0)
