@@ -78,7 +78,7 @@ class ExtractionLimits:
         if self.members > MAX_MEMBERS:
             self._refuse(f"it has more than {MAX_MEMBERS} members")
         if size_bytes > MAX_MEMBER_BYTES:
-            self._refuse(f"{name!r} has {size_bytes} bytes, {MAX_MEMBER_BYTES} are allowed")
+            self._refuse(f"{name!r} has {size_bytes} bytes, more than {MAX_MEMBER_BYTES}")
         if self.unpacked_bytes > MAX_UNPACKED_BYTES:
             self._refuse(f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")
         if self.unpacked_bytes > allowed:
@@ -141,7 +141,10 @@ def _unpack_zip(file: IO[bytes], root: Path, limits: ExtractionLimits) -> None:
                 _make_dirs(target)
                 continue
             if member.compress_type not in _ZIP_METHODS:
-                raise BadZipFile(f"{member.filename!r} has method {member.compress_type}")
+                raise BadZipFile(
+                    f"{member.filename!r} has the unsupported compression method "
+                    f"{member.compress_type}"
+                )
             with archive.open(member) as content:
                 _write(content, target, member.file_size)
 
@@ -156,7 +159,7 @@ def _require_small_directory(file: IO[bytes], limits: ExtractionLimits) -> None:
     tail = file.read(tail_bytes)
     place = tail.rfind(b"PK\x05\x06")
     if place < 0 or place + _ZIP_END.size > len(tail):
-        raise BadZipFile("it has no directory of its members")
+        raise BadZipFile("it has no central directory")
     _, _, members, directory_bytes, _ = _ZIP_END.unpack_from(tail, place)
     is_zip64 = tail[max(0, place - _ZIP64_LOCATOR_BYTES) :].startswith(_ZIP64_LOCATOR)
     if is_zip64 or members > MAX_MEMBERS or directory_bytes > MAX_ZIP_DIRECTORY_BYTES:
@@ -203,7 +206,9 @@ def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
         for chunk in _chunks(content):
             written += len(chunk)
             if written > size_bytes:
-                raise ValueError(f"{target.name!r} goes on behind its {size_bytes} bytes")
+                raise ValueError(
+                    f"{target.name!r} is longer than the {size_bytes} bytes in its header"
+                )
             file.write(chunk)
 
 

@@ -85,8 +85,8 @@ def decode_cluster(content: bytes, where: str) -> ClusterEntry:
             _require_node(node)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Refused(
-            f"{where} is no cluster.json ({type(error).__name__}: {error}): `quorate up` writes it "
-            "again if it is removed"
+            f"{where} is no cluster.json ({type(error).__name__}: {error}): "
+            "remove it, and `quorate up` writes it again"
         ) from None
     return cast(ClusterEntry, entry)
 

@@ -165,7 +165,7 @@ def entity_of(
         raise click.UsageError("At least one of --entity-type, --topic, --broker is required")
     if entity_default:
         if entity_type != "brokers":
-            raise click.UsageError("--entity-default goes with --entity-type brokers")
+            raise click.UsageError("--entity-default requires --entity-type brokers")
         return Entity(entity_type, "")
     if entity_name is None:
         return entity_type

@@ -82,7 +82,9 @@ def console_consumer(
     if offset is not None and partition is None:
         raise click.UsageError("The partition is required when --offset is given.")
     if group is not None and partition is not None:
-        raise click.UsageError("--group shares the partitions out: leave --partition out.")
+        raise click.UsageError(
+            "--partition cannot be given with --group: the group assigns the partitions."
+        )
     start = start_of(from_beginning, offset)
     line = Formatter(
         dict(each.partition("=")[::2] for each in (*properties, *formatter_properties))

@@ -109,7 +109,7 @@ def consumer_groups(
         )
     (action,) = chosen
     if action != "list_" and not options["groups"] and not options["all_groups"]:
-        raise click.UsageError(f"--{action.replace('_', '-')} takes --group or --all-groups")
+        raise click.UsageError(f"--{action.replace('_', '-')} requires --group or --all-groups")
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
@@ -192,7 +192,9 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
 def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
     """Delete the committed offsets of topics. Raise Refused if any deletion fails."""
     if not options["topics"] or len(names) != 1:
-        raise click.UsageError("--delete-offsets takes one --group and at least one --topic")
+        raise click.UsageError(
+            "--delete-offsets requires exactly one --group and at least one --topic"
+        )
     (name,) = names
     ends = LogEnds(admin)
     results: dict[Place, ErrorCode] = {}

@@ -136,7 +136,7 @@ class DecompressedStream:
 
         Raise ValueError if the position is before the window, or `whence` is not the start."""
         if whence != os.SEEK_SET or position < self._start:
-            raise ValueError(f"the archive cannot be read again from byte {position}")
+            raise ValueError(f"the archive cannot be read backwards, from byte {position}")
         while self._start + len(self._buffer) < position and self._fill():
             self._trim()
         self._position = min(position, self._start + len(self._buffer))
@@ -148,7 +148,7 @@ class DecompressedStream:
         Raise TooLongRead, or EOFError if cut off."""
         if not 0 <= size <= MAX_READ_BYTES:
             raise StreamTooLarge(
-                f"one of its headers has {size} bytes, {MAX_READ_BYTES} are allowed. Unpack it "
+                f"one of its headers has {size} bytes, more than {MAX_READ_BYTES}. Unpack it "
                 "yourself if you trust it, and give the directory"
             )
         end = self._position + size

@@ -79,7 +79,7 @@ def plan_of(options: dict[str, Any]) -> Callable[[str, Mapping[Place, int], LogE
 
         return from_file
     if not options["topics"] and not options["all_topics"]:
-        raise click.UsageError("--reset-offsets takes --topic or --all-topics")
+        raise click.UsageError("--reset-offsets requires --topic or --all-topics")
     target = wanted
 
     def by_scenario(group: str, committed: Mapping[Place, int], ends: LogEnds) -> Planned:
@@ -100,7 +100,9 @@ def target_of(options: dict[str, Any]) -> Target | None:
 
     def shifted(place: Place, committed: int | None, ends: LogEnds) -> int:
         if committed is None:
-            raise Refused(f"Cannot shift offset for partition {shown(place)}: none is committed")
+            raise Refused(
+                f"Cannot shift offset for partition {shown(place)}: no offset is committed"
+            )
         return within(place, committed + options["shift_by"], ends)
 
     def since(time_ms: int) -> Target:
@@ -121,7 +123,7 @@ def target_of(options: dict[str, Any]) -> Target | None:
     chosen = [name for name in scenarios if options[name] not in (None, False)]
     if len(chosen) != 1:
         listed = ", ".join(f"--{name.replace('_', '-')}" for name in scenarios)
-        raise click.UsageError(f"--reset-offsets takes exactly one of {listed}")
+        raise click.UsageError(f"--reset-offsets requires exactly one of {listed}")
     return scenarios[chosen[0]]()
 
 
@@ -164,7 +166,7 @@ def time_of(text: str) -> int:
         given = datetime.fromisoformat(text)
     except ValueError:
         raise click.UsageError(
-            f"--to-datetime: value {text!r} must be YYYY-MM-DDTHH:MM:SS.sss, with a zone or none"
+            f"--to-datetime: value {text!r} must be YYYY-MM-DDTHH:MM:SS.sss, with or without a zone"
         ) from None
     if given.tzinfo is None:
         given = given.replace(tzinfo=UTC)
@@ -176,7 +178,7 @@ def duration_ms(text: str) -> int:
     found = DURATION.fullmatch(text)
     if found is None or text == "P":
         raise click.UsageError(
-            f"--by-duration: value {text!r} must be PnDTnHnMnS, as P7D or PT1H30M"
+            f"--by-duration: value {text!r} must be PnDTnHnMnS, such as P7D or PT1H30M"
         )
     return sum(int(float(found[unit] or 0) * each_ms) for unit, each_ms in UNIT_MS.items())
 

@@ -119,7 +119,7 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> No
 
     unknown = [name for name in wanted if name not in TABLES]
     if unknown:
-        raise click.UsageError(f"no table {unknown[0]!r}: there are {', '.join(TABLES)}")
+        raise click.UsageError(f"--table: value {unknown[0]!r} must be one of {', '.join(TABLES)}")
     with (
         history_in(directory) as source,
         local_session("quorate history export") as spark,
@@ -150,7 +150,7 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        text = f"{value!r} is neither like 2026-01-31T23:59:59 nor ms since 1970"
+        text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
         raise click.BadParameter(text) from None
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return round(zoned.timestamp() * 1000)

@@ -61,7 +61,7 @@ def leader_election(
             "all-topic-partitions, path-to-json-file"
         )
     if (topic is None) != (partition is None):
-        raise click.UsageError("--topic and --partition go together")
+        raise click.UsageError("--topic and --partition must be given together")
     wanted = None
     if topic is not None and partition is not None:
         wanted = [(topic, partition)]

@@ -108,13 +108,13 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve(config, faults))
     except (ConfigError, OSError) as error:
-        logger.error("cannot go on: %s", error)
+        logger.error("the node stops: %s", error)
         return 1
     except Exception as error:
         if getattr(error, "for_operator", False):
-            logger.error("cannot go on: %s", error)
+            logger.error("the node stops: %s", error)
         else:
-            logger.exception("a broken invariant stops the node")
+            logger.exception("the node stops because an invariant is broken")
         return 1
     logger.info("stopped")
     return 0
@@ -133,7 +133,7 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
     transport = AioTransport(config.host_names)
     seams = Seams(clock=AsyncioClock(), random=random.Random(), transport=transport, disk=OsDisk())
     role = "broker" if config.is_broker else "controller"
-    logger.info("node %d starts as %s", config.node_id, ",".join(config.roles))
+    logger.info("node %d starts with the roles %s", config.node_id, ",".join(config.roles))
     if faults is None:
         await node_module(role).run(config, seams, stop)
         return
@@ -157,7 +157,7 @@ def on_signal(stop: asyncio.Event) -> None:
 def on_interrupt(stop: asyncio.Event) -> None:
     """Request a stop on the first SIGINT, and end the process on the second."""
     if stop.is_set():
-        logger.warning("interrupted twice: ends now")
+        logger.warning("received a second interrupt: the node ends without a clean shutdown")
         os._exit(1)
     on_signal(stop)
 

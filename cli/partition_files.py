@@ -147,7 +147,9 @@ def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
             f"for partition {text_of(key)}"
         )
     if any(each != "any" for each in log_dirs):
-        raise Refused(f'log_dirs of {text_of(key)}: only "any": a broker has one log directory')
+        raise Refused(
+            f'log_dirs of {text_of(key)}: must be "any", because a broker has one log directory'
+        )
 
 
 def assignment_json(assignment: Assignment) -> str:

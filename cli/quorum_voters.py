@@ -47,7 +47,7 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
     directory_id = directory_id_in(config.metadata_log_dir)
     voter = own_voter(config, ReplicaKey(config.node_id, directory_id))
     if voter is None:
-        raise Refused(f"{file}: listeners must say the port of the controller's listener")
+        raise Refused(f"{file}: listeners must contain the port of the controller's listener")
     listeners = tuple(
         RaftVoterListener(name=each.name, host=each.host, port=each.port)
         for each in voter.endpoints

@@ -159,7 +159,7 @@ def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> 
     if arguments.plans:
         if action not in ("generate", "execute") or not arguments.topic:
             raise click.UsageError(
-                "--replication-factor goes with --topic, and with --execute to start the plan"
+                "--replication-factor requires --topic, and --execute to start the plan"
             )
         return
     if action in ("execute", "verify", "cancel") and not arguments.reassignment_json_file:

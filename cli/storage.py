@@ -154,7 +154,9 @@ def format_storage(
         finally:
             lock.release()
     except BlockingIOError:
-        raise Refused(f"{config.log_dir} is in use by a running node") from None
+        raise Refused(
+            f"{config.log_dir} is in use by a running node: stop the node first"
+        ) from None
     except (StorageError, OSError) as error:
         raise Refused(str(error)) from None
     finally:

@@ -23,7 +23,7 @@ def run(file: str, *, new: bool) -> None:
     config = load_config(file)
     if not config.is_controller:
         raise Refused(
-            f"{config.log_dir} belongs to a broker, which does not vote: start it, and it fetches "
+            f"{config.log_dir} belongs to a broker, which does not vote. Start it, and it fetches "
             "the metadata again"
         )
     disk = OsDisk()

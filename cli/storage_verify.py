@@ -58,7 +58,7 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
         show(finding, output)
     if output == "text":
         if aside:
-            click.echo(f"{path}/{METADATA} was set aside as {aside}")
+            click.echo(f"{path}/{METADATA} was renamed to {aside}")
         click.echo(
             f"{path}: {len(after.logs)} logs, {after.batches} batches: "
             + ("sound" if after.sound else found(wrong(after)))
@@ -107,7 +107,7 @@ def is_broker(path: str, file: str) -> bool:
     if path not in {
         str(Path(each).resolve()) for each in (config.log_dir, config.metadata_log_dir)
     }:
-        raise Refused(f"--config: {file} is of {config.log_dir}, not of {path}")
+        raise Refused(f"--config: {file} belongs to {config.log_dir}, not to {path}")
     return not config.is_controller
 
 

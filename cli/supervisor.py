@@ -129,7 +129,7 @@ class Supervisor:
             await asyncio.sleep(0.01)
         for node_id, pid in pids.items():
             if alive(pid):
-                self.say(f"node {node_id} did not stop in {STOP_TIMEOUT_S:.0f} s: killed")
+                self.say(f"node {node_id} did not stop within {STOP_TIMEOUT_S:.0f} s and is killed")
                 send(pid, signal.SIGKILL)
 
     def pids_of(self, node_ids: Sequence[int]) -> dict[int, int]:
@@ -186,7 +186,7 @@ class Supervisor:
         self.pids[node_id] = pid
         self.failures.pop(node_id, None)
         set_pids(self.directory.file, {node_id: pid})
-        self.say(f"node {node_id} started again, pid {pid}")
+        self.say(f"node {node_id} is restarted, pid {pid}")
 
     def log_of(self, node_id: int) -> str:
         """Return the path of the node's log file."""

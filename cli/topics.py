@@ -153,7 +153,7 @@ def check_arguments(action: str, arguments: Arguments) -> None:
         raise click.UsageError('Missing required argument "[partitions]"')
     if action != "create" and (arguments.config or arguments.replication_factor is not None):
         raise click.UsageError(
-            "--config and --replication-factor go with --create only "
+            "--config and --replication-factor require --create "
             "(quorate configs alters topic configs)"
         )
     if (

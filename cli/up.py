@@ -133,7 +133,7 @@ def down(root: str) -> None:
         return
     os.kill(supervisor, signal.SIGTERM)
     if not wait_gone([supervisor], DOWN_TIMEOUT_S):
-        raise NotReachable(f"the supervisor, pid {supervisor}, did not end")
+        raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
 
 
 def stop_orphans(directory: ClusterDir) -> None:
@@ -146,7 +146,7 @@ def stop_orphans(directory: ClusterDir) -> None:
         for pid in pids:
             os.kill(pid, signal.SIGTERM)
         if not wait_gone(pids, DOWN_TIMEOUT_S / 2):
-            raise NotReachable(f"did not end: {', '.join(map(str, pids))}")
+            raise NotReachable(f"these processes did not end in time: {', '.join(map(str, pids))}")
         set_pids(directory.file, {node["id"]: None for node in group})
 
 
@@ -174,7 +174,7 @@ def refuse_if_running(directory: ClusterDir) -> None:
     supervisor = supervisor_of(directory)
     if supervisor is not None:
         raise Refused(
-            f"{directory.root}: already runs, pid {supervisor}; `quorate down --dir "
+            f"{directory.root}the cluster runs already, pid {supervisor}; `quorate down --dir "
             f"{directory.root}` stops it"
         )
 
@@ -210,7 +210,7 @@ def refuse_other_shape(
         wanted = getattr(shape, name)
         if name in explicit and wanted != count:
             raise Refused(
-                f"--{name}: value {wanted} must be {count}: that is what {directory.root} holds; "
+                f"--{name}: value {wanted} must be {count}: {directory.root} has that many; "
                 "choose another --dir for another cluster"
             )
 
@@ -292,7 +292,9 @@ def detached(supervisor: Supervisor) -> int:
             say(f"{line}; the other nodes run")
         return PARTLY if failures else 0
     said = (directory.root / "up.log").read_text().strip().splitlines()
-    raise NotReachable("the cluster did not get ready: " + (said[-1] if said else "it ended"))
+    raise NotReachable(
+        "the cluster is not ready: " + (said[-1] if said else "the supervisor ended")
+    )
 
 
 async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
@@ -314,7 +316,10 @@ async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
         await asyncio.sleep(READY_POLL_S)
     if supervisor.serves_clients:
         waiting = ", ".join(map(str, readiness.waits_for()))
-        say(f"not ready in {READY_TIMEOUT_S:.0f} s: brokers {waiting} do not see all unfenced")
+        say(
+            f"not ready within {READY_TIMEOUT_S:.0f} s: brokers {waiting} do not see all "
+            "brokers unfenced"
+        )
     return False
 
 

@@ -81,7 +81,7 @@ def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
             raise refused(key, item, "NAME://host:port, with a port up to 65535")
         listener = Listener(match[1].upper(), match[2].strip("[]"), int(match[3]))
         if any(listener.name == other.name for other in found):
-            raise refused(key, text, f"a list in which each name stands once ({listener.name})")
+            raise refused(key, text, f"a list in which each name occurs once ({listener.name})")
         found.append(listener)
     return tuple(found)
 
@@ -108,7 +108,7 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
             raise refused(key, item, "id@host:port")
         ((host, port),) = parse_servers(key, [server])
         if any(int(number) == other.id for other in found):
-            raise refused(key, item, "a voter whose id stands only once")
+            raise refused(key, item, "a voter whose id occurs only once")
         found.append(Voter(int(number), host, port))
     return tuple(sorted(found, key=lambda voter: voter.id))
 
@@ -155,7 +155,7 @@ def resolve_listeners(
     public = [*others, *controller, *([replication] if replication else [])]
     for name in told:
         if name not in {each.name for each in public}:
-            raise refused("advertised.listeners", name, "a name that stands in listeners, too")
+            raise refused("advertised.listeners", name, "a name that listeners contains")
     fallback = next((each.host for each in told.values() if not each.wildcard), hostname)
     return Listeners(
         client=others,

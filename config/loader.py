@@ -213,7 +213,7 @@ def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
         return os.path.abspath(fallback)
     if len(directories) > 1:
         raise ConfigError(
-            f"log.dirs: value {','.join(directories)!r} must be one directory (a node has one)"
+            f"log.dirs: value {','.join(directories)!r} must be one directory: a node has only one"
         )
     return os.path.abspath(directories[0])
 

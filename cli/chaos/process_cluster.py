@@ -119,7 +119,7 @@ class ProcessCluster:
         found = next((node for node in nodes if node["id"] == node_id), None)
         if found is None:
             known = ", ".join(str(node["id"]) for node in nodes)
-            raise Refused(f"node {node_id}: no such node here; there are {known}")
+            raise Refused(f"node {node_id}: the cluster has no such node; its nodes are {known}")
         return found
 
     def kill(self, node_id: int) -> float:

@@ -216,7 +216,7 @@ class Admin:
             except ConnectionLost as error:
                 self._any = None
                 if not again:
-                    raise NotReachable(f"outcome unknown: {error}") from None
+                    raise NotReachable(f"the outcome of the request is unknown: {error}") from None
                 if time.monotonic() > deadline:
                     raise NotReachable(str(error)) from None
                 continue

@@ -175,7 +175,7 @@ class Connection:
     def _receive(self) -> bytes:
         (size,) = INT32.unpack(self._read(INT32.size))
         if not INT32.size <= size <= MAX_RESPONSE_BYTES:
-            raise OSError(f"it answered a frame of {size} bytes: is it a Kafka port?")
+            raise OSError(f"it sent a frame of {size} bytes; check that the port is a Kafka port")
         return self._read(size)
 
     def _read(self, size: int) -> bytes:

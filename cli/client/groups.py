@@ -286,5 +286,5 @@ def assigned(data: bytes) -> list[Place]:
             places += [(topic, each) for each in numbers]
             position += 4 * partitions
     except (struct.error, UnicodeDecodeError) as error:
-        raise Refused(f"an assignment of the group cannot be read: {error}") from None
+        raise Refused(f"the group has an assignment that cannot be decoded: {error}") from None
     return sorted(places)

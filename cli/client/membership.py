@@ -237,7 +237,7 @@ def topics_of(metadata: bytes) -> list[str]:
             topics.append(metadata[position + 2 : position + 2 + size].decode())
             position += 2 + size
     except (struct.error, UnicodeDecodeError) as error:
-        raise Refused(f"a subscription of the group cannot be read: {error}") from None
+        raise Refused(f"the group has a subscription that cannot be decoded: {error}") from None
     return topics
 
 

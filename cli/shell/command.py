@@ -45,7 +45,7 @@ def metadata_shell(
     \b
     quorate metadata-shell --snapshot DIR/__cluster_metadata-0 tree /image/topics"""
     if output == "json" and not command:
-        raise click.UsageError("--format json takes a command")
+        raise click.UsageError("--format json requires a command")
     contents = contents_of(snapshot, offset)
     warn_of_unknown(contents)
     shell = Shell(root(contents.image, contents.foreign, quorate.__version__))

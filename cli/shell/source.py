@@ -88,6 +88,6 @@ def _replayed(given: Path, records: Iterable[Logged], offset: int | None) -> Con
     if offset is not None and end < offset:
         raise Refused(f"{given}: it ends at offset {end}, before {offset}")
     if last == BEFORE_ANY:
-        raise Refused(f"{given}: there is no metadata record in it up to what was asked for")
+        raise Refused(f"{given}: it contains no metadata record up to the given offset")
     image, _ = replay(MetadataImage(), known, last, timestamp_ms)
     return Contents(image, foreign, dict(unknown))

@@ -63,7 +63,7 @@ def test_a_directory_in_use(cluster: ProcessCluster) -> None:
 
 def test_a_cluster_that_runs(cluster: ProcessCluster) -> None:
     told = refusal("up", "--dir", str(cluster.directory.root))
-    assert "already runs" in told and "quorate down" in told, told
+    assert "runs already" in told and "quorate down" in told, told
 
 
 def test_another_shape(cluster: ProcessCluster, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_sound_ones_run_and_the_one_that_refuses_is_named(directory: Cluster
         (data(directory, 2) / name).write_text("?")
     code, said, complaint = up(directory)
     assert (code, said) == (3, ""), "now they are a majority"
-    assert "did not get ready" in complaint
+    assert "is not ready" in complaint
     pids = [node["pid"] for node in directory.read()["controllers"]]
     wait_for(lambda: not any(map(alive, pids)), "the others are stopped, too")
 

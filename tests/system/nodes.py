@@ -13,7 +13,7 @@ from tests.clients.cluster import ProcessCluster, quorate, wait_for
 from tests.system.faults import Action
 
 GONE_TIMEOUT_S = 20.0
-BROKEN = ("a broken invariant stops the node", "cannot go on", "Traceback")
+BROKEN = ("because an invariant is broken", "the node stops: ", "Traceback")
 """What a node says in its log when it ends by itself, or met what nobody expected."""
 
 

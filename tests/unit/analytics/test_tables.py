@@ -133,4 +133,6 @@ def test_export(
     flat = kind == "csv"
     assert leaders == [(1, 1, "[1]" if flat else [1]), (3, 2, "[3]" if flat else [3])]
     wrong = run(spark, monkeypatch, "export", tmp_path, "--out", out, "--table", "x")
-    assert wrong.exit_code == 2 and "no table 'x': there are records, topics" in wrong.output
+    assert (
+        wrong.exit_code == 2 and "--table: value 'x' must be one of records, topics" in wrong.output
+    )

@@ -68,5 +68,5 @@ def test_state_and_reset_plan() -> None:
 def test_an_assignment_that_cannot_be_read_is_told() -> None:
     assert assigned(b"") == []
     assert assigned(TWO_OF_T) == [("t", 0), ("t", 1)]
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(Refused, match="cannot be decoded"):
         assigned(TWO_OF_T[:-1])

@@ -108,7 +108,7 @@ def test_moments_that_are_not_there(tmp_path: Path) -> None:
     for arguments, code, text in (
         (("--offset", "999"), 1, "the log ends at offset 41, before 999"),
         (("--time", "5"), 1, "the history begins later: at offset 0, 2027-01-15 08:00:00.000 UTC"),
-        (("--time", "noon"), 2, "'noon' is neither like"),
+        (("--time", "noon"), 2, "'noon' must be a time such as"),
         (("--time", "5", "--offset", "1"), 2, "only one of --offset and --time"),
     ):
         result = run("at", tmp_path, *arguments)

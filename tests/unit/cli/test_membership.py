@@ -40,7 +40,7 @@ def test_the_bytes() -> None:
     assert assigned(assignment(places)) == places
     assert assigned(assignment([])) == []
     assert topics_of(subscription(["t", "uu"])) == ["t", "uu"]
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(Refused, match="cannot be decoded"):
         topics_of(b"\0\0\0\0\0\2\0\1t")
 
 

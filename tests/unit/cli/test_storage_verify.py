@@ -138,7 +138,7 @@ def test_a_node_that_refuses_its_directory_says_it_in_one_line(
     file = formatted(data, "controller")
     expected = damage(data)
     assert run_to_end(load_config(str(file)), None) == 1
-    assert f"cannot go on: {data}" in caplog.text
+    assert f"the node stops: {data}" in caplog.text
     assert expected in caplog.text
     assert "Traceback" not in caplog.text
     assert expected in verify(data).output
@@ -165,7 +165,7 @@ def test_a_brokers_damaged_metadata_log_is_set_aside_when_asked_for(data: Path) 
     result = verify(data, "--repair", "--config", file)
     assert result.exit_code == 0
     (aside,) = data.glob("__cluster_metadata-0.*-stray")
-    assert f"was set aside as {aside}" in result.output
+    assert f"was renamed to {aside}" in result.output
     assert (aside / LOG).read_bytes() == before
     assert not log.exists()
 
@@ -176,7 +176,7 @@ def test_another_nodes_config_is_refused(data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, other)
     result = verify(other, "--repair", "--config", file)
     assert result.exit_code == 1
-    assert f"is of {data}, not of {other}" in result.output
+    assert f"belongs to {data}, not to {other}" in result.output
 
 
 def test_a_directory_in_use_is_refused(data: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_change_whose_outcome_is_unknown_is_not_sent_twice() -> None:
     answers: dict[Any, Answer] = {topics.CreateTopicsRequest: lambda _: None}
     result, requests = run(answers, "--create", "--topic", "t")
     assert (result.exit_code, len(requests)) == (3, 1)
-    assert "outcome unknown" in result.output
+    assert "the outcome of the request is unknown" in result.output
 
 
 def test_names_that_could_collide_are_warned_of() -> None:
