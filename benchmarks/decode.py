@@ -85,8 +85,8 @@ def raw_pass(file: Path) -> float:
 
 def rows_in_process(directory: Path) -> float:
     """Return the CPU time for decoding the log in this process, in seconds."""
-    from quorate.quorum.analytics.rows import Request, arrow_batches
-    from quorate.quorum.analytics.segments import log_slices
+    from quorate.quorum.analytics.log.segments import log_slices
+    from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
     begin_s = time.process_time()
     found = sum(
@@ -100,8 +100,8 @@ def rows_in_process(directory: Path) -> float:
 
 def rows_in_spark(directory: Path) -> tuple[float, float]:
     """Return (seconds, CPU seconds) for computing every column without storing the result."""
-    from quorate.quorum.analytics.session import local_session
-    from quorate.quorum.analytics.source import NAME
+    from quorate.quorum.analytics.spark.session import local_session
+    from quorate.quorum.analytics.spark.source import NAME
 
     with local_session("benchmarks", java_options=JAVA_OPTIONS) as spark:
         frame = spark.read.format(NAME).option("json", "false").load(str(directory))

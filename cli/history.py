@@ -51,7 +51,7 @@ def history() -> None:
 @format_option
 def report(directory: Path, out: Path, parquet: Path | None, output: str) -> None:
     """Write one self-contained HTML page about the history of the cluster."""
-    from quorate.quorum.analytics.report import report as write_report
+    from quorate.quorum.analytics.page.report import report as write_report
 
     with history_in(directory) as source:
         summary = write_report(source, out, parquet)
@@ -74,8 +74,8 @@ def sql(query: str, directory: Path, output: str) -> None:
     columns."""
     from pyspark.errors import AnalysisException
 
-    from quorate.quorum.analytics.errors import damage_said_plainly
-    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.log.errors import damage_said_plainly
+    from quorate.quorum.analytics.spark.session import local_session
     from quorate.quorum.analytics.tables import views
 
     with history_in(directory) as source, local_session("quorate history sql") as spark:
@@ -113,8 +113,8 @@ def sql(query: str, directory: Path, output: str) -> None:
 )
 def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> None:
     """Write the tables of DIR as files. CSV files contain lists as JSON."""
-    from quorate.quorum.analytics.errors import damage_said_plainly
-    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.log.errors import damage_said_plainly
+    from quorate.quorum.analytics.spark.session import local_session
     from quorate.quorum.analytics.tables import TABLES, read_tables
 
     unknown = [name for name in wanted if name not in TABLES]
@@ -170,7 +170,7 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
 @format_option
 def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
     """Print the state of the cluster at an offset or time of its metadata log."""
-    from quorate.quorum.analytics.moment import as_json, moment
+    from quorate.quorum.analytics.replay.moment import as_json, moment
 
     if offset is not None and time_ms is not None:
         raise click.UsageError("only one of --offset and --time can be given")
@@ -192,7 +192,7 @@ def at(directory: Path, offset: int | None, time_ms: int | None, output: str) ->
 @format_option
 def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
     """Print the history of a partition: its changes with their times and causes."""
-    from quorate.quorum.analytics.story import explain as tell
+    from quorate.quorum.analytics.replay.story import explain as tell
 
     with history_in(directory) as source:
         stories = tell(source, topic, partition)

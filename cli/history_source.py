@@ -14,8 +14,8 @@ import click
 from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import read_cluster
-from quorate.quorum.analytics.errors import AnalyticsError
-from quorate.quorum.analytics.segments import (
+from quorate.quorum.analytics.log.errors import AnalyticsError
+from quorate.quorum.analytics.log.segments import (
     PARTITION_DIR,
     log_slices,
     metadata_dir,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from quorate.quorum.analytics.page_text import clock, span
+from quorate.quorum.analytics.log.text import clock, span
 
 if TYPE_CHECKING:
-    from quorate.quorum.analytics.story import Event, Stories, Story
+    from quorate.quorum.analytics.replay.story import Event, Stories, Story
 
 
 def table_lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from quorate.cli.chaos.timeline import (
     StateInterval,
 )
 from quorate.cli.chaos.verdict import Outage, Result
-from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
+from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
 
 MAX_LANES = 1000

@@ -12,8 +12,8 @@ SHOWN = 40
 
 def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None]) -> None:
     """Write the history report of the cluster to `out` with Spark. Print a summary with `say`."""
-    from quorate.quorum.analytics.report import report
-    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.page.report import report
+    from quorate.quorum.analytics.spark.session import local_session
 
     with local_session("quorate demo") as spark:
         summary = report(

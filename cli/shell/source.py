@@ -10,9 +10,9 @@ from pathlib import Path
 from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import ARCHIVES, history_in
 from quorate.cli.shell.foreign_state import RULES, ForeignState
-from quorate.quorum.analytics.errors import AnalyticsError
-from quorate.quorum.analytics.segments import Slice, history_slices, metadata_dir
-from quorate.quorum.analytics.walk import Logged, logged, settled
+from quorate.quorum.analytics.log.errors import AnalyticsError
+from quorate.quorum.analytics.log.segments import Slice, history_slices, metadata_dir
+from quorate.quorum.analytics.log.walk import Logged, logged, settled
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import MetadataImage

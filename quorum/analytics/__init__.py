@@ -9,25 +9,22 @@ Decisions:
 - Spark's tasks decode the log. The driver reads only the headers of batches.
 - Only records that took effect count. The records of an aborted or unfinished metadata transaction
   are left out (KIP-868).
-- Apache Kafka's log does not name causes. The story infers them where only one
-  cause is possible, and marks them as inferred.
+- Apache Kafka's log does not name causes. The story infers them where only one cause is possible,
+  and marks them as inferred.
 - Importing this package is cheap. Functions that need Spark import it when they are called. Spark
   comes with `pip install quorate[spark]`.
 
 Input: the directory of a metadata log. Outputs: DataFrames, temporary views, Parquet files, one
 HTML page, or objects in Python.
 
-Files in reading order:
+Folders in reading order; each imports only those before it:
 
-- `segments.py`, `first_pass.py`: a log cut into slices that are read independently.
-- `walk.py`: the records in order, in one process.
-- `moment.py`, `story.py`, `inference.py`: the cluster at one time; the story of one partition.
-- `columns.py`, `source.py`, `wanted.py`: the Spark data source `quorate.metadata`.
-- `rows.py`, `framed.py`, `vectors.py`, `arrays.py`: decoding with numpy and Arrow.
-- `events.py`, `partition_states.py`, `tables/`: the tables.
-- `session.py`, `java.py`, `job.py`: a local Spark session, its Java, and a job for a cluster.
-- `report.py`, `page*.py`: the HTML page.
-- `errors.py`: the exceptions.
+- `log/`: the log, cut into slices or read record by record; the exceptions.
+- `replay/`: the cluster at one time; the story of one partition.
+- `spark/`: the Spark data source `quorate.metadata` and a local Spark session.
+- `tables/`: the tables.
+- `page/`: the report.
+- `job.py`: a job for a Spark cluster.
 
 Sources: KIP-630 (snapshots), KIP-631 (metadata records), KIP-868 (metadata transactions), KIP-966
 (eligible leader replicas).
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from quorate.quorum.analytics.report import Summary
+    from quorate.quorum.analytics.page.report import Summary
 
 __all__ = ["read_tables", "register", "views", "write_report"]
 
@@ -50,8 +47,8 @@ __all__ = ["read_tables", "register", "views", "write_report"]
 def register(spark: SparkSession) -> None:
     """Register the data source, so that `spark.read.format("quorate.metadata").load(DIR)` works.
 
-    The options are described in `source.py`."""
-    from quorate.quorum.analytics.source import MetadataLogSource
+    The options are described in `spark/source.py`."""
+    from quorate.quorum.analytics.spark.source import MetadataLogSource
 
     spark.dataSource.register(MetadataLogSource)
 
@@ -80,6 +77,6 @@ def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = No
 
     This is what `quorate history report` does. It runs a local Spark session. Raise an
     AnalyticsError if the log is missing or damaged, or if there is no usable Java."""
-    from quorate.quorum.analytics.report import report as run
+    from quorate.quorum.analytics.page.report import report as run
 
     return run(source_dir, out_html, parquet_dir)

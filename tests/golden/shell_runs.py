@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from quorate.quorum.analytics.moment import moment
+from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record

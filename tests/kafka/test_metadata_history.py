@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.quorum.analytics.moment import as_json, moment
+from quorate.quorum.analytics.replay.moment import as_json, moment
 from tests.kafka.metadata_history import written
 from tests.kafka.tools import libs, missing
 
@@ -27,7 +27,7 @@ pytestmark = [
 @pytest.fixture
 def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
-    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.spark.session import local_session
 
     with local_session("tests") as session:
         yield session

@@ -7,8 +7,9 @@ Every table is a function of the table `records`. Rules that hold for all tables
 - `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
 - The docstring of each table function lists its columns with their types. A test compares them.
 
-Files in reading order: `records.py`, `topics.py`, `leadership.py`, `isr.py`, `reassignments.py`,
-`sessions.py`, `configs.py`, `quorum.py`, `causes.py`.
+Files in reading order: `events.py`, `partition_states.py`; `records.py`, `topics.py`,
+`leadership.py`, `isr.py`, `reassignments.py`, `sessions.py`, `configs.py`, `quorum.py` and
+`causes.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.segments import metadata_dir
-from quorate.quorum.analytics.source import NAME, PUSHDOWN, MetadataLogSource
+from quorate.quorum.analytics.log.segments import metadata_dir
+from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN, MetadataLogSource
 from quorate.quorum.analytics.tables.causes import causes
 from quorate.quorum.analytics.tables.configs import configs
 from quorate.quorum.analytics.tables.isr import elr, isr

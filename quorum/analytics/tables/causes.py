@@ -7,7 +7,7 @@ from itertools import chain
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import UNKNOWN, with_topic
+from quorate.quorum.analytics.tables.events import UNKNOWN, with_topic
 from quorate.quorum.metadata.causes import DOCS
 
 CAUSED = (

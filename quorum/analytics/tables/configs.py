@@ -7,8 +7,8 @@ from itertools import chain
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import INTERVAL, in_order, lifetimes, with_durations
-from quorate.quorum.analytics.page_text import RESOURCES
+from quorate.quorum.analytics.log.text import RESOURCES
+from quorate.quorum.analytics.tables.events import INTERVAL, in_order, lifetimes, with_durations
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 
 KEY = ("resource_type", "resource_name", "name")

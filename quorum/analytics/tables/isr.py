@@ -7,7 +7,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import (
+from quorate.quorum.analytics.tables.events import (
     PARTITION,
     SEQUENCE,
     in_order,
@@ -16,7 +16,7 @@ from quorate.quorum.analytics.events import (
     up_to_now,
     with_topic,
 )
-from quorate.quorum.analytics.partition_states import partition_states
+from quorate.quorum.analytics.tables.partition_states import partition_states
 
 MIN_ISR = "min.insync.replicas"
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4

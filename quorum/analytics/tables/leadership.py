@@ -7,14 +7,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import (
+from quorate.quorum.analytics.tables.events import (
     INTERVAL,
     PARTITION,
     ended_by_removal,
     in_order,
     with_durations,
 )
-from quorate.quorum.analytics.partition_states import partition_states
+from quorate.quorum.analytics.tables.partition_states import partition_states
 from quorate.quorum.metadata.records import NO_LEADER
 
 

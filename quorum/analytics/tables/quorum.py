@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import INTERVAL, SEQUENCE, same_members, with_durations
+from quorate.quorum.analytics.tables.events import INTERVAL, SEQUENCE, same_members, with_durations
 
 LEADER_CHANGE, VOTERS = "LEADER_CHANGE", "KRAFT_VOTERS"
 

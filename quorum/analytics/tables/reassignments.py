@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import (
+from quorate.quorum.analytics.tables.events import (
     INTERVAL,
     PARTITION,
     ended_by_removal,
@@ -13,7 +13,7 @@ from quorate.quorum.analytics.events import (
     same_members,
     with_durations,
 )
-from quorate.quorum.analytics.partition_states import partition_states
+from quorate.quorum.analytics.tables.partition_states import partition_states
 
 
 def reassignments(records: DataFrame) -> DataFrame:

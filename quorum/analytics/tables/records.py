@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 def records(log: DataFrame) -> DataFrame:
     """Every record that took effect, one row each, with the columns of the data source
-    (`analytics/columns.py`).
+    (`analytics/spark/columns.py`).
 
     The records and markers of aborted and unfinished metadata transactions are left out. Control
     records that Raft wrote in between, such as the record of a new leader, remain."""

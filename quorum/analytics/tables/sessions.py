@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import UNKNOWN, in_order, up_to_now, with_durations
+from quorate.quorum.analytics.tables.events import UNKNOWN, in_order, up_to_now, with_durations
 
 REGISTER = "REGISTER_BROKER_RECORD"
 UNREGISTER = "UNREGISTER_BROKER_RECORD"

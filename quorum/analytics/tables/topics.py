@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import (
+from quorate.quorum.analytics.tables.events import (
     PARTITION,
     as_of,
     in_order,
@@ -14,7 +14,7 @@ from quorate.quorum.analytics.events import (
     up_to_now,
     with_topic,
 )
-from quorate.quorum.analytics.partition_states import WHOLE, partition_states
+from quorate.quorum.analytics.tables.partition_states import WHOLE, partition_states
 
 
 def topics(records: DataFrame) -> DataFrame:

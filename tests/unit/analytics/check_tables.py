@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -30,9 +31,12 @@ def spark_tables(spark: SparkSession, directory: Path) -> dict[str, list[Row]]:
 
 
 def documented(name: str) -> list[tuple[str, str]]:
-    """The columns and types that a table's docstring lists."""
-    _, _, listed = (TABLES[name].make.__doc__ or "").partition("\n\n")
-    return re.findall(r"^    ([a-z_]+) +([a-z]+(?:<.*>)?)(?: |$)", listed, re.MULTILINE)
+    """Return the columns and types that a table's docstring lists.
+
+    The compiler removes the indentation of docstrings since Python 3.13, and cleandoc does so in
+    any version."""
+    _, _, listed = inspect.cleandoc(TABLES[name].make.__doc__ or "").partition("\n\n")
+    return re.findall(r"^([a-z_]+) +([a-z]+(?:<.*>)?)(?: |$)", listed, re.MULTILINE)
 
 
 def assert_as_the_oracle_says(spark: SparkSession, directory: Path, data: bytes) -> Oracle:

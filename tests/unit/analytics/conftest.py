@@ -21,9 +21,9 @@ TINY = {
 def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
     pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
-    from quorate.quorum.analytics.errors import NoJava
-    from quorate.quorum.analytics.java import find_java
-    from quorate.quorum.analytics.session import local_session
+    from quorate.quorum.analytics.log.errors import NoJava
+    from quorate.quorum.analytics.spark.java import find_java
+    from quorate.quorum.analytics.spark.session import local_session
 
     try:
         find_java()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from quorate.quorum.analytics.java import ensure_java
+from quorate.quorum.analytics.spark.java import ensure_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 LOCALHOST = "127.0.0.1"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
-from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY
-from quorate.quorum.analytics.rows import EVERYTHING, Request, arrow_batches
-from quorate.quorum.analytics.segments import history_slices, log_slices, metadata_dir
+from quorate.quorum.analytics.log.segments import history_slices, log_slices, metadata_dir
+from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY
+from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import batches as read_batches
 from quorate.quorum.log.batch import build_batch, build_value_batch, records_of
 from quorate.quorum.log.compression import Codec

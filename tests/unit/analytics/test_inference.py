@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.analytics import inference
-from quorate.quorum.analytics.story import Event, explain
+from quorate.quorum.analytics.replay import inference
+from quorate.quorum.analytics.replay.story import Event, explain
 from quorate.quorum.metadata.records import MetadataRecord
 from tests.unit.analytics.logs import write_segment
 from tests.unit.analytics.ruled import Ruled

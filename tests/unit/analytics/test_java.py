@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.analytics import java
-from quorate.quorum.analytics.errors import NoJava
+from quorate.quorum.analytics.log.errors import NoJava
+from quorate.quorum.analytics.spark import java
 
 
 def fake_java(home: Path, version: str, modules: str) -> Path:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.analytics.page import render
-from quorate.quorum.analytics.page_text import History, clock, span
+from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.page import render
+from quorate.quorum.analytics.page.page_text import History
 
 VOID = {"meta", "input", "br"}
 T0 = 1_800_000_000_000

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 from click.testing import CliRunner
 
 from quorate.cli.main import main
-from quorate.quorum.analytics import session
+from quorate.quorum.analytics.spark import session
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import TopicRecord
 from tests.unit.analytics import logs
@@ -58,7 +58,7 @@ def test_the_blocks_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "local_session", lambda name: nullcontext(spark))
     monkeypatch.setattr(
-        "quorate.quorum.analytics.report.local_session", lambda name: nullcontext(spark)
+        "quorate.quorum.analytics.page.report.local_session", lambda name: nullcontext(spark)
     )
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.setattr(logs, "START_MS", IN_THE_PAST_MS)

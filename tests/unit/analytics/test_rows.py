@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
-from quorate.quorum.analytics.rows import EVERYTHING, Request, arrow_batches
-from quorate.quorum.analytics.segments import log_slices, metadata_dir, snapshot_slices
+from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snapshot_slices
+from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.analytics.errors import DamagedLog, NoMetadataLog
-from quorate.quorum.analytics.segments import (
+from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
+from quorate.quorum.analytics.log.segments import (
     log_slices,
     log_start_offset,
     metadata_dir,

@@ -12,8 +12,8 @@ pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.errors import DamagedLog
-from quorate.quorum.analytics.report import Summary, report
+from quorate.quorum.analytics.log.errors import DamagedLog
+from quorate.quorum.analytics.page.report import Summary, report
 from quorate.quorum.analytics.tables import read_log
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership

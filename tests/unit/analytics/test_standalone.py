@@ -13,8 +13,8 @@ pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.errors import NoJava
-from quorate.quorum.analytics.java import find_java
+from quorate.quorum.analytics.log.errors import NoJava
+from quorate.quorum.analytics.spark.java import find_java
 from quorate.quorum.analytics.tables import TABLES
 from tests.unit.analytics.standalone import standalone, submit
 from tests.unit.metadata.kafka_dump import C1

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quorate.cli.main import main
-from quorate.quorum.analytics import session
+from quorate.quorum.analytics.spark import session
 from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, logged

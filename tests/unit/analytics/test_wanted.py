@@ -21,9 +21,9 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from quorate.quorum.analytics.rows import Request, arrow_batches
-from quorate.quorum.analytics.segments import log_slices, snapshot_slices
-from quorate.quorum.analytics.wanted import Wanted
+from quorate.quorum.analytics.log.segments import log_slices, snapshot_slices
+from quorate.quorum.analytics.spark.rows import Request, arrow_batches
+from quorate.quorum.analytics.spark.wanted import Wanted
 from tests.unit.metadata.kafka_dump import C1
 
 SLICES = log_slices(C1, 2000)

@@ -17,7 +17,7 @@ from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import history_in, longest_log
 from quorate.cli.main import main
-from quorate.quorum.analytics.moment import moment
+from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader

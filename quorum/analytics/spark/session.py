@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from quorate.quorum.analytics import register
-from quorate.quorum.analytics.java import ensure_java
+from quorate.quorum.analytics.spark.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +57,8 @@ def local_session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
+    from quorate.quorum.analytics.spark.source import MetadataLogSource
+
     with TemporaryDirectory(prefix="quorate-spark-") as directory:
         quiet = Path(directory) / "log4j2.properties"
         quiet.write_text(QUIET)
@@ -65,7 +66,7 @@ def local_session(
         builder = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS)
         spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
         try:
-            register(spark)
+            spark.dataSource.register(MetadataLogSource)
             yield spark
         finally:
             spark.stop()

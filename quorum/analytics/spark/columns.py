@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorate.quorum.analytics.vectors import Ints, Mask, Spans, Values
+from quorate.quorum.analytics.spark.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.image import TOPIC_RESOURCE

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from quorate.quorum.analytics.page_text import (
-    MAX_LANES,
-    History,
-    Row,
-    clock,
-    cut,
-    span,
-    topic,
-    why,
-)
+from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.page_text import MAX_LANES, History, Row, cut, topic, why
 from quorate.quorum.metadata.records import NO_LEADER
 
 DENSE_FROM_LANES = 40

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quorate.quorum.analytics.first_pass import FOREVER
-from quorate.quorum.analytics.segments import Slice
+from quorate.quorum.analytics.log.first_pass import FOREVER
+from quorate.quorum.analytics.log.segments import Slice
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-from quorate.quorum.analytics.errors import DamagedLog, NoMetadataLog
-from quorate.quorum.analytics.first_pass import (
+from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
+from quorate.quorum.analytics.log.first_pass import (
     FOREVER,
     Border,
     Undone,

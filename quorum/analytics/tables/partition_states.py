@@ -10,7 +10,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.events import PARTITION, UNKNOWN, in_order, lifetimes, up_to_now
+from quorate.quorum.analytics.tables.events import (
+    PARTITION,
+    UNKNOWN,
+    in_order,
+    lifetimes,
+    up_to_now,
+)
 
 WHOLE, CHANGE, CLEAR = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "CLEAR_ELR_RECORD"
 MERGED = (

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.arrays import Column, named
-from quorate.quorum.analytics.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
-from quorate.quorum.analytics.framed import Framed, Framing
-from quorate.quorum.analytics.segments import Slice, read_batches
-from quorate.quorum.analytics.vectors import Cursors, Ints, Mask, Spans, Values, constant
+from quorate.quorum.analytics.log.segments import Slice, read_batches
+from quorate.quorum.analytics.spark.arrays import Column, named
+from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
+from quorate.quorum.analytics.spark.framed import Framed, Framing
+from quorate.quorum.analytics.spark.vectors import Cursors, Ints, Mask, Spans, Values, constant
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import (
     FRAME_VERSION,

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from quorate.quorum.analytics.errors import NoJava
+from quorate.quorum.analytics.log.errors import NoJava
 
 SUPPORTED = (17, 21)
 VECTOR_MODULE = "jdk.incubator.vector"

@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from quorate.quorum.analytics.columns import COLUMNS, spark_schema
-from quorate.quorum.analytics.errors import BadOption
-from quorate.quorum.analytics.segments import (
+from quorate.quorum.analytics.log.errors import BadOption
+from quorate.quorum.analytics.log.segments import (
     SLICE_BYTES,
     Slice,
     history_slices,
@@ -36,7 +35,8 @@ from quorate.quorum.analytics.segments import (
     metadata_dir,
     snapshot_slices,
 )
-from quorate.quorum.analytics.wanted import Wanted
+from quorate.quorum.analytics.spark.columns import COLUMNS, spark_schema
+from quorate.quorum.analytics.spark.wanted import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -143,7 +143,7 @@ class MetadataLogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Raise DamagedLog if the slice cannot be read."""
-        from quorate.quorum.analytics.rows import Request, arrow_batches
+        from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
         if not isinstance(partition, SlicePartition):
             return iter(())  # Spark passes another object if there is no partition at all.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from html import escape
 
-from quorate.quorum.analytics.page_assets import SCRIPT, STYLE
-from quorate.quorum.analytics.page_tables import availability, events, sessions
-from quorate.quorum.analytics.page_text import History, clock, span
-from quorate.quorum.analytics.page_timeline import timeline
+from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
+from quorate.quorum.analytics.page.page_tables import availability, events, sessions
+from quorate.quorum.analytics.page.page_text import History
+from quorate.quorum.analytics.page.page_timeline import timeline
 
 
 def render(history: History) -> str:

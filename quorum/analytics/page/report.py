@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.errors import damage_said_plainly
-from quorate.quorum.analytics.page import render
-from quorate.quorum.analytics.page_text import History, clock, span
-from quorate.quorum.analytics.segments import metadata_dir
-from quorate.quorum.analytics.session import local_session
+from quorate.quorum.analytics.log.errors import damage_said_plainly
+from quorate.quorum.analytics.log.segments import metadata_dir
+from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.page import render
+from quorate.quorum.analytics.page.page_text import History
+from quorate.quorum.analytics.spark.session import local_session
 from quorate.quorum.analytics.tables import TABLES, read_log
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import availability_of, leadership

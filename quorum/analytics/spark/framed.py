@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.quorum.analytics.vectors import Bytes, Cursors, Ints, Mask
+from quorate.quorum.analytics.spark.vectors import Bytes, Cursors, Ints, Mask
 from quorate.quorum.log.batch import (
     CODEC_MASK,
     CONTROL,

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from quorate.quorum.analytics.page_text import (
-    MAX_EVENTS,
-    MAX_LANES,
-    History,
-    clock,
-    cut,
-    span,
-    topic,
-    why,
-)
+from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.page_text import MAX_EVENTS, MAX_LANES, History, cut, topic, why
 from quorate.quorum.metadata.records import NO_LEADER
 
 

@@ -1,23 +1,14 @@
-"""The rows that the report shows, and functions that format words and numbers for it."""
+"""The rows that the report shows, and functions that put them into words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from quorate.quorum.metadata.causes import describe
 
 Row = Mapping[str, Any]
-RESOURCES = {
-    2: "topic",
-    4: "broker",
-    8: "broker-logger",
-    16: "client-metrics",
-    32: "group",
-}
-"""Names of Kafka's ConfigResource types, by number."""
 MAX_LANES = 1_000
 """Maximum number of partitions in the timeline and in the table of availability."""
 MAX_EVENTS = 2_000
@@ -55,23 +46,3 @@ def cut(count: int, maximum: int, things: str, which: str = "the first ") -> str
     if count <= maximum:
         return ""
     return f"<p class=soft>Shown: {which}{maximum:,} of {count:,} {things}.</p>"
-
-
-def clock(at_ms: int) -> str:
-    """Return the time in UTC with ms, from ms since 1970."""
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}"
-
-
-def span(duration_ms: int) -> str:
-    """Return a duration in readable units, from ms."""
-    if duration_ms < 1_000:
-        return f"{duration_ms} ms"
-    seconds = duration_ms / 1000
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

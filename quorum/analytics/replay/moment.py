@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quorate.quorum.analytics.errors import OutOfHistory
-from quorate.quorum.analytics.page_text import RESOURCES, clock
-from quorate.quorum.analytics.walk import Logged, never, walk
+from quorate.quorum.analytics.log.errors import OutOfHistory
+from quorate.quorum.analytics.log.text import RESOURCES, clock
+from quorate.quorum.analytics.log.walk import Logged, never, walk
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from quorate.quorum.analytics.segments import Slice, history_slices, metadata_dir, read_batches
+from quorate.quorum.analytics.log.segments import Slice, history_slices, metadata_dir, read_batches
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.columns import Numbers
-from quorate.quorum.analytics.vectors import Bytes, Ints, Mask, Spans
+from quorate.quorum.analytics.spark.columns import Numbers
+from quorate.quorum.analytics.spark.vectors import Bytes, Ints, Mask, Spans
 from quorate.quorum.ids import Uuid, uuid_to_text
 
 UUID_BYTES = 16

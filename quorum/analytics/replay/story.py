@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from quorate.quorum.analytics.errors import OutOfHistory
-from quorate.quorum.analytics.inference import (
+from quorate.quorum.analytics.log.errors import OutOfHistory
+from quorate.quorum.analytics.log.text import span
+from quorate.quorum.analytics.log.walk import Logged, walk
+from quorate.quorum.analytics.replay.inference import (
     Step,
     Together,
     broker_names,
@@ -21,8 +23,6 @@ from quorate.quorum.analytics.inference import (
     why,
     why_created,
 )
-from quorate.quorum.analytics.page_text import span
-from quorate.quorum.analytics.walk import Logged, walk
 from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.metadata.causes import describe
 from quorate.quorum.metadata.image import Partition

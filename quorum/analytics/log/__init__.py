@@ -1,0 +1,9 @@
+"""Reads a metadata log in slices or record by record, without Spark.
+
+Files in reading order:
+
+- `segments.py`, `first_pass.py`: a log, cut into slices that are read independently.
+- `walk.py`: the records in order, in one process.
+- `text.py`: words for times, durations and resource types.
+- `errors.py`: the exceptions of quorum/analytics.
+"""

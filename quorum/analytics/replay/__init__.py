@@ -1,0 +1,8 @@
+"""Answers about one time or one partition, by a replay of the log in one process, without Spark.
+
+Files in reading order:
+
+- `moment.py`: the cluster at one time or offset.
+- `story.py`: the history of one partition as sentences.
+- `inference.py`: causes that follow from the records where the log does not name them.
+"""
