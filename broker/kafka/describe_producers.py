@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import emptied, in_pieces
-from quorate.broker.replication.damage import unreadable
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.steps import Pace
-from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -40,8 +40,9 @@ class DescribeProducersHandler:
         """Respond with the producers of each named partition. Return the steps that are left.
 
         A partition that the request names more than once is described once. Any replica answers,
-        also a follower, as in Kafka. Errors of a partition: INVALID_TOPIC_EXCEPTION, the error of
-        a missing replica, or the error of a damaged log.
+        also a follower, as in Kafka. States that are not loaded are loaded first. Errors of a
+        partition: INVALID_TOPIC_EXCEPTION, the error of a missing replica, or the error of a log
+        from which the states cannot be read.
         """
         return begun(self._describe_producers(context, request))
 
@@ -49,7 +50,7 @@ class DescribeProducersHandler:
         self, context: RequestContext, request: DescribeProducersRequest
     ) -> Steps[None]:
         asked: dict[str, dict[int, None]] = {}
-        topics, pace = [], Pace()
+        pace = Pace()
         for topic in request.topics:
             if pace.is_time():
                 yield
@@ -58,10 +59,52 @@ class DescribeProducersHandler:
                 if pace.is_time(len(some) // NUMBERS_PER_ENTRY):
                     yield
                 wanted.update(dict.fromkeys(some))
+        unloaded: list[HostedPartition] = []
+        for name, indexes in asked.items():
+            for index in indexes:
+                if pace.is_time():
+                    yield
+                hosted = self.replicas.registry.find(name, ZERO_UUID, index)
+                if hosted is not None and hosted.partition.producers.loaded is None:
+                    unloaded.append(hosted)
+        if unloaded:
+            self._load_first(context, asked, unloaded)
+        else:
+            yield from self._respond(context, asked, {})
+
+    def _load_first(
+        self,
+        context: RequestContext,
+        asked: dict[str, dict[int, None]],
+        unloaded: list[HostedPartition],
+    ) -> None:
+        """Respond when the producer states of `unloaded` are loaded."""
+        errors: dict[Key, KafkaError] = {}
+        left = len(unloaded)
+
+        def loaded(hosted: HostedPartition, error: KafkaError | None) -> None:
+            nonlocal left
+            left -= 1
+            if error is not None:
+                errors[hosted.key] = error
+            if not left:
+                context.run(self._respond(context, asked, errors))
+
+        for hosted in unloaded:
+            hosted.await_producers(context.callback(partial(loaded, hosted)))
+            self.replicas.load_producers(hosted)
+
+    def _respond(
+        self,
+        context: RequestContext,
+        asked: dict[str, dict[int, None]],
+        errors: dict[Key, KafkaError],
+    ) -> Steps[None]:
+        topics, pace = [], Pace()
         for name, indexes in asked.items():
             partitions = []
             for index in indexes:
-                partition = self._producers(name, index)
+                partition = self._producers(name, index, errors)
                 partitions.append(partition)
                 if pace.is_time(ENTRIES + len(partition.active_producers)):
                     yield
@@ -71,7 +114,9 @@ class DescribeProducersHandler:
         yield from emptied(asked)
         yield from context.respond_steps(DescribeProducersResponse(topics=tuple(topics)))
 
-    def _producers(self, topic: str, partition_id: int) -> PartitionResponse:
+    def _producers(
+        self, topic: str, partition_id: int, errors: dict[Key, KafkaError]
+    ) -> PartitionResponse:
         registry = self.replicas.registry
         problem = what_is_wrong(topic)
         hosted = registry.find(topic, ZERO_UUID, partition_id)
@@ -84,13 +129,13 @@ class DescribeProducersHandler:
                 error_code=error,
                 error_message=problem or error.message,
             )
-        try:
-            producers = hosted.partition.producers.producers
-        except CorruptLog as damage:  # they are read from the log at their first use
+        states = hosted.partition.producers.loaded
+        if states is None:  # the load failed, or the replica's role has changed meanwhile
+            refused = errors.get(hosted.key) or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return PartitionResponse(
                 partition_index=partition_id,
-                error_code=unreadable(hosted, damage),
-                error_message=str(damage),
+                error_code=refused.code,
+                error_message=refused.message,
             )
         return PartitionResponse(
             partition_index=partition_id,
@@ -101,6 +146,6 @@ class DescribeProducersHandler:
                     last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
                     last_timestamp=producer.last_timestamp_ms,
                 )
-                for producer_id, producer in producers.items()
+                for producer_id, producer in states.producers.items()
             ),
         )

@@ -52,6 +52,10 @@ class Replicas(Protocol):
         done: Callable[[Sequence[Deleted]], None],
     ) -> None: ...
 
+    def load_producers(self, hosted: HostedPartition) -> None:
+        """Load the producer states of a partition; `HostedPartition.await_producers` reports the
+        end."""
+
     def fetch_as_consumer(
         self,
         request: FetchRequest,

@@ -1,41 +1,34 @@
-"""One replica of a partition, leader or follower by turns: what it may append, serve and answer.
+"""One replica of a partition with the work of its leader: produce, fetch, ISR and high watermark.
 
-The log is handed in; appends, truncations and the high watermark go through here only. Everything
-is synchronous. What must go out is left where the shell picks it up: `high_watermark` after each
-call and `leadership.proposal`, at most one ISR change.
+`local_replica.py` has the work of a follower and the invariants of both roles. The rules of the ISR
+and of the high watermark are in `leadership.py`. The code is synchronous and does no I/O but by the
+log that it is given. The caller picks up two results after each call: `high_watermark`, and
+`leadership.proposal`, which is at most one ISR change.
 
-Invariants: the high watermark only grows, but for truncation; consumers see nothing at or above it;
-a replica follows or leads one leader epoch at a time and that only grows; a follower appends only
-what continues its log and never a batch of an epoch above the one it follows (KAFKA-18723).
-
-It does not know delayed operations, requests or files: see `broker/replication`.
+Delayed requests, sockets and files belong to `broker/replication`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from quorate.broker.partition.leadership import Brokers, Leadership
+from quorate.broker.partition.local_replica import LocalReplica
 from quorate.broker.partition.partition_log import PartitionLog
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.partition.truncation import diverging_epoch, truncation_offset
+from quorate.broker.partition.truncation import diverging_epoch
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
-from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid, uuid_to_text
+from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import (
     HEADER,
     BatchHeader,
     assign,
-    batches,
-    read_header,
     set_append_time,
 )
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.metadata import image
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.seams import Buffer
 from quorate.quorum.state_in_doubt import changing
 
 ACKS_ALL = -1
@@ -61,7 +54,14 @@ class FollowerFetch(NamedTuple):
     start_offset: int
 
 
-class Partition:
+class Partition(LocalReplica):
+    """One replica on this broker, as its leader and as a follower (Kafka's Partition).
+
+    The event loop owns it. A role lasts until the metadata names another leader: `make_leader` and
+    `make_follower` apply an image's state of the partition, and ignore an older one.
+
+    Invariant: consumers read nothing at or above the high watermark."""
+
     def __init__(
         self,
         topic_id: Uuid,
@@ -71,24 +71,15 @@ class Partition:
         settings: PartitionSettings,
         *,
         brokers: Brokers,
-        load_producers: Callable[[], ProducerStates],
-        producers: ProducerStates | None = None,
+        producers: ProducerStates | None,
         high_watermark: int = 0,
     ) -> None:
-        self.topic_id = topic_id
-        self.partition_id = partition_id
-        self.log = log
-        self._name = f"partition {partition_id} of topic {uuid_to_text(topic_id)}"
-        self.leader_id = NO_NODE
-        self.leader_epoch = -1
-        self.partition_epoch = -1
-        self.leadership: Leadership | None = None
-        self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+        """Begin without a role. `brokers` returns a broker's registration in the latest image, or
+        None. `producers` are the states as of the log end, or None if they must be loaded."""
+        super().__init__(topic_id, partition_id, log, producers, high_watermark)
         self._settings = settings
         self._broker_id = broker_id
         self._brokers = brokers
-        self._load_producers = load_producers
-        self._producers = producers
 
     # --- roles
 
@@ -108,26 +99,6 @@ class Partition:
         self._take_epochs(value)
         self._advance_high_watermark(now_ms)
         return new_epoch
-
-    def make_follower(self, value: image.Partition) -> bool:
-        """True when a new leader epoch begins: fetching starts anew. Truncation is found by
-        fetching, never done here."""
-        if self._is_old(value):
-            return False
-        new_epoch = value.leader_epoch > self.leader_epoch
-        self.leadership = None
-        self._take_epochs(value)
-        return new_epoch
-
-    def _is_old(self, value: image.Partition) -> bool:
-        return (
-            value.leader_epoch < self.leader_epoch or value.partition_epoch < self.partition_epoch
-        )
-
-    def _take_epochs(self, value: image.Partition) -> None:
-        self.leader_id = value.leader
-        self.leader_epoch = value.leader_epoch
-        self.partition_epoch = value.partition_epoch
 
     @property
     def settings(self) -> PartitionSettings:
@@ -179,7 +150,7 @@ class Partition:
             )
         header = validate_client_batch(data, self._settings, wall_ms, internal=internal)
         if header.producer_id >= 0:
-            sent = self.producers.check(header)
+            sent = self.producers.required().check(header)
             if sent is not None:
                 return Appended(sent.first_offset, sent.last_offset + 1, NO_TIMESTAMP)
         append_time_ms = NO_TIMESTAMP
@@ -319,79 +290,3 @@ class Partition:
         self.high_watermark = self.leadership.next_high_watermark(
             self.high_watermark, self.log.end_offset, now_ms
         )
-
-    # --- the follower's side
-
-    def append_as_follower(self, data: Buffer, *, wall_ms: int) -> None:
-        """Append what the leader sent for our end offset. Only headers and CRCs are checked: a
-        follower takes what its leader took, or replication of the partition would stop. Raise
-        CorruptBatch or BrokenChain if the data is damaged or does not continue the log."""
-        if self.leadership is not None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a leader appends no fetched data")
-        accepted = 0
-        idempotent = []
-        for position, header in batches(data, verify=False):  # the log checks the CRCs
-            if header.leader_epoch > self.leader_epoch:
-                break
-            accepted = position + header.size_bytes
-            if header.producer_id >= 0:
-                idempotent.append(header)
-        if not accepted:
-            return
-        view = memoryview(data)
-        taken = view if accepted == len(view) else view[:accepted]
-        # What the log says of its producers is read before it says these batches, too.
-        producers = self.producers if idempotent else None
-        start_offset = self.log.start_offset
-        if self.log.end_offset == start_offset and read_header(taken).base_offset < start_offset:
-            self._begin_below(taken)
-        with changing(self._name, CorruptBatch, BrokenChain, OSError):
-            self.log.append(taken, wall_ms=wall_ms)
-            self.log.advance_start(start_offset)
-            if producers is not None:
-                for header in idempotent:
-                    producers.append(header)
-
-    def _begin_below(self, taken: Buffer) -> None:
-        """The leader's log starts in the midst of a batch (DeleteRecords): the whole batch comes,
-        and the log is to start there, too."""
-        first, *_ = [header for _, header in batches(taken)]  # all, so that none is damaged
-        if self.log.start_offset < first.next_offset:
-            self.log.reset_to(first.base_offset)
-
-    def leader_high_watermark(self, high_watermark: int) -> None:
-        """A new leader may know less for a while; what is committed stays so (KIP-207)."""
-        self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end_offset))
-
-    def truncate(self, diverging: EpochOffset) -> None:
-        self.truncate_to(truncation_offset(diverging, self.log.epochs, self.log.end_offset))
-
-    def truncate_to(self, offset: int) -> None:
-        if offset < self.log.start_offset:  # nothing that it holds is its leader's
-            self.restart_at(offset)
-            return
-        self.log.truncate_to(offset)
-        self._after_truncation()
-        if self._producers is not None and not self._producers.truncate_to(offset):
-            self._producers = None
-
-    def restart_at(self, offset: int) -> None:
-        """Drop everything: the leader's log begins above our end, or ended below our start."""
-        self.log.reset_to(offset)
-        self.high_watermark = offset
-        self._producers = ProducerStates()
-
-    def _after_truncation(self) -> None:
-        self.high_watermark = min(self.high_watermark, self.log.end_offset)
-
-    # --- producers
-
-    @property
-    def producers(self) -> ProducerStates:
-        """Loaded at the first use, if not before."""
-        if self._producers is None:
-            self._producers = self._load_producers()
-        return self._producers
-
-    def loaded_producers(self) -> ProducerStates | None:
-        return self._producers

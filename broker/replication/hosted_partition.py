@@ -17,7 +17,7 @@ from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
-from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62
@@ -27,6 +27,7 @@ MAX_UNCOMMITTED = 65_536  # appends of which the size is known; beyond, waiting 
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
+ProducersLoaded = Callable[[KafkaError | None], None]
 
 
 class Acknowledge(Protocol):
@@ -65,6 +66,7 @@ class HostedPartition:
         "_clock",
         "_deletions",
         "_deletions_pruned_at",
+        "_producer_waits",
         "_propose",
         "_proposing",
         "_seen_high_watermark",
@@ -107,6 +109,7 @@ class HostedPartition:
         self._acks_pruned_at = MIN_PRUNED
         self._deletions: list[tuple[int, Deletion, int]] = []
         self._deletions_pruned_at = MIN_PRUNED
+        self._producer_waits: list[ProducersLoaded] = []
         self._sequence = 0
         self._seen_high_watermark = partition.high_watermark
 
@@ -124,6 +127,19 @@ class HostedPartition:
         if len(self._deletions) >= self._deletions_pruned_at:
             self._deletions = [each for each in self._deletions if each[1].waits(each[2])]
             self._deletions_pruned_at = max(MIN_PRUNED, 2 * len(self._deletions))
+
+    def await_producers(self, callback: ProducersLoaded) -> None:
+        """Call back once when the producer states are loaded, with the error if they cannot be.
+
+        If this replica stops leading first, the callback comes then, without an error. The number
+        of callbacks is bounded by the requests in flight."""
+        self._producer_waits.append(callback)
+
+    def producers_loaded(self, error: KafkaError | None) -> None:
+        """End the wait of all callers of `await_producers`, in their order."""
+        waits, self._producer_waits = self._producer_waits, []
+        for callback in waits:
+            callback(error)
 
     def _prune_acks(self) -> None:
         """Remove the requests that timed out. While the high watermark stands still, for example
@@ -170,6 +186,7 @@ class HostedPartition:
             deletions, self._deletions = self._deletions, []
             for _, deletion, index in deletions:
                 deletion.deleted(index, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.producers_loaded(None)
         for watcher in list(self.watchers):
             watcher.changed(self)
         if not self.gone:

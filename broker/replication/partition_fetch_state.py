@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
@@ -39,6 +40,21 @@ _EXPECTED = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherContext:
+    """The parts of this broker that its replica fetchers use."""
+
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    truncated: Callable[[HostedPartition, int], None]
+    """Called after a truncation to an offset, before the next append."""
+    load_producers: Callable[[HostedPartition], None]
+    """Starts a load of the producer states (`producer_loader.py`)."""
+    on_disk_failure: Callable[[OSError], None]
+    link_lost: Callable[[int], None]
+    """Called with the leader's broker id when a working link to it fails."""
 
 
 class PartitionFetchState:
@@ -72,21 +88,21 @@ class PartitionFetchState:
     def take(
         self,
         result: FetchPartitionResult,
-        truncated: Callable[[HostedPartition, int], None],
+        context: FetcherContext,
         wall_ms: int,
     ) -> FetchAction:
         hosted, partition = self.hosted, self.hosted.partition
         if partition.leader_epoch != self.leader_epoch or partition.leadership is not None:
             return FetchAction.STOP
         if result.error:
-            return self._failed(result, truncated)
+            return self._failed(result, context)
         if result.diverging is not None:
             before = hosted.log.end_offset
             partition.truncate(result.diverging)
             after = hosted.log.end_offset
             logger.info("%r truncated from %d to %d", hosted, before, after)
             if after < before:
-                truncated(hosted, after)
+                context.truncated(hosted, after)
             return FetchAction.NAME
         before = hosted.log.end_offset
         try:
@@ -95,6 +111,8 @@ class PartitionFetchState:
                 hosted.traffic.replication_bytes_in += len(result.records)
                 if hosted.adding:
                     hosted.traffic.reassignment_bytes_in += len(result.records)
+                if partition.producers.wanted:
+                    context.load_producers(hosted)
         except CorruptBatch as error:
             logger.warning("%r: fetched records are damaged: %s", hosted, error)
             return FetchAction.BACK_OFF
@@ -111,9 +129,7 @@ class PartitionFetchState:
             return FetchAction.NAME if hosted.log.start_offset > start else FetchAction.WAIT
         return FetchAction.NAME if hosted.log.end_offset > before else FetchAction.BACK_OFF
 
-    def _failed(
-        self, result: FetchPartitionResult, truncated: Callable[[HostedPartition, int], None]
-    ) -> FetchAction:
+    def _failed(self, result: FetchPartitionResult, context: FetcherContext) -> FetchAction:
         hosted = self.hosted
         if result.error == ErrorCode.FENCED_LEADER_EPOCH:
             return FetchAction.STOP
@@ -125,7 +141,7 @@ class PartitionFetchState:
                 result.log_start_offset,
             )
             hosted.partition.restart_at(result.log_start_offset)
-            truncated(hosted, result.log_start_offset)
+            context.truncated(hosted, result.log_start_offset)
             return FetchAction.NAME
         if result.error not in _EXPECTED:
             logger.warning("%r: fetch failed: %s", hosted, ErrorCode.of(result.error).name)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.logs.log_opening import LogOpenParameters, open_log
-from quorate.broker.logs.producer_snapshots import load_producers, snapshotted_producers
+from quorate.broker.logs.producer_loading import snapshotted_producers
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.hosted_partition import HostedPartition, Key, Propose
@@ -155,10 +155,9 @@ class PartitionOpener:
             wanted.settings.partition,
             brokers=self._broker,
             producers=opened.producers,
-            load_producers=lambda: load_producers(self._disk, log),
             high_watermark=opened.parameters.high_watermark,
         )
-        self._logs.take(opened.parameters, log, partition.loaded_producers)
+        self._logs.take(opened.parameters, log, lambda: partition.producers.loaded)
         return HostedPartition(wanted.key, wanted.topic, partition, log, self._clock, self._propose)
 
     def _broker(self, broker_id: int) -> images.Broker | None:

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quorate.broker.partition.partition import ACKS_ALL
-from quorate.broker.replication.damage import unreadable
+from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.replication.delayed_operations import DelayedOperations
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from quorate.quorum.seams import Clock
 
-"""Their coordinators read them whole, and could not go on after a record that is not theirs."""
-
 Done = Callable[[Sequence[ProducePartitionResult]], None]
+Wait = tuple[int, HostedPartition, int]
+"""(index in the request, partition, high watermark that the answer waits for)."""
 
 
 class RecordAppender:
@@ -31,11 +31,15 @@ class RecordAppender:
         clock: Clock,
         delayed_operations: DelayedOperations,
         registry: PartitionRegistry,
+        load_producers: Callable[[HostedPartition], None],
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
+        """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
+        reports its end. `on_disk_failure` gets the error of a failed append; the node stops."""
         self._clock = clock
         self._delayed_operations = delayed_operations
         self._registry = registry
+        self._load_producers = load_producers
         self._on_disk_failure = on_disk_failure
 
     def append(
@@ -54,11 +58,19 @@ class RecordAppender:
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
         results: list[ProducePartitionResult] = []
-        waits: list[tuple[int, HostedPartition, int]] = []
+        waits: list[Wait] = []
+        unloaded: list[tuple[int, HostedPartition]] = []
         for index, each in enumerate(appends):
-            result = self._append(each, acks, internal, waits, index)
-            if result.error:
-                self._count_failure(each)
+            try:
+                result = self._append(each, acks, internal, waits, index)
+            except ProducersNotLoaded:
+                hosted = self._registry.find(each.topic, each.topic_id, each.partition)
+                assert hosted is not None, "the replica that refused the batch is hosted"
+                unloaded.append((index, hosted))
+                result = failed(each, ErrorCode.REQUEST_TIMED_OUT)  # unless the load ends in time
+            else:
+                if result.error:
+                    self._count_failure(each)
             results.append(result)
         delayed: DelayedProduce | None = None
         for index, hosted, required_offset in waits:
@@ -69,17 +81,59 @@ class RecordAppender:
                 hosted.await_acks(required_offset, delayed, index)
             elif error:
                 results[index] = results[index]._replace(error=error)
+        for index, hosted in unloaded:
+            delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
+            delayed.open[index] = None
+            self._await_producers(hosted, delayed, index, appends[index], acks)
         if delayed is None:
             done(results)
         else:
             delayed.tick = self._delayed_operations.add(delayed, timeout_ms)
+
+    def _await_producers(
+        self,
+        hosted: HostedPartition,
+        delayed: DelayedProduce,
+        index: int,
+        each: ProducePartition,
+        acks: int,
+    ) -> None:
+        """Append the batch when the producer states of its partition are loaded, unless the request
+        times out before. Only clients' batches come here: the broker's own have no producer id."""
+
+        def loaded(error: KafkaError | None) -> None:
+            if not delayed.waits(index):
+                return
+            if error is not None:
+                self._count_failure(each)
+                delayed.finished(index, failed(each, error.code, error.message))
+                return
+            waits: list[Wait] = []
+            try:
+                result = self._append(each, acks, False, waits, index)
+            except ProducersNotLoaded:  # the replica was truncated, and leads again
+                self._await_producers(hosted, delayed, index, each, acks)
+                return
+            if result.error:
+                self._count_failure(each)
+            for _, _, required_offset in waits:
+                acks_error = hosted.partition.acks_all_error(required_offset)
+                if acks_error is None:
+                    delayed.set_result(index, result)
+                    hosted.await_acks(required_offset, delayed, index)
+                    return
+                result = result._replace(error=acks_error)
+            delayed.finished(index, result)
+
+        hosted.await_producers(loaded)
+        self._load_producers(hosted)
 
     def _append(
         self,
         each: ProducePartition,
         acks: int,
         internal: bool,
-        waits: list[tuple[int, HostedPartition, int]],
+        waits: list[Wait],
         index: int,
     ) -> ProducePartitionResult:
         topic, topic_id, partition_id, records = each
@@ -104,8 +158,6 @@ class RecordAppender:
             )
         except KafkaError as error:
             return failed(each, error.code, error.message, hosted)
-        except CorruptLog as damage:  # where its producers were to be read from
-            return failed(each, unreadable(hosted, damage), str(damage))
         except CorruptBatch as error:
             return failed(each, ErrorCode.CORRUPT_MESSAGE, str(error))
         except OSError as error:
@@ -180,7 +232,17 @@ class DelayedProduce:
             self._answer()
 
     def waits(self, index: int) -> bool:
+        """Return True if the partition at `index` has no final result yet."""
         return index in self.open
+
+    def set_result(self, index: int, result: ProducePartitionResult) -> None:
+        """Replace the result of a partition that waits on."""
+        self._results[index] = result
+
+    def finished(self, index: int, result: ProducePartitionResult) -> None:
+        """Set the final result of a partition. Answer the request if it was the last one."""
+        self._results[index] = result
+        self.acknowledged(index, result.error)
 
     def expire(self) -> None:
         for index in self.open:

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.partition_fetch_state import FetchAction, PartitionFetchState
+from quorate.broker.replication.partition_fetch_state import (
+    FetchAction,
+    FetcherContext,
+    PartitionFetchState,
+)
 from quorate.broker.replication.session_cache import FIRST_EPOCH, after
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.protocol.apis import APIS, ApiKey
@@ -38,18 +41,6 @@ RECONNECT_FIRST_MS = 20
 CONNECT_TIMEOUT_MS = 1000  # a follower that waits longer leaves the ISR for nothing
 
 logger = logging.getLogger("quorate.broker.replication")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherContext:
-    """Who fetches: this broker."""
-
-    broker_id: int
-    broker_epoch: Callable[[], int]
-    truncated: Callable[[HostedPartition, int], None]
-    on_disk_failure: Callable[[OSError], None]
-    link_lost: Callable[[int], None]
-    """To this leader; the first time after it worked."""
 
 
 class ReplicaFetcher:
@@ -206,7 +197,7 @@ class ReplicaFetcher:
         if followed is None or key in self._to_request:  # asked anew meanwhile, in another epoch
             return
         try:
-            following = followed.take(result, self._context.truncated, self._clock.wall_ms())
+            following = followed.take(result, self._context, self._clock.wall_ms())
         except OSError as error:
             self._context.on_disk_failure(error)
             return

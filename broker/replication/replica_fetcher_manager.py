@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.replica_fetcher import FetcherContext, ReplicaFetcher
+from quorate.broker.replication.partition_fetch_state import FetcherContext
+from quorate.broker.replication.replica_fetcher import ReplicaFetcher
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.seams import Address, Seams

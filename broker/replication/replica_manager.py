@@ -18,10 +18,11 @@ from quorate.broker.replication.delayed_operations import CoalescedCallbacks, De
 from quorate.broker.replication.delete_records import DeleteRecords
 from quorate.broker.replication.hosted_partition import HostedPartition, Propose
 from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
+from quorate.broker.replication.partition_fetch_state import FetcherContext
 from quorate.broker.replication.partition_opener import PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.produce import RecordAppender
-from quorate.broker.replication.replica_fetcher import FetcherContext
+from quorate.broker.replication.producer_loader import ProducerLoader
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.session_cache import SessionCache
@@ -81,13 +82,18 @@ class ReplicaManager:
         self.replica_sessions = ReplicaSessions(
             clock, delayed_operations, callbacks, self.registry, cache, room
         )
-        self.append = RecordAppender(clock, delayed_operations, self.registry, on_failure).append
+        self._producer_loader = loader = ProducerLoader(seams.disk, on_failure)
+        self.load_producers = loader.load
+        self.append = RecordAppender(
+            clock, delayed_operations, self.registry, loader.load, on_failure
+        ).append
         self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
         self.fetch_as_consumer = ConsumerSessions(self.consumer_fetches, self.registry, cache).fetch
         context = FetcherContext(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
             truncated=lambda hosted, offset: self.logs.truncated(name_of(hosted), offset),
+            load_producers=loader.load,
             on_disk_failure=on_failure,
             link_lost=on_link_lost,
         )
@@ -153,6 +159,7 @@ class ReplicaManager:
             timer.cancel()
         self._timers.clear()
         self._applier.close()
+        self._producer_loader.close()
         self.fetchers.close()
         self.replica_sessions.close()
         self.session_cache.clear()
@@ -198,7 +205,7 @@ class ReplicaManager:
     def _expire_producers(self) -> None:
         wall_ms = self._clock.wall_ms()
         for hosted in self.registry:
-            producers = hosted.partition.loaded_producers()
+            producers = hosted.partition.producers.loaded
             if producers is not None:
                 expiration_ms = hosted.partition.settings.producer_id_expiration_ms
                 producers.expire(wall_ms, expiration_ms)

@@ -67,7 +67,7 @@ def partition(
         log or MemoryLog(),
         PartitionSettings(**settings),
         brokers=brokers or Brokers(),
-        load_producers=ProducerStates,
+        producers=ProducerStates(),
     )
 
 

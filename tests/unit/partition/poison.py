@@ -10,6 +10,7 @@ import random
 from contextlib import suppress
 
 from quorate.broker.logs import producer_snapshots
+from quorate.broker.logs.producer_loading import log_parts, read_parts
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
@@ -23,6 +24,7 @@ from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.list_offsets import ListOffsetsPartitionResponse
 from quorate.quorum.seams import Buffer
+from quorate.quorum.steps import finished
 from tests.sim.disk import SimDisk
 from tests.unit.partition.harness import TOPIC, Brokers, value
 
@@ -91,12 +93,15 @@ def check_readers(data: bytearray, settings: PartitionSettings) -> None:
     follower.make_follower(value(1, 1, (1,)))
     follower.append_as_follower(log.read(0, 1 << 20), wall_ms=WALL_MS)
     assert copied.end_offset == log.end_offset
-    assert follower.producers.producers.keys() == leader.producers.producers.keys()
+    assert follower.producers.required().producers.keys() == (
+        leader.producers.required().producers.keys()
+    )
     read_all(disk, log)
 
 
 def read_all(disk: SimDisk, log: Log) -> None:
-    states = producer_snapshots.load_producers(disk, log)
+    states = ProducerStates()
+    finished(read_parts(disk, log_parts(log, log.start_offset), states))
     content = producer_snapshots.encode(states)
     assert producer_snapshots.decode(content) is not None
     for timestamp_ms in (*TIMES, log.max_timestamp_ms):
@@ -151,5 +156,5 @@ def new_log() -> tuple[SimDisk, Log]:
 
 def partition(log: Log, broker_id: int, settings: PartitionSettings) -> Partition:
     return Partition(
-        TOPIC, 0, broker_id, log, settings, brokers=Brokers(), load_producers=ProducerStates
+        TOPIC, 0, broker_id, log, settings, brokers=Brokers(), producers=ProducerStates()
     )

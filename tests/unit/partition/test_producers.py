@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.partition import producer_state
+from quorate.broker.partition import partition_producers, producer_state
 from quorate.broker.partition.partition import Partition
+from quorate.broker.partition.partition_producers import PartitionProducers, ProducersNotLoaded
 from quorate.broker.partition.producer_state import (
     BATCHES_KEPT,
     ProducerStates,
@@ -95,10 +96,10 @@ def test_what_follows_the_end_of_a_transaction_begins_at_zero() -> None:
 
 def test_expired_producers_may_begin_anywhere(leader: Partition) -> None:
     send(leader, 0)
-    leader.producers.expire(1_000 + 9, 10)
-    assert len(leader.producers) == 1
-    leader.producers.expire(1_000 + 10, 10)
-    assert len(leader.producers) == 0
+    leader.producers.required().expire(1_000 + 9, 10)
+    assert len(leader.producers.required()) == 1
+    leader.producers.required().expire(1_000 + 10, 10)
+    assert len(leader.producers.required()) == 0
     assert send(leader, 5) == 1
 
 
@@ -112,45 +113,65 @@ def test_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 4 not in states.producers
 
 
-def test_follower_that_loads_what_it_knows_counts_no_batch_twice() -> None:
-    """Loaded after the append, the last batch took the place of the first of five that a producer
-    may send again."""
+def test_batches_appended_during_a_load_are_counted_once() -> None:
+    """Once the last batch was counted twice, and took the place of the first of five that a
+    producer may send again."""
     follower = partition(2)
     follower.make_follower(value(1, 0, (1, 2)))
-
-    def load() -> ProducerStates:
-        states = ProducerStates()
-        states.rebuild(header for _, header in batches(follower.log.read(0, 1 << 20)))
-        return states
-
-    follower._load_producers = load
+    states = ProducerStates()
     for sequence in range(BATCHES_KEPT):
         if sequence == BATCHES_KEPT - 1:
-            follower._producers = None  # as after a restart
+            follower.producers.loaded = None  # as after a restart
+            follower.producers.begin_load()
+            states.rebuild(header for _, header in batches(follower.log.read(0, 1 << 20)))
         data = batch(producer_id=7, producer_epoch=0, base_sequence=sequence)
         assign(data, sequence, 0)
         follower.append_as_follower(data, wall_ms=1_000)
+    assert follower.producers.finish_load(states)
     follower.make_leader(value(2, 1, (2,)), now_ms=0)
     assert [send(follower, sequence) for sequence in range(BATCHES_KEPT)] == [0, 1, 2, 3, 4]
     assert follower.log.end_offset == BATCHES_KEPT
 
 
 def test_truncation_forgets_what_is_gone(leader: Partition) -> None:
-    rebuilt: list[int] = []
-
-    def load() -> ProducerStates:
-        rebuilt.append(leader.log.end_offset)
-        return ProducerStates()
-
-    leader._load_producers = load
     for sequence in range(3):
         send(leader, sequence)
     leader.truncate_to(2)
     assert send(leader, 2) == 2, "its third batch was cut off, so it is no duplicate"
-    assert rebuilt == [0]
     leader.truncate_to(0)
-    send(leader, 0)
-    assert rebuilt == [0, 0], "nothing is known of it any more: what came before is in the log"
+    with pytest.raises(ProducersNotLoaded):
+        send(leader, 0)
+    assert leader.log.end_offset == 0
+    leader.producers.begin_load()
+    assert leader.producers.finish_load(ProducerStates())
+    assert send(leader, 0) == 0
+
+
+def test_an_empty_log_has_no_producers(leader: Partition) -> None:
+    send(leader, 3)
+    leader.producers.loaded = None
+    leader.producers.begin_load()
+    leader.restart_at(7)
+    assert send(leader, 0) == 7
+
+
+def test_a_load_that_missed_batches_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_producers, "MAX_NOTED", 2)
+    producers = PartitionProducers(None)
+    header = read_header(batch(producer_id=7, producer_epoch=0, base_sequence=0))
+    producers.append(header)
+    wanted = [producers.wanted]
+    producers.begin_load()
+    wanted.append(producers.wanted)
+    assert wanted == [True, False]
+    for sequence in range(3):
+        producers.append(header._replace(base_sequence=sequence, base_offset=sequence))
+    states = ProducerStates()
+    assert not producers.finish_load(states)
+    assert producers.loaded is None
+    producers.begin_load()
+    assert producers.finish_load(states)
+    assert producers.required() is states
 
 
 def test_follower_takes_over_what_the_leader_knew() -> None:

@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from quorate.broker.controller.lifecycle import State
-from quorate.broker.logs.producer_snapshots import load_producers
+from quorate.broker.logs.producer_loading import log_parts, read_parts
+from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.readiness import broker_reasons
 from quorate.quorum.ids import Uuid
@@ -21,6 +22,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.steps import finished
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
@@ -228,7 +230,7 @@ def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
     producer = {"producer_id": 7, "producer_epoch": 0}
     topic = written(cluster, producer=producer)
     started(cluster, cluster.shut_down(1)).finish()
-    states = cluster.hosted(1, topic).partition.loaded_producers()
+    states = cluster.hosted(1, topic).partition.producers.loaded
     assert states is not None
     assert states.producers[7].batches[-1].last_sequence == RECORDS - 1
 
@@ -240,7 +242,7 @@ def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) ->
     assert disk.exists(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
     cluster.start(1, disk)
     cluster.run(20)
-    states = cluster.hosted(1, topic).partition.loaded_producers()
+    states = cluster.hosted(1, topic).partition.producers.loaded
     assert states is not None
     assert not states.producers
     inode = disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
@@ -256,7 +258,9 @@ def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: Cluster) -
     hosted = cluster.hosted(1, topic)
     hosted.log.append(batch(0, 0, [b"a", b"b"]), wall_ms=0)
     hosted.log.advance_start(1)
-    assert not load_producers(cluster.nodes[1].disk, hosted.log).producers
+    states = ProducerStates()
+    finished(read_parts(cluster.nodes[1].disk, log_parts(hosted.log, 1), states))
+    assert not states.producers
 
 
 def test_it_is_not_ready_and_says_why(cluster: Cluster) -> None:

@@ -386,7 +386,9 @@ def test_r59_duplicates_are_recognised_after_restart_and_leader_change(
     disk.remove(f"{LOG_DIR}/t-0/{3:020d}.snapshot")
     cluster.start(2, disk)
     cluster.run(50)
-    (first,) = cluster.produce(2, topic, acks=1, producer=producer(0))
+    answers = cluster.produce(2, topic, acks=1, producer=producer(0))
+    cluster.run(50)
+    (first,) = answers
     assert (first.error, first.base_offset) == (0, 0), "rebuilt from the log"
 
 
