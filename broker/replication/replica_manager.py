@@ -54,10 +54,9 @@ class ReplicaManager:
         on_link_lost: Callable[[int], None] = lambda broker_id: None,
         memory: Memory | None = None,
     ) -> None:
-        """`memory` bounds responses and sessions.
-
-        `topic_settings(image, topic)` are a topic's effective ones; `address_of(broker)` is its
-        node port in the latest image; `on_failure` is told when the disk failed: the node stops."""
+        """Make the parts. `memory` bounds responses and sessions. `topic_settings` returns a
+        topic's effective settings in an image. `address_of` returns the node port of a broker in
+        the latest image, or None. `on_failure` gets an error after which the node must stop."""
         clock = seams.clock
         self.registry = PartitionRegistry()
         self.logs = LogManager(
