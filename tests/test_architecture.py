@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,8 @@ QUORUM_ORDER = (
     ("controller",),
     ("clock", "log_limit", "allocator", "rpc"),
     ("faults",),
-    ("node", "watch"),
+    ("watch",),
+    ("node",),
     ("offline",),
     ("analytics",),
 )
@@ -120,6 +122,65 @@ def test_the_core_is_pure() -> None:
             continue
         for line, module in imports(path):
             assert module.split(".")[0] not in IMPURE_MODULES, f"{name}:{line} imports {module}"
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name under which the module is imported."""
+    dotted = ".".join(("quorate", *path.relative_to(ROOT).with_suffix("").parts))
+    return dotted.removesuffix(".__init__")
+
+
+def module_graph() -> dict[str, set[str]]:
+    """Return the modules that each module imports: at the top, in functions, or for types only."""
+    modules = {module_of(path) for path in sources()}
+    graph: dict[str, set[str]] = {}
+    for path in sources():
+        names = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    submodule = f"{node.module}.{alias.name}"
+                    names.add(submodule if submodule in modules else node.module)
+        graph[module_of(path)] = (names & modules) - {module_of(path)}
+    return graph
+
+
+def folder_graph(modules: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the folders whose modules each folder imports. An __init__ belongs to its folder."""
+    folders = {module_of(path): name_of(path.parent) for path in sources()}
+    graph: dict[str, set[str]] = {}
+    for module, imported in modules.items():
+        own = folders[module]
+        graph.setdefault(own, set()).update({folders[each] for each in imported} - {own})
+    return graph
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """Return the nodes of one cycle, or an empty list if the graph has none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1]
+        return cycle
+    return []
+
+
+def test_no_modules_or_folders_import_each_other() -> None:
+    """Imports in functions and for types only count, too: a reader has to follow them as well."""
+    modules = module_graph()
+    assert cycle_in(modules) == []
+    assert cycle_in(folder_graph(modules)) == []
+
+
+def test_a_cycle_of_imports_is_found() -> None:
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert set(cycle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
+    graph = module_graph()
+    graph["quorate.quorum.watch.watch"].add("quorate.quorum.node.node_core")
+    assert "quorate.quorum.node.node_core" in cycle_in(graph)
+    assert {"quorum/watch", "quorum/node"} <= set(cycle_in(folder_graph(graph)))
 
 
 def test_functions_fit_a_screen_and_files_a_sitting() -> None:
