@@ -1,8 +1,8 @@
-"""Where sealed segments and old snapshots of the metadata log go before it forgets them.
+"""Moves sealed segments and old snapshots of the metadata log into an archive directory.
 
-History needs them; the node never reads them again. They keep their names, in a directory that has
-to be on the same file system: a file is renamed, whole, never copied. When `archive` returns, the
-file is durable there; a crash before leaves it where it was.
+Analytics reads the archive; the node never does. A file is renamed, never copied, and keeps its
+name. The archive must therefore be on the same file system as the log. When `archive` returns, the
+file is durable in the archive. A crash before leaves the file where it was.
 """
 
 from __future__ import annotations
@@ -13,33 +13,40 @@ from quorate.quorum.log.errors import LogError
 from quorate.quorum.seams import Disk
 
 PROBE_NAME = "quorate-archive-probe"
+"""A file of this name shows that files of the log can be renamed into the archive."""
 
 
 class Archivable(Protocol):
+    """A file with a path that can be made durable; `Segment` satisfies it."""
+
     path: str
 
-    def sync(self) -> None: ...
+    def sync(self) -> None:
+        """Make the bytes durable. Block."""
 
 
 class ArchiveRefused(LogError):
-    """The archive directory cannot take files of the log's."""
+    """The archive directory cannot take files of the log."""
 
     for_operator = True
 
 
 def archive(disk: Disk, file: Archivable, directory: str) -> None:
+    """Make a file durable and move it into `directory`. Block; may run in any thread."""
     file.sync()
     archive_path(disk, file.path, directory)
 
 
 def archive_path(disk: Disk, path: str, directory: str) -> None:
-    """`path` is durable already."""
+    """Move a file that is durable already into `directory`. Block; may run in any thread."""
     disk.rename(path, f"{directory}/{path.rpartition('/')[2]}")
     disk.sync_dir(directory)
 
 
 def prepare_archive(disk: Disk, log_directory: str, directory: str) -> None:
-    """Before the first file has to go there. Raises ArchiveRefused."""
+    """Create the archive directory and check that files can be renamed into it. Block.
+
+    Raise ArchiveRefused if they cannot."""
     probe = f"{log_directory}/{PROBE_NAME}"
     try:
         disk.make_dirs(directory)

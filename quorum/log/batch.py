@@ -1,7 +1,7 @@
 """Record batches, format v2: the 61-byte header, its checksum, and batches made of records.
 
-The CRC-32C covers everything from the attributes on; base offset, length, leader epoch and magic
-stand outside of it, so that a leader assigns offset and epoch in place and the payload stays
+The CRC-32C covers everything from the attributes on. Base offset, length, leader epoch and magic
+lie outside of it. A leader therefore assigns offset and epoch in place, and the payload stays
 opaque.
 """
 
@@ -20,7 +20,8 @@ from quorate.quorum.seams import Buffer
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
-PREFIX_BYTES = 12  # base offset and length: what `length` itself does not count
+PREFIX_BYTES = 12
+"""Bytes of the base offset and the length, which the field `length` does not count."""
 CRC_FROM = 21
 MIN_LENGTH = HEADER_BYTES - PREFIX_BYTES
 MAGIC = 2
@@ -36,6 +37,8 @@ _UINT32 = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
+    """The header of one batch, field by field in the order of the format."""
+
     base_offset: int
     length: int
     leader_epoch: int
@@ -52,37 +55,45 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the whole batch, header included."""
         return PREFIX_BYTES + self.length
 
     @property
     def last_offset(self) -> int:
+        """Offset of the last record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """Offset that follows the last record."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def codec(self) -> int:
+        """Number of the compression codec, 0 if the payload is not compressed."""
         return self.attributes & CODEC_MASK
 
     @property
     def is_control(self) -> bool:
+        """True for a batch of control records, which consumers do not see."""
         return bool(self.attributes & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
+        """True for a batch that is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_log_append_time(self) -> bool:
+        """True if all records have the time of the append, `max_timestamp_ms`."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, whose batch may reach beyond the buffer. CorruptBatch when it
-    cannot be a header: too few bytes, another magic, a length below the header's own, counts
-    below zero."""
+    """Return the header at `position`. Its batch may reach beyond the buffer.
+
+    Raise CorruptBatch if the bytes cannot be a header: too few bytes, another magic, a length below
+    the header's own, or a negative last offset delta. The CRC is not checked."""
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptBatch(
             f"{len(buffer) - position} bytes at {position} are fewer than a batch header has"
@@ -99,28 +110,32 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def checksum_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Return True if the batch at `position`, which the buffer holds entirely, has the CRC of its
+    header."""
     return checksum_of(buffer, position, header) == header.crc
 
 
 def checksum_of(buffer: Buffer, position: int, header: BatchHeader) -> int:
-    """Of what is there: the header's is of what was written."""
+    """Return the CRC-32C of the bytes of the batch at `position`. The header has that of the
+    writer."""
     return crc32c(memoryview(buffer)[position + CRC_FROM : position + header.size_bytes])
 
 
 def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch. CorruptBatch for a batch that is cut off or fails its
-    CRC."""
+    """Yield (position, header) of each batch in the buffer.
+
+    Raise CorruptBatch at a batch that is cut off or invalid, or that fails its CRC if `verify`."""
     view = memoryview(buffer)
     position, size = 0, len(view)
     while position < size:
-        # The happy path is spelled out: this loop is the hot path of every append and fetch.
+        # The valid case needs no call, because every append and fetch runs this loop.
         header = (
             BatchHeader._make(HEADER.unpack_from(view, position))
             if size - position >= HEADER_BYTES
             else read_header(view, position)
         )
         if header[3] != MAGIC or header[1] < MIN_LENGTH or header[6] < 0:
-            read_header(view, position)  # raises, and says why
+            read_header(view, position)  # raises the error with its reason
         end = position + PREFIX_BYTES + header[1]
         if end > size:
             raise CorruptBatch(f"batch at byte {position} ends at {end}, the data at {size}")
@@ -133,8 +148,9 @@ def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, Batch
 
 
 def records_of(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of one batch, decompressed where needed. The CRC is not checked. Raise
-    CorruptBatch, and no other error, if the payload cannot be read."""
+    """Yield the records of one batch, decompressed where needed. The CRC is not checked.
+
+    Raise CorruptBatch, and no other error, if the payload cannot be read."""
     payload = payload_of(buffer, position, header)
     if header.codec:
         payload = decompress(header.codec, payload)
@@ -142,7 +158,7 @@ def records_of(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[R
 
 
 def payload_of(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
-    """Return the payload as it is stored: compressed, if the header says so."""
+    """Return the payload as it is stored: compressed, if the header says that it is."""
     return buffer[position + HEADER_BYTES : position + header.size_bytes]
 
 
@@ -159,13 +175,15 @@ def records_in(payload: Buffer, header: BatchHeader) -> Iterator[Record]:
 def assign(
     buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0
 ) -> None:
-    """What a leader does to a client's batch; both fields stand outside of the CRC."""
+    """Write a leader's base offset and leader epoch into the header of a client's batch.
+
+    Both fields lie outside of the CRC."""
     (length,) = struct.unpack_from(">i", buffer, position + 8)
     _PREFIX_AND_EPOCH.pack_into(buffer, position, base_offset, length, leader_epoch)
 
 
 def set_append_time(buffer: bytearray | memoryview, wall_ms: int, position: int = 0) -> None:
-    """LogAppendTime: all records of the batch count as written at `wall_ms`."""
+    """Set the timestamps of the batch to `wall_ms` (LogAppendTime), and renew its CRC."""
     header = read_header(buffer, position)
     struct.pack_into(">h", buffer, position + CRC_FROM, header.attributes | LOG_APPEND_TIME)
     struct.pack_into(">q", buffer, position + 35, wall_ms)
@@ -183,7 +201,9 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytearray:
-    """One batch of at least one record; `flags` are TRANSACTIONAL and CONTROL."""
+    """Return one batch of at least one record, whose offsets rise.
+
+    `flags` are TRANSACTIONAL and CONTROL, combined by `|`."""
     payload: Buffer = encode_records(records)
     return _assemble(
         compress(codec, payload) if codec else payload,
@@ -208,7 +228,10 @@ def build_batch(
 def build_value_batch(
     values: Sequence[Buffer], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytearray:
-    """Records without keys, all of one time: what the metadata log is made of, the short way."""
+    """Return one batch of records without keys and headers, which all have the same timestamp.
+
+    The metadata log consists of such batches. This is a faster way to build them than
+    `build_batch`."""
     payload = bytearray()
     for delta, value in enumerate(values):
         body = bytearray(b"\x00\x00")

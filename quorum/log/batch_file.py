@@ -64,7 +64,7 @@ class BatchFile:
         try:
             file.pwrite(data, start)
         except OSError:
-            file.truncate(start)  # a partial write must not stand before the next append
+            file.truncate(start)  # no part of this write may precede the next append
             raise
         self._size = start + len(data)
         return start

@@ -1,4 +1,4 @@
-"""What a check of a directory says: one finding per line, each with its way out."""
+"""The results of a check of a stopped node's directory, one for each fault or note."""
 
 from __future__ import annotations
 
@@ -6,25 +6,35 @@ import enum
 from dataclasses import dataclass
 
 UNKNOWN = -1
+"""The result has no byte position, or no offset."""
 
 
 class Kind(enum.Enum):
+    """The meaning of a result for the data, and for a repair."""
+
     TORN = "torn"
-    """An interrupted write that nobody acknowledged: the next start, or a repair, cuts it."""
+    """An interrupted write that was never acknowledged. The next start, or a repair, cuts it off.
+    """
     DERIVED = "derived"
-    """Wrong, but the rest says it all again: the next start, or a repair, makes it anew."""
+    """A fault of a file that can be rebuilt from other files. The next start, or a repair, rebuilds
+    it."""
     DAMAGED = "damaged"
-    """May have been acknowledged: never changed by a repair."""
+    """Damage of bytes that may have been acknowledged. A repair never changes them."""
     NOTE = "note"
-    """Nothing is wrong."""
+    """A remark; nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
+    """One result. `str()` of it is the line that `quorate storage verify` prints."""
+
     kind: Kind
     path: str
+    """The file, or the directory, that the result is about."""
     what: str
+    """A phrase that follows the path: the fault."""
     way_out: str = ""
+    """The action that removes the fault, empty if none is needed."""
     position: int = UNKNOWN
     offset: int = UNKNOWN
 

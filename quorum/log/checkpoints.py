@@ -1,7 +1,7 @@
 """The small files beside the segments and in the root of a log directory, in Kafka's formats.
 
-A file is replaced whole: written beside, synced, renamed, its directory synced. The
-flushed-offset marker is ours; Kafka ignores it.
+`replace` writes a file atomically: to a temporary file, which is synced and renamed. The text
+checkpoints have a version line, a line with the number of entries, and one line for each entry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ START_OFFSETS_NAME = "log-start-offset-checkpoint"
 CHECKPOINT_VERSION = 0
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
 MAX_STATE_FILE_BYTES = 1024 * 1024
-"""Of a file about one node or one log, whose size does not grow with the number of partitions."""
+"""Bound of a file about one node or one log, which does not grow with the number of partitions."""
 MAX_COUNT_DIGITS = 10
 MAX_PARTITION = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
@@ -38,7 +38,10 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 
 def replace(disk: Disk, path: str, content: Buffer) -> None:
-    """After a crash the file is the old one or the new one, and when this returns the new one."""
+    """Write a file atomically. Block.
+
+    The new content is durable on return. After a crash the file has the old content or the new one.
+    """
     temporary = path + TEMPORARY_SUFFIX
     file = disk.open(temporary, create=True)
     try:
@@ -52,8 +55,9 @@ def replace(disk: Disk, path: str, content: Buffer) -> None:
 
 
 def read_small(disk: Disk, path: str, *, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes | None:
-    """Return the whole file, or None if there is no such file. Raise CorruptCheckpoint if it is
-    larger than `max_bytes`; nothing is read then."""
+    """Return the content of a file, or None if there is no such file. Block.
+
+    Raise CorruptCheckpoint, and read nothing, if the file is larger than `max_bytes`."""
     try:
         file = disk.open(path, writable=False)
     except FileNotFoundError:
@@ -72,12 +76,16 @@ def read_small(disk: Disk, path: str, *, max_bytes: int = MAX_SMALL_FILE_BYTES) 
 
 
 def encode_lines(lines: Iterable[str]) -> bytes:
+    """Return a text checkpoint with these entries."""
     body = list(lines)
     return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
 
 
 def decode_lines(path: str, content: bytes, parse: Callable[[list[str]], T]) -> list[T]:
-    """`parse` gets the fields of one line; its ValueError names the line."""
+    """Return the entries of a text checkpoint. `parse` gets the fields of one line.
+
+    Raise CorruptCheckpoint, which names the line, if the content is no checkpoint or if `parse`
+    raises ValueError or IndexError. `path` is only for the message."""
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -102,15 +110,19 @@ def decode_lines(path: str, content: bytes, parse: Callable[[list[str]], T]) -> 
 
 
 def epochs_path(directory: str) -> str:
+    """Return the path of the leader epoch checkpoint of the log in `directory`."""
     return f"{directory}/{EPOCHS_NAME}"
 
 
 def encode_epochs(entries: Iterable[EpochOffset]) -> bytes:
+    """Return the content of a leader epoch checkpoint."""
     return encode_lines(f"{entry.epoch} {entry.offset}" for entry in entries)
 
 
 def read_epochs(disk: Disk, directory: str) -> list[EpochOffset] | None:
-    """None when it is missing or damaged: the batches say it all again."""
+    """Return the leader epochs of the log in `directory`, with their start offsets. Block.
+
+    Return None if the checkpoint is missing or damaged: the caller reads the batches instead."""
     try:
         content = read_small(disk, epochs_path(directory))
         if content is None:
@@ -133,13 +145,16 @@ def _epoch_entry(fields: list[str]) -> EpochOffset:
 def write_offsets(
     disk: Disk, log_dir: str, name: str, offsets: Mapping[PartitionName, int]
 ) -> None:
+    """Write a checkpoint of one offset for each partition, atomically. Block. `name` is the file's
+    name."""
     lines = (f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items()))
     replace(disk, f"{log_dir}/{name}", encode_lines(lines))
 
 
 def read_offsets(disk: Disk, log_dir: str, name: str) -> dict[PartitionName, int]:
-    """Empty when there is no such file. CorruptCheckpoint: the caller decides what a hint is
-    worth."""
+    """Return the offsets of a checkpoint, empty if there is no such file. Block.
+
+    Raise CorruptCheckpoint. The caller decides whether it can do without the file."""
     path = f"{log_dir}/{name}"
     content = read_small(disk, path)
     return {} if content is None else dict(decode_lines(path, content, _offset_entry))
@@ -163,8 +178,10 @@ def bounded(text: str, maximum: int) -> int:
 
 
 def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None:
-    """Not synced, as that would cost each new partition a write to the disk: after a crash of the
-    machine `read_partition_metadata` may say None."""
+    """Write `partition.metadata`, which holds the topic id. Block for the page cache only.
+
+    The file is not synced, because an fsync for each new partition would be too slow. After a power
+    cut `read_partition_metadata` may return None."""
     file = disk.open(f"{directory}/{PARTITION_METADATA_NAME}", create=True)
     try:
         file.pwrite(
@@ -175,7 +192,9 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
 
 
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
-    """None when the file is missing or empty: it did not survive a crash."""
+    """Return the topic id, or None if the file is missing or empty, as after a power cut. Block.
+
+    Raise CorruptCheckpoint if the file holds anything else."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
     content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     if content is None or not content.strip(b"\0"):
@@ -195,15 +214,17 @@ def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
 
 
 def write_clean_shutdown(disk: Disk, log_dir: str, broker_epoch: int) -> None:
+    """Write the marker of a clean shutdown with the broker epoch, atomically. Block."""
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     replace(disk, f"{log_dir}/{CLEAN_SHUTDOWN_NAME}", content.encode())
 
 
 def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
-    """The broker epoch of the last orderly shutdown, -1 when it is not told (Kafka wrote an empty
-    file once); None when there was none, or the file is damaged, for what was written before it may
-    be, too. The file is gone, durably, when this returns: the next start must not believe it
-    again."""
+    """Remove the marker of a clean shutdown and return its broker epoch. Block.
+
+    Return -1 if the marker has no epoch (older versions of Kafka wrote an empty file). Return None
+    if there is no marker or it is damaged: the logs must be recovered then. The removal is durable
+    on return, so that the next start cannot trust the marker again."""
     path = f"{log_dir}/{CLEAN_SHUTDOWN_NAME}"
     try:
         content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)

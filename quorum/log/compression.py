@@ -1,12 +1,11 @@
-"""Kafka's compression codecs over whole payloads, with a bound on what a payload may expand to.
+"""Kafka's compression codecs over whole payloads, with a bound on the size of the result.
 
 A few bytes can claim gigabytes: 33 KB of zstd expand to 2.1 GB. Every reader therefore decompresses
-into a buffer of its own that grows in steps up to `largest(payload)`. A payload that does not fit
-raises CorruptBatch, and no memory beyond the bound was ever written. Kafka itself has no such
-bound.
+into a buffer of its own, which grows in steps up to `largest(payload)`. A payload that does not fit
+raises CorruptBatch before memory beyond the bound is written. Kafka itself has no such bound.
 
-cramjam is imported when the first compressed batch is met. It releases the interpreter's lock
-while it works, so a caller may decompress in another thread and the event loop goes on.
+cramjam is imported when the first compressed batch is met. It releases the interpreter's lock while
+it works. A caller may therefore decompress in another thread while the event loop runs on.
 """
 
 from __future__ import annotations
@@ -27,18 +26,20 @@ INT32 = struct.Struct(">i")
 MAX_DECOMPRESSED_BYTES = 64 << 20
 """The bound for the payload of one batch."""
 LARGE_PAYLOAD_RATIO = 4
-"""A payload above a quarter of the bound may expand to this many times its size: a topic can have a
-max.message.bytes that alone exceeds the bound."""
+"""A payload above a quarter of the bound may expand to this many times its size, because the
+max.message.bytes of a topic may itself exceed the bound."""
 FIRST_STEP_BYTES = 16 * 1024
 STEP_FACTOR = 4
 _SENTINEL = b"\x9d\x1b\xe7\x43\xf8\x06\xc5\x7a"
-"""See `_fill`. A producer whose content has these bytes at the end of the output, on purpose, makes
-its own batch unreadable and nothing else."""
+"""See `_fill`. A producer that ends its content with these bytes, exactly at the end of the output,
+makes only its own batch unreadable."""
 GZIP_MEMBERS_BYTES = 64 * 1024
-"""A longer gzip payload is not read for many small members, each of which costs microseconds."""
+"""A longer gzip payload is read as one member only, because many small members cost microseconds
+each."""
 XERIAL_SMALL_BLOCKS = 64
 XERIAL_AVERAGE_BLOCK_BYTES = 256
-"""More blocks than these many small ones must have this size on average. Blocks of zeros do."""
+"""Above XERIAL_SMALL_BLOCKS blocks, snappy blocks must have this average size. Even blocks of zeros
+do."""
 
 
 class Codec(enum.IntEnum):
@@ -59,11 +60,11 @@ class Decompressed(NamedTuple):
 
 
 class ExpandsTooFar(CorruptBatch):
-    """The payload expands to more than the caller allows."""
+    """The payload expands to more bytes than the caller allows."""
 
 
 class _Full(Exception):
-    """The output does not fit."""
+    """The output does not fit into the buffer."""
 
 
 def compress(codec: Codec, payload: Buffer) -> bytes:
@@ -78,15 +79,15 @@ def compress(codec: Codec, payload: Buffer) -> bytes:
 
 
 def largest(payload: Buffer) -> int:
-    """Return how many bytes this compressed payload may expand to."""
+    """Return the number of bytes to which this compressed payload may expand."""
     return max(MAX_DECOMPRESSED_BYTES, LARGE_PAYLOAD_RATIO * len(payload))
 
 
 def decompress(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buffer:
-    """Return all of the payload.
+    """Return the decompressed payload. The call blocks; see the module's docstring.
 
-    Raise CorruptBatch if it is not what the codec writes, and ExpandsTooFar if it expands to more
-    than `max_bytes` (`largest(payload)` if None). The call blocks; see the module's docstring."""
+    Raise CorruptBatch if the payload is not valid for the codec, and ExpandsTooFar if it expands to
+    more than `max_bytes` (`largest(payload)` if None)."""
     if codec == Codec.NONE:
         return payload
     known = known_codec(codec)
@@ -109,10 +110,10 @@ def decompress(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buf
 
 
 def decompress_beginning(codec: int, payload: Buffer, max_bytes: int) -> Decompressed:
-    """Return the first `max_bytes` of the payload, or all of it if it is not longer.
+    """Return the first `max_bytes` of the decompressed payload, or all of it if it is not longer.
 
     A single snappy block cannot be decompressed in part: for a longer one, nothing is returned.
-    Raise CorruptBatch if what was decompressed is not what the codec writes."""
+    Raise CorruptBatch if the decompressed part is not valid for the codec."""
     known = known_codec(codec)
     if known is Codec.SNAPPY:
         return _beginning_of_snappy(payload, max_bytes)
@@ -127,7 +128,7 @@ def decompress_beginning(codec: int, payload: Buffer, max_bytes: int) -> Decompr
 
 
 def known_codec(codec: int) -> Codec:
-    """Return the codec. Raise CorruptBatch if Kafka has none of that number."""
+    """Return the codec of this number. Raise CorruptBatch if Kafka has no such codec."""
     try:
         return Codec(codec)
     except ValueError:
@@ -135,7 +136,7 @@ def known_codec(codec: int) -> Codec:
 
 
 def _within(codec: Codec, payload: Buffer, size: int) -> Buffer:
-    """Decompress into `size` bytes. Raise _Full if that is too few."""
+    """Decompress into `size` bytes. Raise _Full if the output is larger."""
     data = _fill(codec, payload, bytearray(size + len(_SENTINEL)))
     if len(data) > size:
         raise _Full
@@ -146,7 +147,7 @@ def _fill(codec: Codec, payload: Buffer, output: bytearray) -> Buffer:
     """Decompress into `output` and return the part that was written.
 
     cramjam reports damage and a full output by the same exception. A sentinel at the end of the
-    output tells them apart: the last bytes change only if the output was written to its end."""
+    output distinguishes them: the last bytes change only if the output was written to its end."""
     end = len(output) - len(_SENTINEL)
     output[end:] = _SENTINEL
     try:
@@ -182,7 +183,7 @@ def _module(codec: Codec) -> Any:
 
 
 def _lz4_frame(payload: Buffer) -> bytes:
-    """Kafka's reader refuses blocks that depend on one another ("Dependent block stream")."""
+    """Return an lz4 frame of independent blocks. Kafka's reader rejects dependent blocks."""
     frame = _cramjam().lz4.Compressor(content_checksum=False, block_linked=False)
     frame.compress(bytes(payload))
     return bytes(frame.finish())
@@ -192,7 +193,7 @@ def _lz4_frame(payload: Buffer) -> bytes:
 
 
 def _snappy_blocks(payload: Buffer) -> bytes:
-    """The framing of xerial's SnappyOutputStream, which is what Kafka's clients read and write."""
+    """Return the framing of xerial's SnappyOutputStream, which Kafka's clients read and write."""
     view = memoryview(payload)
     raw = _cramjam().snappy
     parts = [XERIAL_MAGIC, INT32.pack(1), INT32.pack(1)]

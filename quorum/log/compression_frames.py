@@ -1,9 +1,9 @@
-"""The frames of compressed payloads, read without decompressing: how much they expand to.
+"""Bounds of the decompressed size of a payload, read from its frames without decompressing it.
 
-zstd and lz4 payloads are frames of blocks, each with its size before it. Walking over the block
-headers shows that the frame is whole, and bounds what it expands to from below and from above. The
-walk ends after MAX_BLOCKS blocks. A reader that decompresses the payload then meets the bound of
-`compression.py`.
+zstd and lz4 payloads are frames of blocks, and each block starts with its size. A walk over the
+block headers shows that the frame is complete, and bounds its decompressed size from below and from
+above. The walk ends after MAX_BLOCKS blocks. A reader that later decompresses the payload applies
+the bound of `compression.py`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ _UINT64 = struct.Struct("<Q")
 
 
 class Expansion(NamedTuple):
-    """Bounds of what a payload expands to, in bytes."""
+    """Bounds of the decompressed size of a payload, in bytes."""
 
     least: int
     most: int
 
 
 def expansion(codec: int, payload: Buffer) -> Expansion:
-    """Return the bounds. Raise CorruptBatch if the payload is no frame of this codec, if it is cut,
-    or if it expands to more than `largest(payload)`."""
+    """Return the bounds of the decompressed size.
+
+    Raise CorruptBatch if the payload is no frame of this codec, if it is cut, or if it expands to
+    more than `largest(payload)`."""
     known = known_codec(codec)
     try:
         found = _MEASURES[known](payload)
@@ -96,7 +98,7 @@ def _zstd(payload: Buffer) -> Expansion:
 
 
 class _ZstdFrame:
-    """One frame (RFC 8878), from behind its magic number on."""
+    """One frame (RFC 8878), read from the byte after its magic number."""
 
     def __init__(self, payload: Buffer, position: int, blocks: int) -> None:
         descriptor = payload[position]

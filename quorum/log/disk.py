@@ -1,14 +1,13 @@
-"""The operating system's Disk: blocking calls, and one worker thread for what must not block the
-loop.
+"""The operating system's Disk: blocking calls, and one worker thread for calls that block for long.
 
-An `OsFile` is a name that is opened when used and may be closed again behind its owner's back: at
-most `max_open_files` of them hold a descriptor, so a node with many thousands of segments stays
-small. A file keeps being readable by its name only; whoever renames or removes it forgets the
-object.
+An `OsFile` is opened when it is used and may be closed again between two uses. At most
+`max_open_files` of them hold a descriptor, because a node may have many thousands of segments. A
+closed file can only be opened again by its name. The owner of a file must therefore drop the object
+when it renames or removes the file.
 
-Durability: `sync` is fdatasync, which also writes the size (all that reading the bytes back
-needs); names become durable by `sync_dir`. Errors of a sync are raised and never tried again
-(R45).
+Durability: `sync` is fdatasync, which also writes the file size, all that is needed to read the
+bytes back. Names become durable by `sync_dir`. Errors of a sync are raised and never retried (R45,
+tests/scenarios).
 """
 
 from __future__ import annotations
@@ -33,12 +32,16 @@ T = TypeVar("T")
 CLOSED = -1
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
-"""Data is the node's own: other users get no access, whatever the umask permits."""
+"""The data is the node's own: other users get no access, whatever the umask permits."""
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class OsFile:
-    """The lock keeps a descriptor from being closed, and its number reused, during a call by it."""
+    """One file. Any thread may call it; calls of several threads wait for each other.
+
+    The lock keeps another thread from closing the descriptor during a call. A closed descriptor's
+    number could be reused. All methods raise OSError.
+    """
 
     __slots__ = ("_disk", "_fd", "_flags", "_lock", "path", "used")
 
@@ -51,10 +54,12 @@ class OsFile:
         self._fd = CLOSED
 
     def open_now(self, extra_flags: int = 0) -> None:
+        """Open the file with these additional flags."""
         with self._lock:
             self._open(extra_flags)
 
     def pread(self, size: int, offset: int) -> bytes:
+        """Return `size` bytes from `offset` on, fewer only at the end of the file. Block."""
         with self._lock:
             fd = self._fd if self._fd >= 0 else self._open()
             self.used = True
@@ -69,6 +74,7 @@ class OsFile:
             return b"".join(parts)
 
     def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all bytes at `offset`, to the page cache. Block."""
         with self._lock:
             fd = self._fd if self._fd >= 0 else self._open()
             self.used = True
@@ -81,11 +87,14 @@ class OsFile:
                 written += more
 
     def truncate(self, size: int) -> None:
+        """Cut or extend the file to `size` bytes. Block."""
         with self._lock:
             os.ftruncate(self._fd if self._fd >= 0 else self._open(), size)
 
     def sync(self) -> None:
-        """On a duplicate, so that neither reads and writes nor closing waits for the disk."""
+        """Make the bytes and the size durable. Block, on a duplicate of the descriptor.
+
+        Other threads may therefore read, write and close the file meanwhile."""
         with self._lock:
             fd = os.dup(self._fd if self._fd >= 0 else self._open())
         try:
@@ -94,16 +103,19 @@ class OsFile:
             os.close(fd)
 
     def size(self) -> int:
+        """Return the size of the file in bytes."""
         with self._lock:
             return os.fstat(self._fd if self._fd >= 0 else self._open()).st_size
 
     def close(self) -> None:
+        """Close the descriptor. The next use opens the file again."""
         with self._lock:
             if self._close():
                 self._disk.forget(self)
 
     def evict(self) -> bool:
-        """False when a call is under way, in the other thread."""
+        """Close the descriptor for the bound of open files. Return False if another thread is using
+        it."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -126,16 +138,25 @@ class OsFile:
 
 
 class OsLock:
+    """An exclusive lock of a file (flock), which ends with the process at the latest."""
+
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def release(self) -> None:
+        """Release the lock. A second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = CLOSED
 
 
 class OsDisk:
+    """The Disk of a node, with its worker thread.
+
+    Any thread may call all methods but `submit` and `close`, which belong to the thread of the
+    event loop. `quorum/seams.py` defines the contract of the methods. They block and raise OSError.
+    """
+
     def __init__(self, *, max_open_files: int | None = None) -> None:
         """`max_open_files` is the number of descriptors, by default a part of RLIMIT_NOFILE."""
         self._max_open_files = log_files() if max_open_files is None else max_open_files
@@ -147,16 +168,19 @@ class OsDisk:
 
     @property
     def open_files(self) -> int:
+        """The number of files that hold a descriptor."""
         return len(self._open_files)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
+        """Open a file. Raise FileNotFoundError if it is missing and not `create`."""
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         file = OsFile(self, path, flags)
         file.open_now(os.O_CREAT if create else 0)
         return file
 
     def remember(self, file: OsFile) -> None:
-        """`file` holds a descriptor now: close the least recently used ones beyond the bound."""
+        """Note that `file` holds a descriptor. Close the least recently used ones beyond the
+        bound."""
         with self._open_files_lock:
             self._open_files[file] = None
             excess = len(self._open_files) - self._max_open_files
@@ -171,22 +195,28 @@ class OsDisk:
                     return
 
     def forget(self, file: OsFile) -> None:
+        """Note that `file` does not hold a descriptor any more."""
         with self._open_files_lock:
             self._open_files.pop(file, None)
 
     def exists(self, path: str) -> bool:
+        """Return True if the path exists. A broken symbolic link exists too."""
         return os.path.lexists(path)
 
     def is_dir(self, path: str) -> bool:
+        """Return True if the path is a directory."""
         return os.path.isdir(path)
 
     def list(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
         return sorted(os.listdir(path))
 
     def make_dir(self, path: str) -> None:
+        """Create one directory in an existing one. The name is not synced."""
         os.mkdir(path, DIRECTORY_MODE)
 
     def make_dirs(self, path: str) -> None:
+        """Create a directory and its missing parents, durably."""
         missing = []
         while not os.path.isdir(path):
             missing.append(path)
@@ -196,15 +226,19 @@ class OsDisk:
             self.sync_dir(os.path.dirname(name))
 
     def rename(self, source: str, target: str) -> None:
+        """Rename a file or directory atomically. A file at `target` is replaced."""
         os.replace(source, target)
 
     def remove(self, path: str) -> None:
+        """Remove a file."""
         os.remove(path)
 
     def remove_tree(self, path: str) -> None:
+        """Remove a directory with everything in it."""
         shutil.rmtree(path)
 
     def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -212,12 +246,14 @@ class OsDisk:
             os.close(fd)
 
     def restrict(self, path: str) -> bool:
+        """Take the access of group and others from a directory. Return True if they had some."""
         is_open = bool(stat.S_IMODE(os.stat(path).st_mode) & ~DIRECTORY_MODE)
         if is_open:
             os.chmod(path, DIRECTORY_MODE)
         return is_open
 
     def lock(self, path: str) -> OsLock:
+        """Lock a file exclusively. Raise BlockingIOError if another process holds the lock."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -229,10 +265,12 @@ class OsDisk:
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """To be called on a running loop; the thread starts with the first work.
+        """Run `work` in the worker thread, and then `done(result, error)` on the running event
+        loop.
 
-        The thread gets it when the loop is done with what it is at. Before, it would only wake to
-        wait for the interpreter's lock, and each hand-over of that costs both threads a switch."""
+        The thread starts with the first work. It gets the work when the loop has finished its
+        current callbacks. Before, it would only wake to wait for the interpreter's lock, and each
+        such switch costs both threads time."""
         if self._worker is None:
             self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
             self._worker.start()
@@ -247,7 +285,7 @@ class OsDisk:
             self._jobs.put(job)
 
     def close(self) -> None:
-        """After the work that is submitted; blocks until then."""
+        """Wait for the submitted work, stop the worker thread and close all files. Block."""
         self._hand_over()
         if self._worker is not None:
             self._jobs.put(None)
@@ -262,6 +300,8 @@ class OsDisk:
 
 
 class _Job:
+    """One piece of work for the worker thread."""
+
     __slots__ = ("_done", "_loop", "_work")
 
     def __init__(
@@ -275,6 +315,7 @@ class _Job:
         self._done = done
 
     def run(self) -> None:
+        """Do the work, and schedule the callback on the loop."""
         result, error = None, None
         try:
             result = self._work()
@@ -282,6 +323,6 @@ class _Job:
             error = raised
         try:
             self._loop.call_soon_threadsafe(self._done, result, error)
-        except RuntimeError:  # the loop is closed: nobody is left to be told
+        except RuntimeError:  # the loop is closed, and with it the callback's owner
             if not self._loop.is_closed():
                 raise

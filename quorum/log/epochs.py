@@ -1,7 +1,5 @@
-"""Where each leader epoch began in one log (KIP-101, KIP-279), and Kafka's file of it.
-
-Invariant: epochs and start offsets both rise strictly. An entry says that its epoch's first
-record has, or will have, that offset.
+"""The start offset of each leader epoch of one log (KIP-101, KIP-279): Kafka's
+LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -15,26 +13,39 @@ NO_EPOCH = -1
 
 
 class EpochCache:
+    """The leader epochs of one log, each with its start offset.
+
+    Invariant: epochs and start offsets both rise strictly. An entry says that the first record of
+    its epoch has, or will have, that offset. Used in the log's thread only.
+    """
+
     def __init__(self, end_offset: Callable[[], int], entries: Iterable[EpochOffset] = ()) -> None:
+        """Start with these entries. `end_offset` returns the current log end offset."""
         self._end_offset = end_offset
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.changed = False
-        """Since it was last written to its file."""
+        """True if the entries changed since they were last written to the leader epoch checkpoint.
+        """
         for entry in entries:
             self.assign(entry.epoch, entry.offset)
         self.changed = False
 
     @property
     def latest(self) -> int:
+        """The highest leader epoch, NO_EPOCH if there is none."""
         return self._epochs[-1] if self._epochs else NO_EPOCH
 
     @property
     def entries(self) -> list[EpochOffset]:
+        """All entries, lowest epoch first."""
         return [EpochOffset(*each) for each in zip(self._epochs, self._starts, strict=True)]
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Later entries that contradict the new one are gone: they had no records, or lost them."""
+        """Record that `epoch` starts at `start_offset`.
+
+        Entries that contradict the new one are removed: their epochs had no records, or lost them.
+        Raise ValueError if a number is negative."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot start at offset {start_offset}")
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
@@ -46,10 +57,12 @@ class EpochCache:
         self.changed = True
 
     def end_offset_for(self, epoch: int) -> EpochOffset | None:
-        """Where `epoch`, or the largest one below it, ended; None when that is not known here.
+        """Return the largest epoch up to `epoch` that the log has, and the offset at which it
+        ended.
 
-        The log end for the latest epoch; (epoch, first start) below the first; else the start of
-        the next higher epoch, with the largest epoch that is not above the one asked for."""
+        For the latest epoch that is the log end, otherwise the start of the next higher epoch. For
+        an epoch below the first one, the result is `epoch` itself and the first start offset.
+        Return None if `epoch` is NO_EPOCH or above the latest epoch."""
         if epoch == NO_EPOCH or epoch > self.latest:
             return None
         if epoch == self.latest:
@@ -59,28 +72,33 @@ class EpochCache:
         return EpochOffset(floor, self._starts[higher])
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the record at `offset`; NO_EPOCH before the first entry."""
+        """Return the epoch of the record at `offset`, NO_EPOCH if `offset` lies below the first
+        entry."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 
     def start_of(self, epoch: int) -> int | None:
+        """Return the start offset of `epoch`, None if the log has no such epoch."""
         index = bisect_right(self._epochs, epoch) - 1
         if index < 0 or self._epochs[index] != epoch:
             return None
         return self._starts[index]
 
     def previous(self, epoch: int) -> int:
-        """The largest epoch below `epoch`, or NO_EPOCH."""
+        """Return the largest epoch below `epoch`, NO_EPOCH if there is none."""
         index = bisect_right(self._epochs, epoch - 1) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 
     def truncate_to(self, end_offset: int) -> None:
+        """Remove the epochs that start at `end_offset` or above it, because the log is truncated
+        there."""
         while self._starts and self._starts[-1] >= end_offset:
             self._pop()
             self.changed = True
 
     def advance_start(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now: the epoch that holds there starts there."""
+        """Raise the start of the log: the epoch of `start_offset` starts there, earlier ones are
+        removed."""
         index = bisect_right(self._starts, start_offset) - 1
         if index < 0 or (index == 0 and self._starts[0] == start_offset):
             return
@@ -89,6 +107,7 @@ class EpochCache:
         self.changed = True
 
     def clear(self) -> None:
+        """Remove all entries."""
         self.changed = self.changed or bool(self._epochs)
         self._epochs.clear()
         self._starts.clear()

@@ -1,34 +1,41 @@
-"""What can go wrong with a log.
+"""The errors of a log.
 
 LogError
-├── CorruptBatch      bytes handed in are no valid batch: their sender is told, the log is unharmed
-├── BrokenChain       an append does not continue the log: the caller broke its contract
-├── OffsetOutOfRange  a read outside of what the log holds
-├── CorruptLog        bytes that were stored, and may have been acknowledged, are damaged
-└── CorruptCheckpoint a small file is not what Kafka's format says
+    ├── CorruptBatch      the bytes of an append are no valid batch; the sender gets the error
+    ├── BrokenChain       an append does not continue the log; the caller broke its contract
+    ├── OffsetOutOfRange  an offset outside of the log
+    ├── CorruptLog        stored bytes, which may have been acknowledged, are damaged
+    └── CorruptCheckpoint a small file does not have Kafka's format
 
-The last two say what to do: they are for the operator.
-
-Errors of the disk itself stay OSErrors: whoever meets one stops the log (R45).
+The messages of the last two are for the operator and say what to do. Errors of the disk itself stay
+OSErrors. After an OSError of a flush the owner of the log stops using it (R45, tests/scenarios).
 """
 
 from __future__ import annotations
 
 
 class LogError(Exception):
+    """Base of all errors of this package."""
+
     retriable = False
+    """True if the same request may succeed later."""
     for_operator = False
+    """True if the message says what the operator has to do."""
 
 
 class CorruptBatch(LogError):
+    """The bytes are no valid batch. The log is unchanged."""
+
     retriable = True  # the bytes may have been damaged on their way
 
 
 class BrokenChain(LogError):
-    pass
+    """The batch does not continue the log: wrong base offset or a lower leader epoch."""
 
 
 class OffsetOutOfRange(LogError):
+    """The offset lies below the log start or above the log end. `offset` is the offset."""
+
     def __init__(self, path: str, offset: int, start_offset: int, end_offset: int) -> None:
         super().__init__(
             f"{path}: offset {offset} is outside of {start_offset}..{end_offset} that the log holds"
@@ -37,8 +44,11 @@ class OffsetOutOfRange(LogError):
 
 
 class CorruptLog(LogError):
-    """Never repaired by shortening, unless others have it: what is damaged may have been
-    acknowledged."""
+    """Stored bytes are damaged or missing. `path`, `position` and `offset` say where.
+
+    A log is not shortened to repair this damage, unless other replicas have the records, because
+    they may have been acknowledged.
+    """
 
     for_operator = True
 
@@ -57,6 +67,8 @@ class CorruptLog(LogError):
 
 
 class CorruptCheckpoint(LogError):
+    """A small file cannot be read. The message names the line."""
+
     for_operator = True
 
     def __init__(self, path: str, line: int, reason: str) -> None:

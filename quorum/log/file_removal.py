@@ -1,7 +1,7 @@
-"""Files that a log has let go of: removed, archived or renamed, in any thread.
+"""Removes, archives or renames files that have left a log. All functions block, in any thread.
 
-The log has forgotten them before; whoever does the work does it in the order in which it was asked
-for, since a name may be wanted again.
+The log no longer uses the files. The caller must do the work in the order in which the files left
+the log, because a later segment or directory may take the same name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from quorate.quorum.seams import Disk
 
 
 def remove_segments(disk: Disk, expired: Iterable[Segment], archive_directory: str = "") -> None:
-    """Blocks. What `Log.take_expired` gave up, oldest first (a crash leaves no hole), into the
-    archive if there is one."""
+    """Remove the segments that `Log.take_expired` returned, oldest first, so that a crash leaves no
+    hole.
+
+    If `archive_directory` is not empty, each data file is moved there instead."""
     for segment in expired:
         if archive_directory:
             archive(disk, segment, archive_directory)
@@ -24,15 +26,19 @@ def remove_segments(disk: Disk, expired: Iterable[Segment], archive_directory: s
 
 
 def remove_files(disk: Disk, paths: Iterable[str]) -> None:
-    """Blocks. Segments that were retired, unless their directory was renamed meanwhile."""
+    """Remove the renamed files of segments. Files whose directory was renamed meanwhile are
+    skipped."""
     for path in paths:
         if disk.exists(path):
             disk.remove(path)
 
 
 def rename_for_deletion(disk: Disk, directory: str, unique: str) -> str:
-    """Blocks. The directory is `<topic>-<partition>.<unique>-delete` from now on, durably; where it
-    is. Its log was marked as deleted; removing the tree can wait (`Disk.remove_tree`)."""
+    """Rename the directory of a deleted log to `<topic>-<partition>.<unique>-delete`, and return
+    its path.
+
+    The rename is durable on return. The tree may be removed later (`Disk.remove_tree`). Raise
+    ValueError if `directory` is not named `<topic>-<partition>`."""
     parent, _, name = directory.rpartition("/")
     partition = partition_of(name)
     if partition is None:

@@ -1,9 +1,4 @@
-"""One sync for all who wait: the flushes of a log, off the loop, one at a time.
-
-While one runs, any number of requests collect into the next. `on_flushed(offset)` is told once
-per flush that proved something; a flush that ends after a truncation proves nothing and is done
-anew (R22). A failed sync is told once, never tried again, and nothing goes on after it (R45).
-"""
+"""Group commit: one fsync in the disk's thread for all requests that wait for one."""
 
 from __future__ import annotations
 
@@ -15,6 +10,13 @@ from quorate.quorum.seams import Disk
 
 
 class GroupCommit:
+    """The flushes of one log, one at a time, in the disk's thread.
+
+    The log's thread calls `request`. While a flush runs, further requests wait for the next one.
+    The callbacks run in the log's thread. A flush that ends after a truncation proves nothing and
+    is repeated (R22). After a failed flush no other one is started (R45; both in tests/scenarios).
+    """
+
     def __init__(
         self,
         log: Log,
@@ -22,6 +24,8 @@ class GroupCommit:
         on_flushed: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
+        """Call `on_flushed` with each new flushed offset, and `on_failure` with the error of a
+        flush."""
         self._log = log
         self._disk = disk
         self._on_flushed = on_flushed
@@ -31,7 +35,9 @@ class GroupCommit:
         self._failed = False
 
     def request(self) -> None:
-        """Make all that is appended now durable; what comes until the sync starts rides along."""
+        """Request that everything appended so far becomes durable.
+
+        Batches that are appended before the flush starts are included in it."""
         self._requested = True
         if not self._running and not self._failed:
             self._start()

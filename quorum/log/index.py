@@ -1,12 +1,12 @@
-"""Sparse indexes of one segment: offset -> position (8 bytes an entry) and timestamp -> offset
-(12).
+"""The sparse indexes of one segment: offset to position, and timestamp to offset.
 
-An index is a cache of what the segment says. It is never synced and never trusted: who follows an
-entry checks it against the batch it points to, and has the index rebuilt when they disagree
-(R51). So damage to an index can cost time, never records.
+An index is a cache of facts that the batches hold. It is never synced and never trusted. A reader
+that follows an entry compares it with the batch at its position, and has the index rebuilt if they
+differ (R51, tests/scenarios). Damage to an index therefore costs time, never records.
 
-The index of the active segment lives in memory and reaches its file when the segment is sealed or
-the log closed; a sealed one is searched in its file and holds no memory.
+The indexes of the active segment are in memory. They are written to their files when the segment is
+sealed or the log is closed. The indexes of a sealed segment are searched in their files and hold no
+memory.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ TIME_ENTRY = struct.Struct(
 
 
 class SparseIndex:
-    """Entries of two rising numbers. `at` and the searches work in both states, the rest in
-    memory."""
+    """One index: entries of two numbers, which both rise from entry to entry.
+
+    The entries are in memory (after `start` or `load`) or in the file. `at`, `last` and the
+    searches work in both states; the other methods need the memory. Used in the log's thread only.
+    """
 
     def __init__(self, disk: Disk, path: str, entry: struct.Struct) -> None:
         self.path = path
@@ -38,11 +41,14 @@ class SparseIndex:
         self._count: int | None = None
 
     def start(self) -> None:
-        """Empty, in memory."""
+        """Make the index empty, in memory."""
         self._memory = bytearray()
 
     def load(self) -> bool:
-        """Into memory; False when there is no such file or it cannot be an index."""
+        """Load the entries into memory.
+
+        Return False, and change nothing, if there is no file or its size is not a multiple of an
+        entry's."""
         file = self._opened()
         if file is None:
             return False
@@ -53,7 +59,7 @@ class SparseIndex:
         return True
 
     def save(self) -> None:
-        """Write what is in memory."""
+        """Write the entries in memory to the file. An OSError may leave a part of them there."""
         assert self._memory is not None
         file = self._opened() or self._disk.open(self.path, create=True)
         if file.size() > len(self._memory):
@@ -62,12 +68,13 @@ class SparseIndex:
         self._file = file
 
     def release_memory(self) -> None:
-        """What was saved is searched in its file from now on."""
+        """Release the memory. The entries that were saved are searched in the file from then on."""
         self._memory = None
         self._count = None
 
     @property
     def in_memory(self) -> bool:
+        """True if the entries are in memory."""
         return self._memory is not None
 
     def __len__(self) -> int:
@@ -79,6 +86,8 @@ class SparseIndex:
         return self._count
 
     def at(self, index: int) -> tuple[int, int]:
+        """Return an entry by its number; (-1, -1), which agrees with no batch, if the file is too
+        short."""
         size = self._entry.size
         if self._memory is not None:
             first, second = self._entry.unpack_from(self._memory, index * size)
@@ -86,34 +95,42 @@ class SparseIndex:
             file = self._opened()
             data = file.pread(size, index * size) if file else b""
             if len(data) < size:
-                return -1, -1  # cut behind our back: no batch agrees with it
+                return -1, -1  # the file was cut; no batch agrees with this entry
             first, second = self._entry.unpack(data)
         return first, second
 
     def append(self, first: int, second: int) -> None:
+        """Add an entry, whose numbers must not be smaller than those of the last one."""
         assert self._memory is not None
         self._memory += self._entry.pack(first, second)
 
     def last(self) -> tuple[int, int] | None:
+        """Return the last entry, None if there is none."""
         return self.at(len(self) - 1) if len(self) else None
 
     def last_by_first(self, value: int) -> int:
-        """Number of the last entry whose first number is at most `value`; -1 when none is."""
+        """Return the number of the last entry whose first number is at most `value`, -1 if none
+        is."""
         return bisect_right(range(len(self)), value, key=lambda index: self.at(index)[0]) - 1
 
     def last_by_second(self, value: int) -> int:
+        """Return the number of the last entry whose second number is at most `value`, -1 if none
+        is."""
         return bisect_right(range(len(self)), value, key=lambda index: self.at(index)[1]) - 1
 
     def keep(self, count: int) -> None:
+        """Keep only the first `count` entries."""
         assert self._memory is not None
         del self._memory[count * self._entry.size :]
 
     def close(self) -> None:
+        """Close the file. The next use opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def remove(self) -> None:
+        """Close and remove the file, if there is one."""
         self.close()
         if self._disk.exists(self.path):
             self._disk.remove(self.path)
@@ -128,12 +145,18 @@ class SparseIndex:
 
 
 class SegmentIndexes:
-    """Both indexes of a segment, and what decides when they get an entry."""
+    """Both indexes of a segment, and the rule that decides when they get an entry.
+
+    A batch gets an entry if more than `interval_bytes` of batches precede it without one.
+    Invariant: while the indexes are in memory, `max_timestamp_ms` is the largest timestamp of all
+    noted batches. Used in the log's thread only.
+    """
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int) -> None:
+        """`base_offset` is that of the segment; entries hold offsets relative to it."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
-        """The last offset of the first batch that has it."""
+        """The last offset of the first batch that has the largest timestamp."""
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
         self._unindexed_bytes = 0
@@ -146,9 +169,11 @@ class SegmentIndexes:
 
     @property
     def in_memory(self) -> bool:
+        """True if both indexes are in memory."""
         return self._offsets.in_memory
 
     def start(self) -> None:
+        """Make both indexes empty, in memory."""
         self._offsets.start()
         self._times.start()
         self._unindexed_bytes = 0
@@ -156,14 +181,17 @@ class SegmentIndexes:
         self.max_timestamp_offset = self._base_offset
 
     def load(self) -> bool:
-        """Into memory; False, and both empty, when a file is missing or cannot be an index."""
+        """Load both indexes into memory.
+
+        Return False, with both empty, if a file is missing or cannot be an index."""
         if self._offsets.load() and self._times.load():
             return True
         self.start()
         return False
 
     def seal(self) -> None:
-        """Into their files. When that fails, both stay as they were."""
+        """Write both indexes to their files and release the memory. After an OSError both stay in
+        memory."""
         if self.in_memory:
             self._add_time()
             self._offsets.save()
@@ -172,7 +200,7 @@ class SegmentIndexes:
             self._times.release_memory()
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """A batch was appended at `position`."""
+        """Note a batch that was appended at `position`, and add an entry if one is due."""
         if header.max_timestamp_ms > self.max_timestamp_ms:
             self.note_timestamp(header)
         if self._unindexed_bytes > self._interval_bytes:
@@ -182,17 +210,18 @@ class SegmentIndexes:
         self._unindexed_bytes += PREFIX_BYTES + header.length
 
     def note_indexed(self, header: BatchHeader) -> None:
-        """The batch of the last entry, met again when a segment is resumed."""
+        """Note the batch of the last entry again, when a segment is resumed."""
         self.note_timestamp(header)
         self._unindexed_bytes = header.size_bytes
 
     def note_timestamp(self, header: BatchHeader) -> None:
+        """Raise the largest timestamp to that of a batch."""
         if header.max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = header.max_timestamp_ms
             self.max_timestamp_offset = header.last_offset
 
     def read_max_timestamp(self) -> None:
-        """What the last entry of the time index says."""
+        """Set the largest timestamp to that of the last entry of the time index."""
         last = self._times.last()
         if last is None:
             self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self._base_offset
@@ -201,19 +230,26 @@ class SegmentIndexes:
             self.max_timestamp_offset = self._base_offset + last[1]
 
     def by_offset(self, offset: int) -> tuple[int, int] | None:
-        """(last offset, position) of the last indexed batch that ends at or before `offset`."""
+        """Return (last offset, position) of the last indexed batch that ends at or before `offset`.
+
+        Return None if there is none."""
         return self._placed(self._offsets.last_by_first(offset - self._base_offset))
 
     def by_position(self, position: int) -> tuple[int, int] | None:
-        """(last offset, position) of the last indexed batch that starts at or before `position`."""
+        """Return (last offset, position) of the last indexed batch that starts at or before
+        `position`.
+
+        Return None if there is none."""
         return self._placed(self._offsets.last_by_second(position))
 
     def last(self) -> tuple[int, int] | None:
+        """Return (last offset, position) of the last indexed batch, None if there is none."""
         return self._placed(len(self._offsets) - 1)
 
     def by_time(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the last entry that is not later than `timestamp_ms`: nothing
-        before that offset is later."""
+        """Return (timestamp, offset) of the last entry that is not later than `timestamp_ms`.
+
+        No record before that offset is later. Return None if there is no such entry."""
         index = self._times.last_by_first(timestamp_ms)
         if index < 0:
             return None
@@ -221,15 +257,17 @@ class SegmentIndexes:
         return time, self._base_offset + relative
 
     def truncate_to(self, position: int, offset: int) -> None:
-        """Keep what speaks of batches before `position`, which end before `offset`."""
+        """Keep the entries of batches that lie before `position` and end before `offset`."""
         self._offsets.keep(self._offsets.last_by_second(position - 1) + 1)
         self._times.keep(self._times.last_by_second(offset - self._base_offset - 1) + 1)
 
     def close(self) -> None:
+        """Close both files."""
         self._offsets.close()
         self._times.close()
 
     def remove(self) -> None:
+        """Remove both files."""
         self._offsets.remove()
         self._times.remove()
 

@@ -1,9 +1,9 @@
-"""Do the indexes of a segment say what its batches say? Read beside the batches, in one pass.
+"""Compares the indexes of a segment with its batches, in one pass over both.
 
-An offset entry points to the start of a batch and names the last offset of that batch, or of a
-later one that was appended with it (Apache Kafka's way); a time entry names a batch by an offset in
-it and repeats its largest timestamp. Apache Kafka allocates the indexes of its active segment ahead
-and leaves zeros behind the entries.
+An entry of the offset index points to the start of a batch. It names the last offset of that batch,
+or, in segments that Apache Kafka wrote, of a later batch of the same append. An entry of the time
+index names a batch by an offset in it and repeats the batch's largest timestamp. Apache Kafka
+allocates the indexes of its active segment in advance and leaves zeros after the entries.
 """
 
 from __future__ import annotations
@@ -21,15 +21,24 @@ Entry = tuple[int, int]
 
 
 class IndexCheck:
+    """The check of both indexes of one segment. Nothing is written.
+
+    The caller passes all batches in order to `add_batch`, and then reads `wrong`.
+    """
+
     def __init__(self, disk: Disk, directory: str, base_offset: int, *, is_last: bool) -> None:
+        """Read both indexes. `is_last` says that the segment is the last one, which may lack them.
+
+        Raise CorruptCheckpoint if an index file is too large."""
         self._base_offset = base_offset
         self._is_last = is_last
         self._offsets = _Entries(disk, directory, base_offset, OFFSET_INDEX_SUFFIX, OFFSET_ENTRY)
         self._times = _Entries(disk, directory, base_offset, TIME_INDEX_SUFFIX, TIME_ENTRY)
         self._started: Entry | None = None
-        """An offset entry whose position was met and whose offset was not yet."""
+        """An offset entry whose position was reached, but not yet its offset."""
 
     def add_batch(self, position: int, header: BatchHeader) -> None:
+        """Compare the entries that point to this batch with it."""
         self._take_offset(position, header)
         entry = self._times.now
         if entry is not None and entry[1] + self._base_offset <= header.last_offset:
@@ -54,7 +63,7 @@ class IndexCheck:
                 self._started = None
 
     def wrong(self, end_offset: int) -> Iterator[tuple[str, str]]:
-        """(suffix, what is wrong) after the last batch."""
+        """Yield (file suffix, fault) for each faulty index, after the last batch."""
         if self._started is not None:
             self._offsets.problem = f"offset {self._started[0] + self._base_offset} is not there"
         for entries in (self._offsets, self._times):
@@ -69,7 +78,7 @@ class IndexCheck:
 
 
 class _Entries:
-    """The entries of one index, one after another."""
+    """The entries of one index, one after another; `now` is the current one."""
 
     def __init__(
         self, disk: Disk, directory: str, base_offset: int, suffix: str, entry: struct.Struct
@@ -85,6 +94,7 @@ class _Entries:
         self._next()
 
     def step(self) -> None:
+        """Go to the next entry."""
         self._next()
 
     def _next(self) -> None:

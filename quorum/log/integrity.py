@@ -1,50 +1,54 @@
-"""Is what a log, or a snapshot, holds as it was written? Batch after batch: its CRC, its place, its
-leader epoch.
+"""Checks that stored batches are those that were appended: their CRC, offset and leader epoch.
 
-A start reads only what a crash may have torn, and the latest snapshot, so damage to what was synced
-is met when it is read. Readers must not be handed it, for a follower or a client could take it for
-the record.
+A start reads only the bytes that a crash may have torn. Damage to older bytes is therefore found
+when they are read. Readers must not receive damaged batches, because a follower or a client would
+take them for records.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from quorate.quorum.log.batch import (
-    HEADER_BYTES,
     BatchHeader,
     batches,
-    checksum_is_valid,
-    read_header,
 )
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.scan import scan
 from quorate.quorum.log.segment import Segment
-from quorate.quorum.seams import File
 
 RECENT_BYTES = 4 * 1024 * 1024
+"""Between so many bytes and twice as many, those appended last, are read without a check."""
 
 EpochOf = Callable[[BatchHeader], int]
+"""Returns the leader epoch that the log's epoch cache has for a batch."""
 
 
 class RecentlyAppended:
-    """What was appended a moment ago, from `offset` on: checked when it came in, and read from the
-    page cache, so the usual reader, at the end of the log, costs no second look."""
+    """The offset from which batches were appended recently and need no check.
+
+    The append checked them, and reads come from the page cache. The usual reader, at the end of the
+    log, therefore costs no second check. `offset` is that offset; it only rises.
+    """
 
     def __init__(self, offset: int) -> None:
+        """Begin at the log end: everything that was appended before is checked when it is read."""
         self.offset = offset
         self._next = offset
         self._bytes = 0
 
     def appended(self, offset: int, size_bytes: int) -> None:
+        """Note an append of `size_bytes` at `offset`."""
         self._bytes += size_bytes
         if self._bytes > RECENT_BYTES:
             self.offset, self._next, self._bytes = self._next, offset, 0
 
 
 def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) -> None:
-    """`data` was read from `offset` on, which may lie inside of its first batch."""
+    """Check the batches in `data`, which was read from the batch that holds `offset`.
+
+    Raise CorruptLog if a batch fails its CRC or has another base offset or leader epoch than the
+    log. The first batch may begin before `offset`."""
     position, expected = 0, offset
     try:
         for position, header in batches(data):
@@ -60,7 +64,7 @@ def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) ->
 
 
 def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
-    """Reads all of these segments."""
+    """Read and check all batches of these segments. Block. Raise CorruptLog at the first damage."""
     for segment in segments:
         offset, position = segment.base_offset, 0
         for position, header, intact in scan(segment):
@@ -75,46 +79,3 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
         if offset != segment.next_offset:
             reason = f"it ends here, the log goes on at offset {segment.next_offset}"
             raise CorruptLog(segment.path, segment.size, offset, reason)
-
-
-class SnapshotReader:
-    """A snapshot's bytes from anywhere, so many as are asked for. A piece may begin and end within
-    a batch; what is checked are all batches that it touches, whole."""
-
-    def __init__(self, file: File, size_bytes: int, epoch: int) -> None:
-        self.file = file
-        self._size = size_bytes
-        self._epoch = epoch
-        self._starts = [0]
-        """Where batches begin, as far as this was read, and at which offset each does."""
-        self._offsets = [0]
-
-    def read(self, position: int, max_bytes: int) -> bytes:
-        """Raises CorruptBatch."""
-        end = min(position + max_bytes, self._size)
-        while self._starts[-1] < position:
-            self._header(len(self._starts) - 1)
-        number = bisect_right(self._starts, position) - 1
-        start = self._starts[number]
-        data = b""
-        while start + len(data) < end:
-            header = self._header(number)
-            batch = self.file.pread(header.size_bytes, self._starts[number])
-            if not checksum_is_valid(batch, 0, header):
-                raise CorruptBatch(f"the batch at byte {self._starts[number]} fails its CRC-32C")
-            data += batch
-            number += 1
-        return data[position - start : end - start]
-
-    def _header(self, number: int) -> BatchHeader:
-        position, offset = self._starts[number], self._offsets[number]
-        header = read_header(self.file.pread(HEADER_BYTES, position))
-        end = position + header.size_bytes
-        if (header.base_offset, header.leader_epoch) != (offset, self._epoch) or end > self._size:
-            raise CorruptBatch(
-                f"no batch of offset {offset} and epoch {self._epoch} at byte {position}"
-            )
-        if number + 1 == len(self._starts):
-            self._starts.append(end)
-            self._offsets.append(header.next_offset)
-        return header

@@ -1,8 +1,9 @@
-"""Files that an interrupted deletion, compaction or split left behind, settled as Kafka does.
+"""Settles the files that an interrupted deletion, compaction or split left in a log's directory.
 
-`.deleted` and `.cleaned` files go, and so do `.swap` files from the first `.cleaned` offset on:
-that swap was not decided yet. The other `.swap` files were decided: the segments that they
-replace go, then they get their names. Indexes without their `.log` go.
+The rules are Apache Kafka's. `.deleted` and `.cleaned` files are removed. `.swap` files from the
+first `.cleaned` offset on are removed too, because that swap had not been decided. All other
+`.swap` files had been decided: the segments that they replace are removed, and then they are
+renamed. Indexes without a `.log` file are removed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFF
 
 
 def settle_leftovers(disk: Disk, directory: str, names: list[str]) -> list[str]:
-    """The names that are left. Costs nothing when nothing was left behind."""
+    """Settle the leftover files among `names`, and return the names that remain. Block.
+
+    Raise CorruptBatch if a swapped segment has no valid headers."""
     if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         _settle(disk, directory, names)
         names = disk.list(directory)
@@ -70,7 +73,7 @@ def _settle(disk: Disk, directory: str, names: list[str]) -> None:
 
 
 def _end_offset(disk: Disk, directory: str, name: str) -> int:
-    """The offset after the last batch of a segment that has no index yet."""
+    """Return the offset after the last batch of a segment that has no index yet."""
     file = disk.open(f"{directory}/{name}", writable=False)
     try:
         end, position, size = (offset_of(name) or 0), 0, file.size()

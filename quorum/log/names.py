@@ -1,4 +1,4 @@
-"""Kafka's names of files and directories below a log directory."""
+"""Names of files and directories below a log directory. They are Apache Kafka's unless noted."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ MAX_NAME_BYTES = 255
 
 
 class PartitionName(NamedTuple):
+    """A partition by topic and number. `str()` of it is the name of its directory."""
+
     topic: str
     partition: int
 
@@ -40,17 +42,21 @@ class PartitionName(NamedTuple):
 
 
 def segment_file(directory: str, base_offset: int, suffix: str) -> str:
+    """Return the path of a segment's file with this suffix."""
     return f"{directory}/{base_offset:0{OFFSET_DIGITS}d}{suffix}"
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a segment's file name starts with."""
+    """Return the offset with which the name of a segment's file starts, None if it is no such
+    name."""
     digits = name.split(".", 1)[0]
     return int(digits) if len(digits) == OFFSET_DIGITS and digits.isdigit() else None
 
 
 def partition_of(directory_name: str) -> PartitionName | None:
-    """None when the directory cannot be a partition's (or is one that is being deleted)."""
+    """Return the partition whose directory has this name, None if no partition's can.
+
+    The directory of a deleted partition is none of a partition."""
     topic, dash, partition = directory_name.rpartition("-")
     if not (dash and topic and partition.isascii() and partition.isdigit()):
         return None
@@ -58,12 +64,13 @@ def partition_of(directory_name: str) -> PartitionName | None:
 
 
 def deleted_directory_name(name: PartitionName, unique: str) -> str:
-    """`<topic>-<partition>.<unique>-delete`, the topic cut where the whole would be too long."""
+    """Return `<topic>-<partition>.<unique>-delete`, with the topic cut if the name were too
+    long."""
     return _unique_name(name, unique, DELETED_DIRECTORY_SUFFIX)
 
 
 def stray_directory_name(name: PartitionName, unique: str) -> str:
-    """`<topic>-<partition>.<unique>-stray`, cut likewise."""
+    """Return `<topic>-<partition>.<unique>-stray`, with the topic cut if the name were too long."""
     return _unique_name(name, unique, STRAY_DIRECTORY_SUFFIX)
 
 
@@ -73,4 +80,5 @@ def _unique_name(name: PartitionName, unique: str, suffix: str) -> str:
 
 
 def is_deleted_directory(name: str) -> bool:
+    """Return True for the name of a directory that is being deleted."""
     return name.endswith(DELETED_DIRECTORY_SUFFIX) and "." in name

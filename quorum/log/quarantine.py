@@ -1,7 +1,7 @@
-"""Bytes that are cut although they were synced: kept beside the log, to be looked at.
+"""Keeps damaged bytes that recovery cuts off, in `.damaged` files, which no node reads.
 
-Only where somebody else has what they stood for. A crash in between leaves the log as damaged as it
-was, so that the next start does it again.
+Recovery cuts off bytes that were synced only where other replicas have the records. A crash between
+the copy and the cut leaves the log damaged as before, and the next start repeats both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ COPY_BYTES = 1 << 20
 
 
 def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
-    """What lies from `position` on, durably."""
+    """Copy the bytes of a segment from `position` on to its `.damaged` file, durably. Block."""
     file = disk.open(segment.path + DAMAGED_SUFFIX, create=True)
     try:
         file.truncate(0)
@@ -27,4 +27,5 @@ def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
 
 
 def rename_whole(disk: Disk, segment: Segment) -> None:
+    """Rename the data file of a segment to `.damaged`. Block. The caller syncs the directory."""
     disk.rename(segment.path, segment.path + DAMAGED_SUFFIX)

@@ -1,8 +1,8 @@
 """The records inside a batch: encode and decode of an uncompressed payload.
 
-A record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all numbers
-zigzag varints (Kafka's record format v2). Keys and values are slices of the payload given: views
-of a view, bytes of bytes.
+A record is `length, attributes, timestamp delta, offset delta, key, value, headers`. All numbers
+are zigzag varints (Kafka's record format v2). Keys and values are slices of the given payload:
+views of a view, bytes of bytes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ ODD_OR_LONG = 0x81  # of a length: negative, or more than one byte
 INT32_RANGE = range(-(2**31), 2**31)
 INT64_RANGE = range(-(2**63), 2**63)
 ONE_BYTE_DELTA_MS = 64
-"""No delta of one byte is larger, in either direction."""
+"""No timestamp delta of one byte is larger, in either direction."""
 ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 
 
 class Record(NamedTuple):
+    """One record with its absolute offset and timestamp."""
+
     offset: int
     timestamp_ms: int
     key: Buffer | None
@@ -32,7 +34,8 @@ class Record(NamedTuple):
 
 
 def encode_records(records: Sequence[Record]) -> bytearray:
-    """Deltas are taken from the first record. Offsets must rise."""
+    """Return the payload of at least one record. Offsets must rise; deltas count from the first
+    record."""
     out = bytearray()
     base_offset, base_timestamp_ms = records[0].offset, records[0].timestamp_ms
     for record in records:
@@ -53,8 +56,10 @@ def encode_records(records: Sequence[Record]) -> bytearray:
 def decode_records(
     payload: Buffer, count: int, base_offset: int, base_timestamp_ms: int
 ) -> Iterator[Record]:
-    """Yield the records. Raise CorruptBatch if the payload is not `count` whole records, or if a
-    number leaves its range: timestamps are int64, offset deltas int32."""
+    """Yield `count` records of a payload.
+
+    Raise CorruptBatch if the payload is not `count` whole records, or if a number leaves its range:
+    timestamps are int64, offset deltas int32."""
     if not (
         base_timestamp_ms - ONE_BYTE_DELTA_MS in INT64_RANGE
         and base_timestamp_ms + ONE_BYTE_DELTA_MS in INT64_RANGE
@@ -67,7 +72,7 @@ def decode_records(
     headers: tuple[tuple[str, Buffer | None], ...]
     try:
         for _ in range(count):
-            # Numbers of one byte are looked up here, without a call: nearly all of them are.
+            # Nearly all numbers have one byte. A table decodes these without a call.
             if (byte := payload[position]) < 0x80:
                 length, position = ZIGZAG[byte], position + 1
             else:
@@ -111,6 +116,7 @@ def decode_records(
 
 
 def write_varint(out: bytearray, value: int) -> None:
+    """Append a number as zigzag varint."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -119,7 +125,10 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(payload: Buffer, position: int) -> tuple[int, int]:
-    """(value, position after it)."""
+    """Return the zigzag varint at `position` and the position after it.
+
+    Raise CorruptBatch if it is longer than MAX_VARINT_BYTES, IndexError if the payload ends within
+    it."""
     byte = payload[position]
     position += 1
     if byte < 0x80:
@@ -135,6 +144,7 @@ def read_varint(payload: Buffer, position: int) -> tuple[int, int]:
 
 
 def write_bytes(out: bytearray, value: Buffer | None) -> None:
+    """Append a length and the bytes, or the length -1 for None."""
     if value is None:
         out.append(1)
         return

@@ -1,11 +1,12 @@
-"""The records of a payload, walked over by their lengths: do they fill it, and are there as many as
-the batch says?
+"""A cheap check of the records of a payload: they fill it, and they are as many as the batch
+declares.
 
-Kafka reads every record of a batch that it appends. In Python that costs more than the append, so
-the walk here has a bounded number of steps, in proportion to the payload. A run of records of equal
+Kafka reads every record of a batch that it appends. In Python that costs more than the append. The
+walk here has a bounded number of steps, in proportion to the payload. A run of records of equal
 length is one step, because slices compare the lengths of the whole run in C. Records that the walk
-does not reach stay unchecked. That is safe: offsets follow from the header alone, whose count is
-held against the payload's size, and every reader of records raises CorruptBatch for the rest.
+does not reach stay unchecked. That is safe for two reasons. Offsets follow from the header alone,
+and the header's count is compared with the payload's size. Every reader of records raises
+CorruptBatch for the rest.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ LEAST_RECORD_BYTES = 7
 """Length, attributes, two deltas, key, value and headers take at least one byte each."""
 STEPS = 16
 BYTES_PER_STEP = 16 * 1024
-"""One more step for so many bytes of the payload."""
+"""The walk has one more step for each so many bytes of the payload."""
 RUN_AT_FIRST = 64
 COPIED_BYTES = 64 * 1024
 """A payload up to this size is copied first, because slices of a view cost ten times as much."""
 RECORDS_PER_STEP = 32
-"""In a run."""
+"""Records of a run that count as one step."""
 
 
 def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
-    """Raise CorruptBatch if `payload` does not begin with the first of `count` records, or if the
-    walk meets a length that does not fit. `payload` is all of it if `whole`, else its beginning."""
+    """Raise CorruptBatch if `payload` does not consist of `count` records.
+
+    The walk checks that the first record is valid and that each length that it meets fits.
+    `payload` is the whole payload if `whole`, else its beginning."""
     size = len(payload)
     if size <= COPIED_BYTES:
         payload = bytes(payload)
@@ -69,7 +72,7 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
 
 
 def _check_first(payload: Buffer, start: int, end: int) -> None:
-    """Raise CorruptBatch unless the first record, behind its length, is one with offset delta 0."""
+    """Raise CorruptBatch unless the first record, after its length, is one with offset delta 0."""
     if payload[start + 1] < 0x80 and not payload[start + 2]:
         # The usual record has a timestamp delta of one byte, no key and no headers.
         place = start + 3
@@ -83,9 +86,10 @@ def _check_first(payload: Buffer, start: int, end: int) -> None:
 
 
 def _run(payload: Buffer, position: int, head: int, stride: int, most: int) -> int:
-    """Return how many records from `position` on have the length of the record before, whose first
-    `head` bytes say it; each takes `stride` bytes. The run is tried with rising sizes, so that a
-    short one costs little."""
+    """Return the number of records from `position` on that are as long as the record before.
+
+    The length of that record is its first `head` bytes, and each record of the run takes `stride`
+    bytes. The run is tried with rising sizes, so that a short run costs little."""
     before = position - stride
     run, tried = 0, RUN_AT_FIRST
     most = min(most, (len(payload) - position) // stride)

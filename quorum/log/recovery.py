@@ -1,25 +1,28 @@
-"""What is on disk when a log is opened, and what may be believed of it.
+"""The checks of a log that is opened: the end of a clean log, and every byte that a crash may tear.
 
-Closed in order: the end is found from the last segment's index. Otherwise every batch from the
-trusted offset on (the recovery point, or the marker of what was flushed) is read and checked, as
-one stream over all segments, for a crash may keep any part of what was not synced:
+After a clean shutdown the end is found from the index of the last segment. Otherwise recovery reads
+and checks every batch from the trusted offset on. The trusted offset is the recovery point of a
+partition, or the flushed marker of the metadata log. The batches are one stream over all segments,
+because a crash may keep any part of the bytes that were not synced.
 
-| found                                       | then                                           |
-|---------------------------------------------|------------------------------------------------|
-| damage, a hole, the end: below that offset  | CorruptLog: it was durable, so it is not torn  |
-| above it, where flushed means acknowledged  | torn: cut. Whole, yet wrong: CorruptLog        |
-| above it, in a partition                    | cut: its ISR acknowledged, not this disk       |
-| anywhere, where peers have it all           | cut, and set aside                             |
+| fault                                             | consequence                                 |
+|---------------------------------------------------|---------------------------------------------|
+| below the trusted offset: damage, a hole, the end | CorruptLog: those bytes were durable        |
+| above it, in the metadata log                     | a torn batch is cut off; damage: CorruptLog |
+| above it, in a partition                          | cut off: its ISR acknowledged, not one disk |
+| anywhere, if other replicas have the records      | cut off, and kept in quarantine             |
 
-The leader epoch stands outside of a batch's CRC. Below that offset the saved epochs vouch for it.
-Above it they may be out of date: what differs from them is believed as far as the owner says, which
-is not at all where peers have the records. (Kafka believes any epoch.)
+The leader epoch of a batch lies outside of its CRC. Below the trusted offset the saved epochs must
+agree with it. Above it the saved epochs may be out of date. The owner of the log then says up to
+which epoch a batch is believed; if other replicas have the records, none is. (Kafka believes any
+epoch.)
 
-A cut takes everything behind it along, and the file is truncated before anything is appended
-(R43). A batch is torn when the file ends within it or the part of it in some sector is all zero:
-a sector that was never written. Damage that keeps every sector filled is no torn write.
+A cut removes everything after it, and the file is truncated before the next append (R43,
+tests/scenarios). A batch is torn if the file ends within it, or if its bytes in some sector are all
+zero, because that sector was never written. Damage that keeps every sector filled is not torn.
 
-Reading gigabytes takes many seconds, so it goes in steps; nobody else has the log meanwhile.
+To read gigabytes takes many seconds. Recovery therefore works in steps, and nothing else uses the
+log meanwhile.
 """
 
 from __future__ import annotations
@@ -41,36 +44,46 @@ from quorate.quorum.seams import Disk
 from quorate.quorum.steps import Steps
 
 STEP_BYTES = 4 * 1024 * 1024
-"""Some 20 ms, if batches are small."""
+"""Bytes that one step reads: some 20 ms if batches are small."""
 ANY_EPOCH = 2**31 - 1
+"""The default of `latest_unsaved_epoch`: any epoch is believed."""
 
 logger = logging.getLogger("quorate.log")
 
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What an unclean start did."""
+    """The work of a recovery. All fields keep their defaults after a clean shutdown."""
 
     scanned_bytes: int = 0
     cut_bytes: int = 0
     cut_at_offset: int | None = None
+    """The offset at which the log was cut, None if it was not."""
     reason: str = ""
 
 
 class Damage(NamedTuple):
+    """The first fault in a segment: its position, the offset expected there, and the reason."""
+
     position: int
     offset: int
     reason: str
 
 
 def beginning(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
-    """Where a log began that was closed in order, with `start_offset` in the checkpoint; None when
-    that is not known."""
+    """Return the offset at which a cleanly closed log began, None if it is not known.
+
+    `start_offset` is the log start offset of the checkpoint, 0 if it has none."""
     return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
 
 
 class LogRecovery:
-    """One pass over the segments of a log that is opened; it changes the list in place."""
+    """One pass over the segments of a log that is being opened.
+
+    The pass changes the list `segments` in place. Invariant after it: the segments are contiguous,
+    the last one is active, and `epochs` has the epochs of all batches. The thread that opens the
+    log owns the object.
+    """
 
     def __init__(
         self,
@@ -80,22 +93,33 @@ class LogRecovery:
         vouched_offset: int,
         saved_epochs: list[EpochOffset] | None,
     ) -> None:
+        """Prepare a pass over `segments`, at least one, in offset order.
+
+        `trusted_offset` is the offset below which nothing may be cut off. `vouched_offset` is the
+        offset below which the saved epochs are right. `saved_epochs` is None if the epoch
+        checkpoint is missing."""
         self.segments = segments
         self.trusted_offset = trusted_offset
         self.report = RecoveryReport()
         self.quarantine: Disk | None = None
-        """Where what is cut is kept."""
+        """The disk on which cut bytes are kept; None if they are not kept."""
         self.latest_unsaved_epoch = ANY_EPOCH
         self.unsynced: list[Segment] = []
+        """The segments that recovery has read: a sync may not have covered all of their bytes."""
         self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
         self._settings = settings
         self._vouched_offset = vouched_offset
         self._saved_epochs = saved_epochs
         self._stored = not segments[-1].is_active
-        """A new segment is active at once; one that is found is not, until its end is known."""
+        """False for a new segment, which is active immediately; True for an existing one, whose end
+        is not known yet."""
         self._saved = EpochCache(lambda: 0, saved_epochs or ())
 
     def trust(self, start_offset: int) -> Steps[None]:
+        """Return the steps that load a log after a clean shutdown, without reading its batches.
+
+        If the epoch checkpoint is missing or damaged, the steps read all headers. Raise CorruptLog
+        if a segment is missing at the beginning or the end."""
         if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
@@ -105,6 +129,10 @@ class LogRecovery:
         self._require_end(start_offset)
 
     def check(self) -> Steps[None]:
+        """Return the steps that check all batches from the trusted offset on, and cut off a torn
+        end.
+
+        Raise CorruptLog for damage that must not be cut off."""
         if self._stored:
             first = 0
             while (
@@ -120,8 +148,11 @@ class LogRecovery:
         self._require_flushed()
 
     def _require_end(self, start_offset: int) -> None:
-        """A crash may take the end of a log whose records were deleted already. A clean end does
-        not."""
+        """Raise CorruptLog if the log ends below its start offset, which a clean shutdown rules
+        out.
+
+        After a crash this is no damage: the crash may take the unsynced end of a log whose records
+        were deleted already."""
         last = self.segments[-1]
         if start_offset > last.next_offset:
             reason = (
@@ -131,8 +162,11 @@ class LogRecovery:
             raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
     def write_again(self) -> None:
-        """A sync that failed leaves pages that can be read, are not on disk and count as clean; the
-        next process's sync would have nothing to do (fsyncgate, R45). Once written they have."""
+        """Write the unsynced bytes again. Block.
+
+        A failed sync leaves pages that are readable and marked clean, but not on disk (fsyncgate,
+        R45, tests/scenarios). A sync of this process would skip them. Pages that were written again
+        are synced."""
         for segment in self.unsynced:
             position = segment.position_of(self.trusted_offset)
             while position < segment.size:
@@ -167,7 +201,7 @@ class LogRecovery:
                 break
         for segment in self.segments[first:-1]:
             segment.seal()
-        if not self.segments[-1].is_active:  # what came before the first hole goes on
+        if not self.segments[-1].is_active:  # the batches before the hole remain
             self.segments[-1].resume()
         if self.report.cut_at_offset is not None:
             logger.warning(
@@ -180,7 +214,8 @@ class LogRecovery:
             )
 
     def _scan(self, segment: Segment) -> Steps[Damage | None]:
-        """Take batches as long as they are whole and continue the log."""
+        """Add the batches that are valid and continue the log. Return the first fault, None if all
+        are."""
         paused_at = 0
         for position, header, intact in scan(segment):
             if position - paused_at >= STEP_BYTES:
@@ -206,6 +241,7 @@ class LogRecovery:
         return None
 
     def _may_be_its_epoch(self, header: BatchHeader) -> bool:
+        """Return True if the batch may have its leader epoch; see the module."""
         saved, epoch = self._saved.epoch_at(header.base_offset), header.leader_epoch
         if saved == epoch:
             return True
@@ -214,13 +250,15 @@ class LogRecovery:
         return epoch <= self.latest_unsaved_epoch
 
     def _record_cut(self, segment: Segment, damage: Damage, *, torn: bool) -> None:
+        """Note that the log is cut at this damage. Raise CorruptLog if it must not be cut there."""
         if damage.offset < self.trusted_offset or not torn:
             raise CorruptLog(segment.path, damage.position, damage.offset, damage.reason)
         self.report.cut_at_offset = damage.offset
         self.report.reason = damage.reason
 
     def _drop_from(self, index: int) -> None:
-        """Newest first: a crash in between leaves a prefix."""
+        """Remove the segments from `index` on, newest first, so that a crash leaves a prefix of the
+        log."""
         while len(self.segments) > index:
             segment = self.segments.pop()
             self.report.cut_bytes += segment.size
@@ -239,7 +277,9 @@ class LogRecovery:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
 
     def _require_beginning(self, start_offset: int) -> None:
-        """A log that was closed in order had its start in its epochs, or in the checkpoint."""
+        """Raise CorruptLog if segments are missing at the beginning.
+
+        The saved epochs of a cleanly closed log, or the checkpoint, contain its start."""
         first = self.segments[0]
         started = beginning(self._saved_epochs, start_offset)
         if started is not None and started < first.base_offset:

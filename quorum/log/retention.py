@@ -1,5 +1,4 @@
-"""Which segments, and which snapshots of the metadata log, retention lets go of: Kafka's rules, as
-a choice over the oldest ones."""
+"""The choice of the segments and snapshots that retention removes: Kafka's rules, oldest first."""
 
 from __future__ import annotations
 
@@ -13,14 +12,21 @@ from quorate.quorum.log.settings import UNLIMITED, LogSettings
 
 
 class SegmentView(Protocol):
-    @property
-    def next_offset(self) -> int: ...
+    """The facts about a segment that the rules need; `Segment` satisfies it."""
 
     @property
-    def size(self) -> int: ...
+    def next_offset(self) -> int:
+        """The offset that follows the last record."""
+
+    """The facts about a segment that the rules need; `Segment` satisfies it."""
 
     @property
-    def max_timestamp_ms(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of all batches."""
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp, NO_TIMESTAMP if there is none."""
 
 
 def expired_segments(
@@ -31,9 +37,12 @@ def expired_segments(
     high_watermark: int,
     wall_ms: int,
 ) -> int:
-    """How many of the oldest segments may go: they lie below the high watermark, and below the
-    log's start, or are older than `retention_ms`, or beyond `retention_bytes`. An empty one
-    stays. Kafka takes the time of the file for a segment without timestamps; see `_latest_ms`."""
+    """Return the number of the oldest segments that retention removes.
+
+    A removed segment lies below the high watermark and is not empty. In addition it lies below the
+    log start, or is older than `retention_ms`, or the log exceeds `retention_bytes` without it.
+    Kafka uses the modification time of the file for a segment without timestamps; see `_latest_ms`.
+    """
     excess_bytes = 0
     if settings.retention_bytes != UNLIMITED:
         excess_bytes = sum(segment.size for segment in segments) - settings.retention_bytes
@@ -56,9 +65,10 @@ def expired_segments(
 def _latest_ms(segments: Sequence[SegmentView], number: int, before_ms: int) -> int:
     """Return the largest timestamp of a segment.
 
-    If its records have none, return that of the next segment with timestamps, because the records
-    are not younger; NO_TIMESTAMP if there is no such segment. `before_ms` is the result for the
-    segment before: it holds for all segments without timestamps up to the one that it came from."""
+    If its records have none, return that of the next segment with timestamps, because its records
+    are not older; NO_TIMESTAMP if there is no such segment. `before_ms` is the result for the
+    previous segment. It holds for all segments without timestamps up to the one that it came from.
+    """
     own_ms = segments[number].max_timestamp_ms
     if own_ms != NO_TIMESTAMP:
         return own_ms
@@ -76,8 +86,12 @@ def expired_snapshots(
     retention_ms: int,
     wall_ms: int,
 ) -> int:
-    """How many of the oldest may go; each is (snapshot, bytes, time of its last record). One always
-    stays, and with a snapshot goes the log below the next one (KIP-630)."""
+    """Return the number of the oldest snapshots that retention removes; the latest one always
+    stays.
+
+    Each of `snapshots` is (snapshot, bytes, timestamp of its last record), oldest first.
+    `log_bytes` is the size of the log. The log below the next snapshot is removed together with a
+    snapshot (KIP-630)."""
     excess_bytes = log_bytes + sum(size for _, size, _ in snapshots) - retention_bytes
     count = 0
     for _, size, timestamp_ms in snapshots[:-1]:

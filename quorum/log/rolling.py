@@ -1,4 +1,4 @@
-"""When the active segment is full and the next one begins: Kafka's rule."""
+"""The rule that decides when a log begins a new active segment (Kafka's)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from quorate.quorum.log.settings import LogSettings
 def must_roll(
     segment: Segment, settings: LogSettings, placed: list[PositionedBatch], active_ms: int
 ) -> bool:
-    """Before `placed` is appended: by size, by what an index can say, or by age, in the records'
-    time when they have one. `active_ms`: for how long the segment has been active."""
+    """Return True if the batches `placed` belong into a new segment.
+
+    The reasons are the size of the segment, the range of its index, and its age. The age counts
+    from the timestamp of its first batch, in the time of the records. If that batch has no
+    timestamp, the age is `active_ms`, the time for which the segment has been active."""
     position, last = placed[-1]
     size_bytes = position + last.size_bytes
     if segment.size + size_bytes > settings.segment_bytes or not segment.fits_indexes(

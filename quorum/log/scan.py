@@ -1,8 +1,7 @@
-"""Reading a segment that may be damaged: batch after batch with their CRCs, and how damage is
-told from a torn write.
+"""Reads a segment that may be damaged, and distinguishes a torn write from damage.
 
-A batch is torn when the file ends within it, or when the part of it in some sector is all zero: a
-sector that was never written. Damage that leaves every sector filled is no torn write.
+A batch is torn if the file ends within it, or if its bytes in some sector are all zero, because
+that sector was never written. Damage that keeps every sector filled is not torn.
 """
 
 from __future__ import annotations
@@ -25,18 +24,22 @@ SECTOR_BYTES = 512
 
 
 class StoredSegment(Protocol):
-    """A segment, or its file alone."""
+    """The data file of a segment with its size; `Segment` and `SegmentFile` satisfy it."""
 
     @property
-    def file(self) -> File: ...
+    def file(self) -> File:
+        """The open data file."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of the file."""
 
 
 def scan(segment: StoredSegment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
-    """(position, header, is it whole and valid) of each batch; the last one has no header, or is
-    not valid, when the segment does not end with a batch."""
+    """Yield (position, header, valid) of each batch, with its CRC checked.
+
+    The scan ends after the first batch that is not valid. Its header is None if the bytes there
+    cannot be a header."""
     size = segment.size
     position, chunk, chunk_from = 0, b"", 0
     while position < size:
@@ -62,7 +65,7 @@ def scan(segment: StoredSegment) -> Iterator[tuple[int, BatchHeader | None, bool
 
 
 def is_torn(segment: StoredSegment, start: int, offset: int) -> bool:
-    """Can the batch that should start there with `offset` be one whose writing was interrupted?"""
+    """Return True if the batch expected at `start` with `offset` may be an interrupted write."""
     file, size = segment.file, segment.size
     head = file.pread(HEADER_BYTES, start)
     if len(head) < HEADER_BYTES:
@@ -73,7 +76,7 @@ def is_torn(segment: StoredSegment, start: int, offset: int) -> bool:
         return _has_empty_sector(head, start)
     if start + header.size_bytes <= size:
         return _has_empty_sector(file.pread(header.size_bytes, start), start)
-    # The file ends within the batch, unless it is the length that is wrong.
+    # The file ends within the batch, or the length in the header is damaged.
     tail = file.pread(size - start, start)
     if _has_empty_sector(tail, start):
         return True
@@ -82,7 +85,7 @@ def is_torn(segment: StoredSegment, start: int, offset: int) -> bool:
 
 
 def _has_empty_sector(data: bytes, position: int) -> bool:
-    """Is the part of `data` in some sector of the file all zero?"""
+    """Return True if the part of `data` in some sector of the file is all zero."""
     start = 0
     while start < len(data):
         end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
@@ -93,7 +96,7 @@ def _has_empty_sector(data: bytes, position: int) -> bool:
 
 
 def _a_batch_follows(data: bytes, offset: int) -> bool:
-    """Is there a valid batch of a later offset anywhere behind the first byte?"""
+    """Return True if a valid batch of a later offset begins anywhere after the first byte."""
     for start in range(1, len(data) - HEADER_BYTES + 1):
         if data[start : start + 3] != b"\0\0\0":  # no offset is that large
             continue

@@ -1,4 +1,4 @@
-"""What can be set for one log; the names are Kafka's (log.segment.bytes ...)."""
+"""The settings of one log. The names are Kafka's (log.segment.bytes and so on)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
+    """The settings of one log, which do not change while it is open."""
+
     segment_bytes: int = 1024**3
     segment_ms: int = 7 * 24 * 3600 * 1000
     index_interval_bytes: int = 4096
     retention_bytes: int = UNLIMITED
     retention_ms: int = 7 * 24 * 3600 * 1000
     archive_directory: str = ""
-    """Where segments go that retention lets go of; they are deleted when it is empty."""
+    """The directory that receives segments which retention removes; if empty, they are deleted."""
     flushed_is_acknowledged: bool = False
-    """The metadata log: what was synced may have been acknowledged for good. Such a log keeps a
-    marker of what it flushed, truncates durably, and refuses to start when flushed bytes are gone
-    or damaged. Partitions are acknowledged from the page caches of their ISR instead."""
+    """True for the metadata log, whose flushed records may have been acknowledged for good.
+
+    Such a log keeps a flushed marker, syncs every truncation, and refuses to open if flushed bytes
+    are missing or damaged. Partitions are acknowledged from the page caches of their ISR instead.
+    """

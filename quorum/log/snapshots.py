@@ -1,14 +1,15 @@
 """The snapshot files of one metadata log, beside its segments: `<end offset>-<epoch>.checkpoint`.
 
-A snapshot stands for everything below its end offset. While it is written, or received from the
-leader, it is a `.part`; `freeze` makes it durable under its final name, and only then does it count
-(`added`). What a part holds may be incomplete or damaged: whoever freezes one has checked it.
+A snapshot replaces all records below its end offset. While this node writes it, or receives it from
+the leader, its file is a `.part`. The content of a part may be incomplete or damaged; the caller
+checks it before `freeze`. `freeze` makes the part durable under its final name, and `added` then
+puts it into the list of snapshots.
 
-What is read of it later is checked again: one that rots is handed to nobody, not even in part
-(`damaged`), and the next one takes its place.
+Every later read checks the batches again. A damaged snapshot is not served, not even in part
+(`damaged`), and the next snapshot replaces it.
 
-The snapshot at offset 0 is `storage format`'s: it says who votes, is never served and never goes.
-What is inside of a snapshot is the business of `metadata/snapshot_file.py`.
+`storage format` writes the snapshot at offset 0 with the initial voters. It is not in the list, is
+never served and never removed. `metadata/snapshot_file.py` defines the content of snapshots.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.archive import archive_path
 from quorate.quorum.log.batch import HEADER_BYTES, read_header
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.integrity import SnapshotReader
 from quorate.quorum.log.names import PART_SUFFIX, SNAPSHOT_DELETED_SUFFIX, SNAPSHOT_SUFFIX
+from quorate.quorum.log.snapshot_reader import SnapshotReader
 from quorate.quorum.seams import Buffer, Disk, File
 
 READ_BYTES = 1 << 20
@@ -33,33 +34,45 @@ _NAME = re.compile(r"(\d{20})-(\d{10})" + re.escape(SNAPSHOT_SUFFIX))
 
 
 def snapshot_name(snapshot: EpochOffset) -> str:
+    """Return the file name of a snapshot."""
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}{SNAPSHOT_SUFFIX}"
 
 
 def snapshot_of(name: str) -> EpochOffset | None:
-    """What the file of that name is a snapshot up to; None when it is none."""
+    """Return the end offset and epoch in the name of a snapshot file, None if it is no such
+    name."""
     match = _NAME.fullmatch(name)
     return EpochOffset(int(match[2]), int(match[1])) if match else None
 
 
 def is_behind(end: EpochOffset, snapshot: EpochOffset) -> bool:
-    """Does a log that ends there lack some of what `snapshot` stands for? Then it was being
-    replaced by it. Its last epoch may be the higher one, of a leader whom nobody followed."""
+    """Return True if a log that ends at `end` lacks records that `snapshot` contains.
+
+    The snapshot was then replacing the log. The last epoch of the log may be the higher one, if it
+    came from a leader that no voter followed."""
     return end.offset < snapshot.offset or end.epoch < snapshot.epoch
 
 
 class SnapshotFiles:
+    """The snapshots of one metadata log, and the parts of snapshots that are not complete.
+
+    Invariant: every snapshot in the list is complete and durable. The metadata log's thread owns
+    the object; the methods that may run in another thread say so.
+    """
+
     def __init__(self, disk: Disk, directory: str, names: list[str]) -> None:
+        """`names` are the names of all files in `directory`. Use `open` to clean up parts as
+        well."""
         self.disk = disk
         self.directory = directory
         self._sizes: SortedDict = SortedDict()  # EpochOffset -> bytes
         self._parts: dict[EpochOffset, File] = {}
-        self._written: EpochOffset | None = None  # here, while others may be received
+        self._written: EpochOffset | None = None  # by this node; others are received
         self._reading: tuple[EpochOffset, SnapshotReader] | None = None
         self.damaged: set[EpochOffset] = set()
-        """Found so when they were read."""
+        """Snapshots that a read found damaged."""
         self.run_removal: Callable[[Callable[[], None]], None] = lambda work: work()
-        """At once, or in the disk's thread."""
+        """Runs the removal of files: immediately, or in the disk's thread."""
         for name in names:
             snapshot = snapshot_of(name)
             if snapshot is not None and snapshot.offset > 0:
@@ -67,8 +80,10 @@ class SnapshotFiles:
 
     @classmethod
     def open(cls, disk: Disk, directory: str) -> SnapshotFiles:
-        """Blocks. Parts of later snapshots than are there are kept: receiving goes on where it
-        stopped. Others nobody asks for any more."""
+        """Return the snapshots in `directory`, which may be missing. Block.
+
+        Parts of snapshots that are later than all complete ones stay, so that the node continues to
+        receive them. Older parts are removed."""
         try:
             names = disk.list(directory)
         except FileNotFoundError:
@@ -83,36 +98,43 @@ class SnapshotFiles:
         return files
 
     def __iter__(self) -> Iterator[EpochOffset]:
-        """Oldest first."""
+        """Iterate over the snapshots, oldest first."""
         return iter(list(self._sizes))
 
     def __contains__(self, snapshot: EpochOffset) -> bool:
+        """Return True if the snapshot is complete and in the list."""
         return snapshot in self._sizes
 
     @property
     def earliest(self) -> EpochOffset | None:
+        """The earliest snapshot, None if there is none."""
         return self._sizes.peekitem(0)[0] if self._sizes else None
 
     @property
     def latest(self) -> EpochOffset | None:
+        """The latest snapshot, None if there is none."""
         return self._sizes.peekitem(-1)[0] if self._sizes else None
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of all snapshots."""
         return sum(self._sizes.values())
 
     def size_of(self, snapshot: EpochOffset) -> int:
+        """Return the bytes of a snapshot. Raise KeyError if it is not in the list."""
         size: int = self._sizes[snapshot]
         return size
 
     def path(self, snapshot: EpochOffset) -> str:
+        """Return the path of a snapshot's file."""
         return f"{self.directory}/{snapshot_name(snapshot)}"
 
     # -- reading ---------------------------------------------------------------------------------
 
     def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> bytes | None:
-        """Bytes of a snapshot that counts, None of a damaged one; the last one read from stays
-        open."""
+        """Return bytes of a snapshot from `position` on, None if it is damaged. Block.
+
+        The file stays open for the next read of the same snapshot."""
         if snapshot in self.damaged:
             return None
         if self._reading is None or self._reading[0] != snapshot:
@@ -128,7 +150,8 @@ class SnapshotFiles:
             return None
 
     def chunks(self, snapshot: EpochOffset, *, part: bool = False) -> Iterator[bytes]:
-        """All of it, through a file of its own: for any thread."""
+        """Yield the whole content of a snapshot, or of its part. May run in any thread. Nothing is
+        checked."""
         path = self.path(snapshot) + (PART_SUFFIX if part else "")
         file = self.disk.open(path, writable=False)
         try:
@@ -142,22 +165,25 @@ class SnapshotFiles:
     # -- parts -----------------------------------------------------------------------------------
 
     def part_bytes(self, snapshot: EpochOffset) -> int:
-        """How far the received part of `snapshot` goes. Opens it; parts that were received of
-        older ones are dropped."""
+        """Return the bytes that were received of a snapshot, and open its part.
+
+        Parts of older snapshots that were being received are removed."""
         for other in [each for each in self._parts if each < snapshot and each != self._written]:
             self.drop_part(other)
         return self._part(snapshot).size()
 
     def write_part(self, snapshot: EpochOffset, position: int, data: Buffer) -> None:
-        """Into the page cache."""
+        """Write received bytes into the part of a snapshot, to the page cache."""
         self._part(snapshot).pwrite(data, position)
 
     def start_part(self, snapshot: EpochOffset) -> None:
-        """An empty part, whatever was left of one; this node writes it itself."""
+        """Begin an empty part that this node writes itself. The bytes of an earlier part are
+        removed."""
         self._written = snapshot
         self._part(snapshot).truncate(0)
 
     def drop_part(self, snapshot: EpochOffset) -> None:
+        """Close and remove the part of a snapshot, if there is one."""
         file = self._parts.pop(snapshot, None)
         if file is not None:
             file.close()
@@ -165,8 +191,10 @@ class SnapshotFiles:
             self.disk.remove(self.path(snapshot) + PART_SUFFIX)
 
     def freeze(self, snapshot: EpochOffset) -> int:
-        """Blocks, in any thread; its size. When it returns the snapshot is durable under its name;
-        after a crash the part is there or the snapshot is, whole."""
+        """Make a part durable under the snapshot's name, and return its size. Block; may run in any
+        thread.
+
+        After a crash either the part exists or the complete snapshot."""
         file = self._part(snapshot)
         file.sync()
         size = file.size()
@@ -175,7 +203,7 @@ class SnapshotFiles:
         return size
 
     def added(self, snapshot: EpochOffset, size_bytes: int) -> None:
-        """A frozen part counts from now on."""
+        """Put a frozen snapshot into the list."""
         if snapshot == self._written:
             self._written = None
         file = self._parts.pop(snapshot, None)
@@ -184,27 +212,33 @@ class SnapshotFiles:
         self._sizes[snapshot] = size_bytes
 
     def timestamp_of(self, snapshot: EpochOffset) -> int:
-        """Of the last record contained; long ago when that is damaged, and of no use to anybody:
-        so retention lets go of it first."""
+        """Return the timestamp of the last record that a snapshot contains. Block.
+
+        Return 0 for a damaged snapshot, so that retention removes it first."""
         head = self.read(snapshot, 0, HEADER_BYTES)
         return 0 if head is None else read_header(head).max_timestamp_ms
 
     def forget(self, snapshot: EpochOffset) -> None:
-        """It does not count any more; its file is there until it is `remove`d."""
+        """Take a snapshot out of the list. Its file stays until `remove`."""
         if self._reading is not None and self._reading[0] == snapshot:
             self._stop_reading()
         self.damaged.discard(snapshot)
         del self._sizes[snapshot]
 
     def remove(self, snapshot: EpochOffset, archive_directory: str = "") -> None:
-        """Blocks, in any thread: a forgotten snapshot's file."""
+        """Remove the file of a snapshot that left the list, or move it into the archive. Block; may
+        run in any thread."""
         if archive_directory:
             archive_path(self.disk, self.path(snapshot), archive_directory)
         else:
             self.disk.remove(self.path(snapshot))
 
     def remove_before(self, offset: int) -> None:
-        """None is older than the log's start: the earliest says who lacks what is cut off."""
+        """Remove all snapshots that end below `offset`, the start of the log.
+
+        A leader compares the epoch of the earliest snapshot with a follower's last epoch, to decide
+        whether the follower needs a snapshot. The earliest one must therefore not be older than the
+        log start."""
         older = [each for each in self._sizes if each.offset < offset]
         for snapshot in older:
             self.forget(snapshot)
@@ -217,12 +251,16 @@ class SnapshotFiles:
             self.run_removal(remove)
 
     def set_aside(self, snapshot: EpochOffset, suffix: str) -> None:
-        """It does not count any more, but its bytes stay to be looked at. Blocks. Not durable: the
-        next start would find it, and do the same."""
+        """Take a snapshot out of the list and rename its file, which the operator may examine.
+        Block.
+
+        The rename is not synced: after a power cut the next start finds the snapshot and does the
+        same."""
         del self._sizes[snapshot]
         self.disk.rename(self.path(snapshot), self.path(snapshot) + suffix)
 
     def close(self) -> None:
+        """Close all files. Parts stay on disk."""
         self._stop_reading()
         for file in self._parts.values():
             file.close()

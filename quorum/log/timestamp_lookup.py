@@ -1,15 +1,16 @@
-"""The first record of a log that is not before a given time, found in steps.
+"""The lookup of the first record that is not older than a given time, in steps.
 
 A lookup walks over batch headers and decodes the batches that may hold the record. It pauses after
 HEADERS_PER_STEP headers, RECORDS_PER_STEP records or SEGMENTS_PER_STEP segments. After each pause
-it starts from an offset again, because its log may have been truncated or shortened meanwhile.
+it starts again from an offset, because the log may have been truncated or shortened meanwhile.
 
-A batch that must be decompressed is handed to the caller, which may do it in another thread, unless
-it is small. While the caller holds the decompressed payload it should hold no second one:
-`Acquire` marks the beginning of that time, `Release` its end.
+A small compressed batch is decompressed by the lookup itself. For a large one the lookup yields a
+`Decompress` request, which its driver may run in another thread. To bound memory, a driver should
+let only one lookup at a time hold a large payload. `Acquire` marks the beginning of that time,
+`Release` its end.
 
-A batch whose CRC is right and whose payload cannot be read raises CorruptBatch: its producer sent
-it like this. A batch that is not what was appended raises CorruptLog.
+A batch with a right CRC and an unreadable payload raises CorruptBatch, because its producer sent it
+like this. A batch that differs from the one that was appended raises CorruptLog.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from quorate.quorum.seams import Buffer, Disk
 
 RECORDS_PER_STEP = 512
 SEGMENTS_PER_STEP = 16
-"""Segments that are too old, by what their time index says."""
+"""Segments in one step that are too old by their time index."""
 SMALL_PAYLOAD_BYTES = 16 * 1024
 SMALL_BYTES = 256 * 1024
-"""A small payload that expands to no more than this is decompressed by the lookup itself."""
+"""A payload up to SMALL_PAYLOAD_BYTES that expands to at most so many bytes is small."""
 
 T = TypeVar("T")
 
@@ -54,18 +55,24 @@ class SearchedLog(Protocol):
 
 
 class TimestampOffset(NamedTuple):
+    """The record that a lookup found."""
+
     timestamp_ms: int
     offset: int
     leader_epoch: int
 
 
 class Acquire(NamedTuple):
-    """A large payload is to be read. The caller continues when no other lookup holds one."""
+    """The lookup is about to read a large payload. The driver resumes it when no other lookup holds
+    one.
+    """
 
 
 class Decompress(NamedTuple):
-    """The caller sends what `decompress` returns, or throws what it raises. It may have that done
-    in the thread of the log's disk."""
+    """The request to decompress a payload, for instance in the thread of `disk`.
+
+    The driver sends the result of `decompress` to the lookup, or throws its exception into it.
+    """
 
     disk: Disk
     codec: int
@@ -73,16 +80,16 @@ class Decompress(NamedTuple):
 
 
 class Release(NamedTuple):
-    """The large payload is not needed any more."""
+    """The lookup does not need the large payload any more."""
 
 
 LookupRequest = Acquire | Decompress | Release | None
-"""None: a pause, nothing is asked."""
+"""The yields of a lookup; None is a mere pause."""
 Lookup = Generator[LookupRequest, Buffer | None, T]
 
 
 def run_lookup(lookup: Lookup[T]) -> T:
-    """Run a lookup to its end, in this thread."""
+    """Run a lookup to its end in this thread. Block. Raise the errors of the lookup."""
     reply: Buffer | None = None
     while True:
         try:
@@ -100,10 +107,11 @@ def run_lookup(lookup: Lookup[T]) -> T:
 
 
 def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
-    """Return the first record that is not before `timestamp_ms`, None if there is none. Raise
-    CorruptBatch or CorruptLog."""
+    """Return the first record that is not older than `timestamp_ms`, None if there is none.
+
+    The result is also None if the log is deleted meanwhile. Raise CorruptBatch or CorruptLog."""
     offset, generation = log.start_offset, log.generation
-    base = -1  # of the segment that was entered last
+    base = -1  # base offset of the current segment
     skipped = 0
     while not log.deleted:
         if log.generation != generation:  # it was truncated
@@ -139,6 +147,8 @@ def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOf
 def _first_in(
     log: SearchedLog, header: BatchHeader, timestamp_ms: int
 ) -> Lookup[TimestampOffset | None]:
+    """Return the first such record of a batch, None if there is none or the log changed
+    meanwhile."""
     offset = max(header.base_offset, log.start_offset)
     data = log.read(offset, 1)
     payload = payload_of(data, 0, header)
@@ -169,6 +179,7 @@ def _first_in(
 def _first_of(
     log: SearchedLog, header: BatchHeader, payload: Buffer, timestamp_ms: int
 ) -> Lookup[TimestampOffset | None]:
+    """Return the first such record of a decompressed payload, None if there is none."""
     offsets = range(header.base_offset, header.next_offset)
     for number, record in enumerate(records_in(payload, header), 1):
         if record.timestamp_ms >= timestamp_ms and record.offset >= log.start_offset:

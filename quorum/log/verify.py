@@ -1,10 +1,10 @@
-"""Checking one log's directory without opening the log: everything that is stored, nothing is
-changed.
+"""The check of one log's directory without opening the log: it reads everything and changes
+nothing.
 
-The judgement of batches is that of `recovery.py`, over all segments instead of those behind the
-trusted offset, and it goes on behind the first damage of a segment with the next one. So what is
-`TORN` here is what a start would cut, and what is `DAMAGED` below the trusted offset is what a
-start refuses, if it reads that far at all.
+The rules for batches are those of `recovery.py`. The check covers all segments, not only those
+above the trusted offset, and after a fault it continues with the next segment. A start therefore
+cuts off the batches with a `TORN` result. It refuses the log for a `DAMAGED` result below the
+trusted offset, if it reads that far.
 """
 
 from __future__ import annotations
@@ -38,24 +38,26 @@ REBUILT = "the next start reads the batches instead; --repair writes it anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What must be there, and what a hole may mean."""
+class LogExpectations:
+    """The state in which the log should be, and the meaning of a hole in it."""
 
     metadata: bool
-    """Flushed is acknowledged; there is a marker, and no recovery point."""
+    """True for the metadata log: flushed means acknowledged, and a marker holds the flushed
+    offset."""
     trusted_offset: int = 0
-    """Everything below was synced. Metadata has its own marker."""
+    """Everything below was flushed. The metadata log has a flushed marker instead."""
     start_offset: int = 0
-    """Nothing below is missed."""
+    """Records below it may be missing."""
     clean: bool = False
-    """Closed in order: nothing can be torn."""
+    """True after a clean shutdown: no batch can be torn."""
     compacted: bool = False
-    """Offsets may be missing between batches (Apache Kafka's log cleaner)."""
+    """True if offsets may be missing between batches, after Apache Kafka's log cleaner."""
     way_out: str = FROM_PEERS
+    """The advice in the results of kind DAMAGED."""
 
 
 class SegmentFile:
-    """Read only."""
+    """The data file of a segment, opened only for reading."""
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -65,16 +67,17 @@ class SegmentFile:
 
 
 class LogCheck:
-    """`results` after `run`, and what the log holds."""
+    """The check of one log. `run` fills the results and the facts about the log."""
 
-    def __init__(self, disk: Disk, directory: str, expected: Expected) -> None:
+    def __init__(self, disk: Disk, directory: str, expected: LogExpectations) -> None:
+        """Check the log in `directory`, which must exist."""
         self.results: list[CheckResult] = []
         self.start_offset = self.end_offset = 0
         self.batches = 0
         self.epochs = EpochCache(lambda: self.end_offset)
-        """As the batches have them."""
+        """The leader epochs of the batches."""
         self.wrong_indexes: list[int] = []
-        """Base offsets of whole segments whose indexes contradict them."""
+        """Base offsets of undamaged segments whose indexes contradict them."""
         self._disk = disk
         self._directory = directory
         self._expected = expected
@@ -82,6 +85,8 @@ class LogCheck:
         self._saved: EpochCache | None = None
 
     def run(self) -> None:
+        """Read and check everything. Block. Raise OSError, and CorruptCheckpoint for a file that is
+        too large."""
         names = self._disk.list(self._directory)
         if self._expected.metadata:
             self._read_marker(names)
@@ -133,7 +138,7 @@ class LogCheck:
     # -- segments --------------------------------------------------------------------------------
 
     def _segment(self, base_offset: int, *, is_last: bool) -> bool:
-        """Is it whole?"""
+        """Check a segment and its indexes. Return True if all of its batches are valid."""
         segment = SegmentFile(self._disk, self._directory, base_offset)
         indexes = IndexCheck(self._disk, self._directory, base_offset, is_last=is_last)
         try:
@@ -143,7 +148,7 @@ class LogCheck:
         if damage is None:
             for suffix, what in indexes.wrong(self.end_offset):
                 path = segment_file(self._directory, base_offset, suffix)
-                if is_last and not self._expected.clean:  # it is written when the log is closed
+                if is_last and not self._expected.clean:  # its index is written at close
                     self._add(Kind.NOTE, path, f"{what}; the next start does without it", "")
                     continue
                 self._add(Kind.DERIVED, path, what, REBUILT)
@@ -166,6 +171,7 @@ class LogCheck:
         return None
 
     def _contradiction(self, header: BatchHeader | None, intact: bool) -> str:
+        """Return the fault of a batch, empty if it is valid and continues the log."""
         if header is None:
             return "no batch header"
         expected = self.end_offset

@@ -36,7 +36,10 @@ def keep_private(disk: Disk, path: str) -> None:
 
 
 def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
-    """What the node's directory says it is; StorageError unless it is this node's."""
+    """Return the identity in the node's directory. Block.
+
+    `repair` renews a damaged one of the two copies. Raise StorageError if the directory is not
+    formatted or belongs to another node or cluster."""
     meta = read_meta(disk, config.log_dir, repair=repair)
     if meta is None:
         raise StorageError(

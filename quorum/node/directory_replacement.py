@@ -1,9 +1,9 @@
 """Replaces a node's metadata directory by the rebuilt one beside it, atomically across crashes.
 
-`quorate storage force-voters` writes the new directory as `__cluster_metadata-0.rebuilt` and makes
-it durable. One small file then decides. Before this file exists, nothing has changed. After it
-exists, the rebuilt directory takes the place of the old one, which stays as a backup. If a crash
-interrupts the replacement, `finish_replacement` completes it; every start of a node calls it.
+`quorate metadata-quorum force-voters` writes the new directory as `__cluster_metadata-0.rebuilt`
+and makes it durable. One small file then decides. Before this file exists, nothing has changed.
+After it exists, the rebuilt directory takes the place of the old one, which stays as a backup. If a
+crash interrupts the replacement, `finish_replacement` completes it; every start of a node calls it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ logger = logging.getLogger("quorate.storage")
 
 
 def replace_metadata_directory(disk: Disk, parent: str, backup: str) -> None:
-    """From here on there is no way back but the backup."""
+    """Replace the metadata directory in `parent`; the old one is renamed to `backup`. Block.
+
+    The decision is durable before anything is renamed. From then on only the backup leads back."""
     replace(disk, f"{parent}/{DECISION_FILE}", backup.encode())
     _move(disk, parent, backup)
 
 
 def replacement_is_pending(disk: Disk, parent: str) -> bool:
-    """Was a rebuild interrupted that `finish_replacement` completes?"""
+    """Return True if a replacement was interrupted that `finish_replacement` completes."""
     return disk.exists(f"{parent}/{DECISION_FILE}")
 
 
 def finish_replacement(disk: Disk, parent: str) -> None:
-    """Nothing to do unless a rebuild was decided."""
+    """Complete a replacement that was interrupted; do nothing if there is none. Block.
+
+    Raise StorageError if the decision file is damaged."""
     backup = read_small(disk, f"{parent}/{DECISION_FILE}", max_bytes=MAX_STATE_FILE_BYTES)
     if backup is not None:
         name = backup.decode("utf-8", "replace")

@@ -1,16 +1,17 @@
-"""`quorate storage repair-epoch`: a smaller epoch for a controller that a false one was sent to.
+"""`quorate storage repair-epoch`: lowers a controller's epoch that a false request raised.
 
-A false vote request can have raised a node's epoch so far that no election fits above it. Older
-versions even saved epochs beyond 2^31-1, in which no record can be written. The repair sets the
-epoch to the log's last one plus EPOCH_MARGIN, without a vote and without a leader.
+A false vote request can raise a node's epoch so far that no election fits above it. Older versions
+even saved epochs beyond 2^31-1, in which no record can be written. The repair sets the epoch to the
+last epoch of the log plus EPOCH_MARGIN, without a vote and without a leader.
 
-It must be done on every voter while all of them are stopped. It is safe then:
+The operator must run it on every voter while all of them are stopped. It is safe then:
 
-- No log has records of the epochs that are given up: the new epoch is above the log's last.
-- No voter remembers a vote in them, so the votes that are forgotten elect nobody.
-- Epochs that other voters reached shortly before are covered by the margin.
+- No log has records of the abandoned epochs, because the new epoch is above the last one of the
+  log.
+- No voter has a vote in the abandoned epochs any more, and therefore no election can use one.
+- The margin covers epochs that other voters reached shortly before.
 
-A voter that is left out stays behind: the others refuse its epoch as implausible.
+A voter on which it was not run is left behind: the others reject its epoch as implausible.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class EpochKept(Exception):
 def repair_epoch(
     disk: Disk, config: NodeConfig, wall_ms: int, epoch: int | None = None
 ) -> tuple[int, int]:
-    """Return the epoch that the directory held and the one that it holds now. Blocks.
+    """Return the epoch that the directory held and the one that it holds now. Block.
 
-    No node runs on the directory. Durable on return. Raises EpochKept, ElectionFileError, LogError.
-    A torn end of the log is cut, as the next start would do."""
+    The new epoch is `epoch`, or the last one of the log plus EPOCH_MARGIN. It is durable on return.
+    A torn end of the log is cut off, as by the next start. No node may run on the directory. Raise
+    EpochKept, ElectionFileError or LogError."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     storage = MetadataStorage.open(disk, directory, metadata_log_settings(config), wall_ms=wall_ms)
@@ -56,13 +58,14 @@ def repair_epoch(
     chosen = last_epoch + EPOCH_MARGIN if epoch is None else epoch
     _check(directory, held, last_epoch, chosen)
     mark = read_mark(disk, parent)
-    if mark is not None:  # first, because it never says more than the election
+    if mark is not None:  # first, because its epoch must not exceed the election's
         write_mark(disk, parent, replace(mark, epoch=min(mark.epoch, chosen)))
     file.save(Election(chosen, None, pinned=held.pinned))
     return held.epoch, chosen
 
 
 def _check(directory: str, held: Election, last_epoch: int, chosen: int) -> None:
+    """Raise EpochKept unless the held epoch is implausible and the chosen one is possible."""
     if held.epoch <= last_epoch + MAX_EPOCH_JUMP:
         raise EpochKept(
             f"{directory}: epoch {held.epoch} is plausible, the log ends in {last_epoch}. It is "

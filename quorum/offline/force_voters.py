@@ -1,16 +1,18 @@
-"""A quorum that is lost for good, rebuilt offline from the directories that are left.
+"""`quorate metadata-quorum force-voters`: rebuilds a quorum that lost its majority for good.
 
-Every broker holds the committed metadata log, so the directory of any node will do. The greatest
-(generation, last epoch, end offset) is chosen; each controller of the new quorum gets a copy of it,
-an epoch that nobody has seen, and the records that make exactly these controllers the voters
-(kraft.version 1). The generation rises, so nodes of the old quorum and of the new refuse each
-other; who follows is said in `raft/generation.py`.
+Every broker holds the committed metadata log. The directory of any node can therefore be a source.
+The tool chooses the source with the greatest (generation, last epoch, end offset). Each controller
+of the new quorum gets a copy of its log, an epoch that no node has seen, and the records that make
+exactly these controllers the voters (kraft.version 1). The generation rises, so that nodes of the
+old quorum and of the new one refuse each other. `raft/generation.py` has the rules by which other
+nodes follow into the new generation.
 
-What it cannot know: whether a lost controller had acknowledged something that no directory given
-here has. Such changes are gone: topics created last are missing, and an ISR may be named that had
-shrunk, so a replica may lead that lacks records. Give it every directory that is left.
+The tool cannot know whether a lost controller acknowledged records that no source has. Such changes
+are lost: the topics created last are missing, and an ISR may name a replica that had left it. That
+replica may then lead without all committed records. The operator must therefore give every
+directory that remains.
 
-Nothing but the new controllers' directories is written to.
+Only the directories of the new controllers are written to.
 """
 
 from __future__ import annotations
@@ -41,55 +43,66 @@ from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Disk, Random
 
 EPOCH_MARGIN = 1000
-"""Nodes whose directories are not given may have gone on voting."""
+"""The distance of the new epoch from the highest one in the sources. Nodes whose directories are
+not given may have reached epochs in between."""
 
 
 class ForceRefused(Exception):
-    """The rebuild cannot be made as asked; nothing was changed."""
+    """The rebuild cannot be made as requested. Nothing was changed."""
 
     for_operator = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewController:
+    """One controller of the new quorum."""
+
     config: NodeConfig
     voter: Voter
     is_formatted: bool
+    """True if its directory is formatted already."""
     replaces: bool
-    """There is a metadata directory, which will be the backup."""
+    """True if it has a metadata directory, which becomes the backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogComparison:
-    """How another log compares with the chosen one."""
+    """The differences between another source's log and the chosen one."""
 
     source: SourceDirectory
     lacks: range
-    """Offsets of the chosen log."""
+    """Offsets of the chosen log that the other log does not have."""
     surplus: range
-    """Offsets of its own."""
+    """Offsets of the other log that the chosen one does not have."""
     never_committed: bool
-    """The surplus: a later leader was elected without it. Not known of another generation's."""
+    """True if the surplus was never committed, because a later leader was elected without it.
+    False, for a source of another generation, means not known."""
     changes: Mapping[str, Sequence[str]]
-    """What is another in the chosen log, by kind."""
+    """Names of the objects that differ in the chosen log, by kind of change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """The rebuild that `carry_out` makes."""
+
     chosen: SourceDirectory
     others: tuple[LogComparison, ...]
+    """All sources but the chosen one."""
     quorum: NewQuorum
     controllers: tuple[NewController, ...]
 
     @property
     def generation(self) -> int:
+        """The generation of the rebuilt quorum."""
         return len(self.quorum.rebuilds)
 
 
 @contextmanager
 def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]) -> Iterator[None]:
-    """No node runs on any of them meanwhile. One that no node ever ran on has no lock file, and
-    gets none."""
+    """Hold the locks of all these directories, so that no node runs on them.
+
+    A directory without a lock file, on which no node ever ran, is not locked. Raise ForceRefused if
+    a node runs."""
     paths = [*directories, *(config.log_dir for config in configs)]
     with ExitStack() as held:
         for path in dict.fromkeys(path.rstrip("/") for path in paths):
@@ -107,7 +120,10 @@ def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]
 def plan(
     disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig], random: Random
 ) -> Plan:
-    """Blocks; changes nothing. Raises ForceRefused, and what reading a directory raises."""
+    """Return the plan of the rebuild. Block, and change nothing.
+
+    `directories` are the sources, `configs` those of the new controllers. Raise ForceRefused, and
+    the errors of `read_source`."""
     given = list(dict.fromkeys(each.rstrip("/") for each in directories))
     for parent in (*given, *(config.metadata_log_dir for config in configs)):
         if replacement_is_pending(disk, parent):
@@ -148,6 +164,7 @@ def plan(
 
 
 def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
+    """Return the differences between another source and the chosen one."""
     agreed = agreed_offset(chosen, other)
     return LogComparison(
         source=other,
@@ -159,6 +176,8 @@ def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
 
 
 def changes_between(old: SourceDirectory, new: SourceDirectory) -> dict[str, list[str]]:
+    """Return the names of the objects that changed from one source to another, by kind of
+    change."""
     delta = difference(old.image, new.image)
     changed = delta.partitions()
     found = {
@@ -244,15 +263,17 @@ def _voter(config: NodeConfig, directory_id: Uuid) -> Voter:
 def complete_interrupted(
     disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]
 ) -> None:
-    """What an earlier run had decided, done before anything is read."""
+    """Complete rebuilds that an earlier run had decided, before anything is read. Block."""
     for parent in (*directories, *(config.metadata_log_dir for config in configs)):
         if disk.is_dir(parent):
             finish_replacement(disk, parent.rstrip("/"))
 
 
 def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
-    """Blocks; `backup` is the name that replaced directories get. All copies are durable before the
-    first one is put in its place."""
+    """Rebuild the quorum. Block.
+
+    Directories that are replaced are renamed to `backup`. All copies are durable before the first
+    of them replaces a directory. Raise StorageError if the backup's name is taken."""
     for each in planned.controllers:
         config = each.config
         if disk.exists(f"{config.metadata_log_dir}/{backup}"):

@@ -1,6 +1,7 @@
-"""Checking what stands beside the metadata log: the vote and the snapshots, for `storage verify`.
+"""Checks the files beside the metadata log, for `storage verify`: mark, vote, generation,
+snapshots.
 
-The judgement is that of the start: `raft/quorum_state.py` for the vote, `metadata_storage.py` for
+The rules are those of a start: `raft/quorum_state.py` for the vote, `metadata_storage.py` for
 snapshots. Nothing is changed.
 """
 
@@ -31,6 +32,7 @@ from quorate.quorum.raft.quorum_state import (
 from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
+"""The snapshot with the initial voters, which `storage format` writes."""
 WAY_OUT = (
     "the other nodes have it. A broker: `storage verify --repair` with its --config, and it "
     "fetches everything again. A controller: move this metadata directory out of the data "
@@ -39,29 +41,33 @@ WAY_OUT = (
 )
 SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
 
-Found = Callable[[CheckResult], None]
+Report = Callable[[CheckResult], None]
+"""Receives one result."""
 
 
-def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, found: Found) -> None:
-    """Report what the metadata directory lost according to the mark beside it."""
+def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, report: Report) -> None:
+    """Report records or a vote that the metadata directory lost, according to the mark beside
+    it."""
     directory, mark = f"{parent}/{METADATA_TOPIC}-0", read_mark(disk, parent)
     if mark is not None:
         lost = why_lost(mark, metadata)
         if lost:
-            found(CheckResult(Kind.DAMAGED, directory, lost, MARK_WAY_OUT))
+            report(CheckResult(Kind.DAMAGED, directory, lost, MARK_WAY_OUT))
         return
     path = f"{parent}/{MARK_NAME}"
     if disk.exists(path):
         again = "the next start of a controller writes it again"
-        found(CheckResult(Kind.DERIVED, path, "is damaged", again))
+        report(CheckResult(Kind.DERIVED, path, "is damaged", again))
     if metadata.has_flag:
-        found(CheckResult(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
+        report(CheckResult(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
 
 
 def check_election(
-    disk: Disk, directory: str, found: Found, *, has_records: bool
+    disk: Disk, directory: str, report: Report, *, has_records: bool
 ) -> Election | None:
-    """Return the election that the next start believes, or None if it believes none."""
+    """Return the election that the next start will believe, None if it will believe none.
+
+    `has_records` says that the log has records. A missing vote is damage then."""
     kafka, kafka_says = read_saved_election(disk, f"{directory}/{KAFKA_NAME}", decode_kafka)
     copy, copy_says = read_saved_election(disk, f"{directory}/{COPY_NAME}", decode_copy)
     files = {KAFKA_NAME: kafka_says, COPY_NAME: copy_says}
@@ -70,78 +76,87 @@ def check_election(
             files[KAFKA_NAME], files[COPY_NAME], directory, has_records=has_records
         )
     except ElectionFileError as error:
-        found(CheckResult(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
+        report(CheckResult(Kind.DAMAGED, f"{directory}/{KAFKA_NAME}", str(error)))
         return None
     for name, content in files.items():
         path = f"{directory}/{name}"
         if isinstance(content, Damaged):
             again = "the next start writes it again from the other"
-            found(CheckResult(Kind.DERIVED, path, content.reason, again))
+            report(CheckResult(Kind.DERIVED, path, content.reason, again))
         elif content is None and kafka != copy:
-            found(
+            report(
                 CheckResult(Kind.NOTE, path, "is missing: the next start writes it from the other")
             )
     return election
 
 
-def check_generation(disk: Disk, directory: str, found: Found) -> None:
+def check_generation(disk: Disk, directory: str, report: Report) -> None:
+    """Report a damaged file of the quorum's generations."""
     file = GenerationFile(disk, directory)
     try:
         file.load()
     except GenerationFileError as error:
-        found(CheckResult(Kind.DAMAGED, file.path, str(error)))
+        report(CheckResult(Kind.DAMAGED, file.path, str(error)))
 
 
-def check_snapshots(disk: Disk, directory: str, log: LogCheck, found: Found) -> None:
-    """`log` was run already."""
+def check_snapshots(disk: Disk, directory: str, log: LogCheck, report: Report) -> None:
+    """Report damaged snapshots, and a log that begins after the records of all whole snapshots.
+
+    The check `log` must have run."""
     files = SnapshotFiles(disk, directory, disk.list(directory))
     whole: list[EpochOffset] = []
     for snapshot in files:
         path = files.path(snapshot)
         problem = _misnamed(snapshot, log)
         if not problem:
-            problem = check_snapshot(snapshot, path, files.chunks(snapshot), found)
+            problem = check_snapshot(snapshot, path, files.chunks(snapshot), report)
         if not problem:
             whole.append(snapshot)
             continue
         before = whole[-1].offset if whole else 0
         held = log.start_offset <= before and snapshot.offset <= log.end_offset
         kind, way_out = (Kind.DERIVED, SET_ASIDE) if held else (Kind.DAMAGED, WAY_OUT)
-        found(CheckResult(kind, path, problem, way_out, offset=snapshot.offset))
+        report(CheckResult(kind, path, problem, way_out, offset=snapshot.offset))
     formatted = f"{directory}/{snapshot_name(BEFORE_ALL)}"
     content = checkpoints.read_small(disk, formatted)
     if content is not None:
-        problem = check_snapshot(BEFORE_ALL, formatted, [content], found)
+        problem = check_snapshot(BEFORE_ALL, formatted, [content], report)
         if problem:
             way_out = "restore it from a backup: it says who votes in a new quorum"
-            found(CheckResult(Kind.DAMAGED, formatted, problem, way_out, offset=0))
+            report(CheckResult(Kind.DAMAGED, formatted, problem, way_out, offset=0))
     start = log.start_offset
     if start > 0 and not any(each.offset >= start for each in whole):
         what = "the log starts here, but no whole snapshot says what was before"
-        found(CheckResult(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
+        report(CheckResult(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
     sound = all(each.kind is not Kind.DAMAGED for each in log.results)
     if sound and whole and _is_replaced(log, whole[-1]):
         what = f"it replaces the log, which ends at {log.end_offset}: the next start does so"
-        found(CheckResult(Kind.NOTE, files.path(whole[-1]), what))
+        report(CheckResult(Kind.NOTE, files.path(whole[-1]), what))
 
 
-def check_snapshot(snapshot: EpochOffset, path: str, chunks: Iterable[bytes], found: Found) -> str:
-    """What is wrong with its content; empty when nothing is."""
+def check_snapshot(
+    snapshot: EpochOffset, path: str, chunks: Iterable[bytes], report: Report
+) -> str:
+    """Return the fault of a snapshot's content, empty if there is none.
+
+    A record type of another version is reported as a note only."""
     try:
         read_snapshot(snapshot, chunks)
     except CorruptSnapshot as error:
         if not isinstance(error.__cause__, UnknownRecord):
             return str(error)
-        found(CheckResult(Kind.NOTE, path, f"was written by another version: {error}"))
+        report(CheckResult(Kind.NOTE, path, f"was written by another version: {error}"))
     return ""
 
 
 def _is_replaced(log: LogCheck, snapshot: EpochOffset) -> bool:
+    """Return True if the next start replaces the log by this snapshot."""
     end = EpochOffset(log.epochs.latest, log.end_offset)
     return log.start_offset < snapshot.offset and is_behind(end, snapshot)
 
 
 def _misnamed(snapshot: EpochOffset, log: LogCheck) -> str:
+    """Return the fault of a snapshot's name, empty if its epoch is that of the log."""
     if snapshot.offset <= log.start_offset or _is_replaced(log, snapshot):
         return ""
     epoch = log.epochs.epoch_at(snapshot.offset - 1)

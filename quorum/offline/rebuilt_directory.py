@@ -1,9 +1,7 @@
-"""A metadata directory made anew beside the one in use, and put in its place.
+"""Writes the metadata directory of a rebuilt quorum, as `__cluster_metadata-0.rebuilt`.
 
-The new one is written whole and made durable as `__cluster_metadata-0.rebuilt`. Then one small file
-decides: before it is there nothing has changed, from then on the new directory takes the place
-of the old one, which stays as a backup. `finish` goes on where a crash interrupted that; a node
-calls it when it starts.
+It holds a copy of the chosen log, the records of the new voters, the new epoch and the generations.
+`quorum/node/directory_replacement.py` then replaces the old directory by it.
 """
 
 from __future__ import annotations
@@ -38,21 +36,24 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewQuorum:
-    """What every voter of the rebuilt quorum begins with."""
+    """The state with which every voter of the rebuilt quorum begins."""
 
     source: str
     """The metadata directory that is copied."""
     end: EpochOffset
-    """Of its log."""
+    """The end of its log."""
     epoch: int
     rebuilds: Rebuilds
+    """All rebuilds of this quorum, the new one included."""
     voters: tuple[Voter, ...]
 
 
 def prepare(
     disk: Disk, parent: str, quorum: NewQuorum, settings: LogSettings, *, wall_ms: int
 ) -> None:
-    """Durable beside the old directory when it returns; nothing that is used has changed."""
+    """Write the rebuilt directory in `parent`. Block. It is durable on return, and not yet in use.
+
+    Raise CorruptLog if the copied log does not end as planned, LogError, and OSError."""
     directory = f"{parent}/{REBUILT_DIRECTORY}"
     disk.make_dirs(parent)
     if disk.is_dir(directory):
@@ -81,7 +82,9 @@ def prepare(
 
 
 def _records(quorum: NewQuorum, wall_ms: int) -> Iterable[bytearray]:
-    """Who votes, and why: readers of Kafka's logs know both kinds of records."""
+    """Yield two batches: the control records with the voters, and a no-op record with the cause.
+
+    Apache Kafka's tools read both kinds of records."""
     offset = quorum.end.offset
     control = QuorumVoters(1, quorum.voters).records()
     yield build_batch(

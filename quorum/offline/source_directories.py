@@ -1,10 +1,10 @@
-"""What is left of the metadata in the directories of nodes that do not run, read without changing
-anything.
+"""Reads the metadata in the directories of stopped nodes, from which a quorum can be rebuilt.
 
-A log is judged as by `storage verify`: a torn tail ends it, damage is refused, for what stands
-behind it may have been committed. Brokers hold committed records only, so any of their directories
-is as good as a controller's; what a controller's log has beyond what was committed is kept too, for
-nobody can tell the two apart.
+Nothing is changed. The rules for a log are those of `storage verify`. A torn end ends the log.
+Damage is refused, because the records after it may have been committed. A broker holds committed
+records only. Its directory is therefore as good as a controller's. The log of a controller may also
+hold records that were never committed. They are kept, because no directory alone shows which they
+are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.checkpoints import read_small
@@ -20,11 +20,12 @@ from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.scan import scan
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind
-from quorate.quorum.log.verify import Expected, LogCheck, SegmentFile
+from quorate.quorum.log.verify import LogCheck, LogExpectations, SegmentFile
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
@@ -32,13 +33,13 @@ from quorate.quorum.raft.generation import GenerationFile, Rebuilds
 from quorate.quorum.raft.quorum_state import decode_copy, decode_kafka
 from quorate.quorum.seams import Disk
 
-METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 REPLAYED_AT_ONCE = 1000
+"""Batches that are replayed in one call."""
 NOTHING = EpochOffset(0, 0)
 
 
 class DamagedSource(Exception):
-    """Its log is damaged, not torn: nobody can tell what it held behind that."""
+    """The log of a source is damaged, not torn. The records after the damage are not known."""
 
     for_operator = True
 
@@ -55,39 +56,49 @@ class DamagedSource(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceDirectory:
+    """The metadata in one directory that was given to `force-voters`."""
+
     directory: str
+    """The data directory of the node."""
     meta: MetaProperties
     rebuilds: Rebuilds
+    """All rebuilds of its quorum."""
     highest_epoch: int
-    """That this node has seen, in its log or in an election."""
+    """The highest epoch in its log or its election."""
     epochs: tuple[EpochOffset, ...]
-    """Where each epoch of its log began; first the one in which a snapshot ends, where that is what
-    the log begins behind."""
+    """The start of each leader epoch of its log. If the log begins after a snapshot of an older
+    epoch, that snapshot's end comes first."""
     end: EpochOffset
+    """The last epoch and the end offset of its log."""
     image: MetadataImage
+    """The metadata at the end of its log."""
 
     @property
     def rank(self) -> tuple[int, EpochOffset]:
-        """A later generation counts more than any offset of an older one."""
+        """The order of sources: a later generation counts more than any offset of an older one."""
         return len(self.rebuilds), self.end
 
     def end_of(self, epoch: int) -> int:
-        """The offset at which that epoch of this log ended."""
+        """Return the offset at which `epoch` ended in this log."""
         later = (each.offset for each in self.epochs if each.epoch > epoch)
         return next(later, self.end.offset)
 
 
 def agreed_offset(one: SourceDirectory, other: SourceDirectory) -> int:
-    """Up to where two logs are the same: what both have of the last epoch that both know."""
+    """Return the offset up to which two logs are the same.
+
+    Both logs have the same records of the latest epoch that both contain, up to the shorter end."""
     common = {each.epoch for each in one.epochs} & {each.epoch for each in other.epochs}
-    if not common:  # one of them is empty, or a snapshot has replaced what the other ends with
+    if not common:  # one log is empty, or begins with a snapshot after the other's last epoch
         return min(one.end.offset, other.end.offset)
     epoch = max(common)
     return min(one.end_of(epoch), other.end_of(epoch))
 
 
 def read_source(disk: Disk, directory: str) -> SourceDirectory:
-    """Blocks. Raises StorageError, DamagedSurvivor, GenerationFileError, MetadataError."""
+    """Read the metadata in `directory`, the data directory of a stopped node. Block.
+
+    Raise StorageError, DamagedSource, GenerationFileError, LogError or MetadataError."""
     meta = read_meta(disk, directory)
     if meta is None:
         raise StorageError(
@@ -112,7 +123,8 @@ def read_source(disk: Disk, directory: str) -> SourceDirectory:
 
 
 def _require_whole(disk: Disk, directory: str, metadata: str) -> None:
-    check = LogCheck(disk, metadata, Expected(metadata=True))
+    """Raise DamagedSource if the first fault of the log is damage and no torn write."""
+    check = LogCheck(disk, metadata, LogExpectations(metadata=True))
     check.run()
     first = next((each for each in check.results if each.kind in (Kind.TORN, Kind.DAMAGED)), None)
     if first is not None and first.kind is Kind.DAMAGED:
@@ -132,7 +144,9 @@ def _empty(directory: str, meta: MetaProperties) -> SourceDirectory:
 
 
 def _election_epoch(disk: Disk, directory: str) -> int:
-    """A vote that is lost matters no more: only how high epochs went."""
+    """Return the epoch of the saved election, 0 if it cannot be read.
+
+    The vote itself does not matter any more; only the epoch must not be used again."""
     found = []
     for name, decode in ((KAFKA_NAME, decode_kafka), (COPY_NAME, decode_copy)):
         content = read_small(disk, f"{directory}/{name}")
@@ -154,12 +168,13 @@ class _Reading:
         self.epochs: list[EpochOffset] = []
 
     def read(self) -> None:
+        """Read the snapshot and the log, and replay their records."""
         snapshot = self._load_snapshot() or NOTHING
         for header, batch in self._stored_batches():
             if not self.epochs or header.leader_epoch > self.epochs[-1].epoch:
                 self.epochs.append(EpochOffset(header.leader_epoch, header.base_offset))
             self.end = EpochOffset(header.leader_epoch, header.next_offset)
-            is_replaced = header.leader_epoch < snapshot.epoch  # or stands in the snapshot
+            is_replaced = header.leader_epoch < snapshot.epoch  # else the snapshot contains it
             if header.next_offset > self.loader.position and not is_replaced:
                 self._replay(batch)
         earliest = self._snapshots.earliest
@@ -175,13 +190,13 @@ class _Reading:
             try:
                 contents = read_snapshot(snapshot, self._snapshots.chunks(snapshot))
             except CorruptSnapshot:
-                continue  # an older one, or the log from its start, says the same
+                continue  # an older snapshot and the log, or the log alone, give the same state
             self.loader = Loader(contents.image)
             return snapshot
         return None
 
     def _stored_batches(self) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Up to the end, or a torn tail: there is no other damage."""
+        """Yield the stored batches up to the end or the torn end. There is no other damage."""
         found = (offset_of(each) for each in self._names if each.endswith(LOG_SUFFIX))
         bases = sorted(each for each in found if each is not None)
         offset = bases[0] if bases else 0

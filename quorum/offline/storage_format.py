@@ -1,10 +1,15 @@
-"""What `storage format` writes into a node's directory, and what a node checks before it starts.
+"""`quorate storage format`: formats the directory of a node.
 
-A formatted directory holds meta.properties (whose it is), bootstrap.checkpoint (the features that
-the first active controller finalizes), on a controller the mark of a new metadata log and, in a
-dynamic quorum, the snapshot at offset 0 with the voters. meta.properties is written last: it makes
-the directory a formatted one.
-The bytes are Kafka's at metadata.version 27."""
+A formatted directory holds the following files:
+
+- `meta.properties` with the ids of cluster, node and directory;
+- `bootstrap.checkpoint` with the features that the first active controller finalizes;
+- on a controller, the mark of a new metadata log;
+- in a dynamic quorum, the snapshot at offset 0 with the voters.
+
+`meta.properties` is written last, because it makes the directory a formatted one. The bytes are
+Kafka's at metadata.version 27.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +49,7 @@ INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialVoter:
-    """One of --initial-controllers: id@host:port:directory id."""
+    """One voter of --initial-controllers: id@host:port:directory id."""
 
     key: ReplicaKey
     host: str
@@ -60,8 +65,9 @@ def format_directory(
     wall_ms: int,
     voters: Sequence[InitialVoter] = (),
 ) -> None:
-    """Make `config.log_dir` the directory of this node in that cluster; all of it is durable
-    then."""
+    """Format `config.log_dir`, and `config.metadata_log_dir`, for this node and cluster. Block.
+
+    Everything is durable on return. `voters` makes the quorum a dynamic one. Raise OSError."""
     log_dir, metadata_dir = config.log_dir, config.metadata_log_dir
     disk.make_dirs(log_dir)
     disk.make_dirs(metadata_dir)
@@ -82,6 +88,7 @@ def format_directory(
 
 
 def bootstrap_snapshot(wall_ms: int) -> bytes:
+    """Return the content of `bootstrap.checkpoint`."""
     feature = FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_LEVEL)
     header = control(
         0,
@@ -96,7 +103,7 @@ def bootstrap_snapshot(wall_ms: int) -> bytes:
 
 
 def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int) -> bytes:
-    """The snapshot at offset 0 that makes the quorum a dynamic one (KIP-853)."""
+    """Return the snapshot at offset 0 that makes the quorum a dynamic one (KIP-853)."""
     record = VotersRecord(
         version=0,
         voters=tuple(
@@ -123,11 +130,12 @@ def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int)
 
 
 def footer(offset: int, wall_ms: int) -> bytearray:
+    """Return the batch that ends a snapshot."""
     return control(offset, wall_ms, (ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0)))
 
 
 def control(offset: int, wall_ms: int, *messages: tuple[ControlType, object]) -> bytearray:
-    """One batch of control records from `offset` on."""
+    """Return one batch of control records, the first of which has `offset`."""
     records = [
         Record(offset + number, wall_ms, control_key(kind), encode(message, 0))
         for number, (kind, message) in enumerate(messages)

@@ -1,8 +1,8 @@
-"""`storage verify --repair`: what the next start would do, by the same code, and one thing more.
+"""`quorate storage verify --repair`: makes the repairs of the next start, by the same code.
 
-A log in which anything is damaged below what was synced is left alone as a whole. A metadata log
-goes only when its owner says that the node is a broker, whose log is a copy of the quorum's; a
-voter's is never set aside: what it acknowledged counted.
+A log with any damage below the trusted offset is not changed at all. In addition, the metadata log
+of a broker can be moved away, because it is a copy of the quorum's log. The log of a voter never
+is, because its records count as acknowledged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from quorate.quorum.seams import Disk
 
 
 def repair(disk: Disk, verification: Verification) -> None:
-    """Blocks. Torn tails, indexes and lists of epochs of logs that are not damaged."""
+    """Repair the logs that have no damage: torn ends, indexes and leader epoch checkpoints.
+    Block."""
     for each in verification.logs:
         if not each.damaged:
             _rebuild_indexes(disk, each)
@@ -51,8 +52,10 @@ def _recover(disk: Disk, log: CheckedLog) -> None:
 
 
 def set_aside_metadata(disk: Disk, log_dir: str, unique: str) -> str:
-    """A broker's metadata log goes, whole, and what it knew of the election and of the quorum's
-    generation stays: the broker fetches everything anew. Where it is; durable."""
+    """Rename a broker's metadata directory and return its new path. Block; durable on return.
+
+    The election and the quorum's generations stay. The broker fetches the log again. `unique` is
+    part of the new name."""
     directory = f"{log_dir}/{METADATA}"
     target = f"{directory}.{unique}{STRAY_DIRECTORY_SUFFIX}"
     disk.rename(directory, target)

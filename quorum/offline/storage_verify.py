@@ -1,7 +1,7 @@
-"""Checking a node's directory offline: identity, vote, metadata log, snapshots, partitions.
+"""Checks the directory of a stopped node: identity, vote, metadata log, snapshots and partitions.
 
-Nothing is changed (`storage_repair.py` does), and nothing must run there meanwhile. Everything that
-a node would read is read; what it would pass over is noted.
+The check reads every file that a node would read, and notes every file that a node would ignore. It
+changes nothing; `storage_repair.py` repairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from quorate.quorum.log.names import (
     partition_of,
 )
 from quorate.quorum.log.snapshots import snapshot_of
-from quorate.quorum.log.verify import FROM_PEERS, Expected, LogCheck
+from quorate.quorum.log.verify import FROM_PEERS, LogCheck, LogExpectations
 from quorate.quorum.node.data_directory import LOCK_FILE
 from quorate.quorum.node.meta_properties import (
     META_COPY,
@@ -88,31 +88,39 @@ LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFF
 
 @dataclass(slots=True)
 class CheckedLog:
+    """One log of the directory, with the results of its check."""
+
     directory: str
-    expected: Expected
+    expected: LogExpectations
     results: list[CheckResult]
     wrong_indexes: list[int]
+    """Base offsets of undamaged segments whose indexes contradict them."""
 
     @property
     def damaged(self) -> bool:
+        """True if the log has damage, which a repair does not touch."""
         return any(each.kind is Kind.DAMAGED for each in self.results)
 
 
 @dataclass(slots=True)
 class Verification:
-    """What was found in one node's directory, or in a directory of one log alone."""
+    """The results of the check of one node's directory, or of the directory of one log."""
 
     results: list[CheckResult] = field(default_factory=list)
     logs: list[CheckedLog] = field(default_factory=list)
     batches: int = 0
+    """The number of valid batches."""
 
     @property
     def sound(self) -> bool:
+        """True if all results are notes."""
         return all(each.kind is Kind.NOTE for each in self.results)
 
 
 def verify(disk: Disk, directory: str, *, whole_producers: Callable[[bytes], bool]) -> Verification:
-    """`whole_producers` says whether the bytes are a producer snapshot."""
+    """Check a node's directory, or the directory of a single log. Block, and change nothing.
+
+    `whole_producers` returns True if the bytes are a valid producer snapshot. Raise OSError."""
     check = _Check(disk, directory, whole_producers)
     names = disk.list(directory)
     if any(name.endswith(LOG_SUFFIX) and offset_of(name) is not None for name in names):
@@ -123,6 +131,8 @@ def verify(disk: Disk, directory: str, *, whole_producers: Callable[[bytes], boo
 
 
 class _Check:
+    """One check; `result` grows with it."""
+
     def __init__(
         self, disk: Disk, directory: str, whole_producers: Callable[[bytes], bool]
     ) -> None:
@@ -140,7 +150,7 @@ class _Check:
     # -- directories -----------------------------------------------------------------------------
 
     def lone_log(self, names: list[str]) -> None:
-        """One log's directory, alone: metadata when anything in it says so."""
+        """Check the directory of a single log, which is the metadata log if any file in it is."""
         own_name = partition_of(self._directory.rpartition("/")[2])
         metadata = own_name == METADATA or any(
             name == KAFKA_NAME or snapshot_of(name) is not None for name in names
@@ -153,6 +163,7 @@ class _Check:
             self._partition(self._directory, own_name or PartitionName("", 0))
 
     def root(self, names: list[str]) -> None:
+        """Check a node's directory."""
         self._identity()
         self._clean = checkpoints.CLEAN_SHUTDOWN_NAME in names
         for name in names:
@@ -181,7 +192,7 @@ class _Check:
             self._missing(names)
 
     def _missing(self, names: list[str]) -> None:
-        """What was there when the broker was shut down in order."""
+        """Report partitions that were there at the last clean shutdown and are missing."""
         for name, offset in self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).items():
             if offset > 0 and str(name) not in names:
                 what = f"is missing, and was flushed up to offset {offset}"
@@ -228,8 +239,8 @@ class _Check:
     # -- logs ------------------------------------------------------------------------------------
 
     def _metadata(self, directory: str, *, may_lack_election: bool = False) -> None:
-        """Archives and copies of the log alone have no election."""
-        check = self._log(directory, Expected(metadata=True, way_out=WAY_OUT))
+        """Check a metadata log. An archive, or a copy of the log alone, has no election."""
+        check = self._log(directory, LogExpectations(metadata=True, way_out=WAY_OUT))
         found = self.result.results.append
         has_records = check.end_offset > 0 and not may_lack_election
         election = check_election(self._disk, directory, found, has_records=has_records)
@@ -247,7 +258,7 @@ class _Check:
 
     def _partition(self, directory: str, name: PartitionName) -> None:
         trusted = self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).get(name, 0)
-        expected = Expected(
+        expected = LogExpectations(
             metadata=False,
             trusted_offset=trusted,
             start_offset=self._offsets.get(checkpoints.START_OFFSETS_NAME, {}).get(name, 0),
@@ -275,7 +286,7 @@ class _Check:
             way_out = f"{FROM_PEERS}. If the checkpoint is wrong, take the log's line out of it"
         self._add(kind, directory, what, way_out, end_offset)
 
-    def _log(self, directory: str, expected: Expected) -> LogCheck:
+    def _log(self, directory: str, expected: LogExpectations) -> LogCheck:
         check = LogCheck(self._disk, directory, expected)
         check.run()
         self.result.results += check.results
@@ -287,7 +298,7 @@ class _Check:
             self._log_file(name, f"{directory}/{name}", logs, expected)
         return check
 
-    def _log_file(self, name: str, path: str, logs: set[str], expected: Expected) -> None:
+    def _log_file(self, name: str, path: str, logs: set[str], expected: LogExpectations) -> None:
         stem, dot, suffix = name.rpartition(".")
         if name.endswith(LEFTOVER_SUFFIXES):
             self._note(path, "left by a crash: the next start settles it")

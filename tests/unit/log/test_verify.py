@@ -11,7 +11,7 @@ from quorate.quorum.log.check_result import CheckResult, Kind
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.verify import Expected, LogCheck
+from quorate.quorum.log.verify import LogCheck, LogExpectations
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import append, batch, delete_expired
 
@@ -21,7 +21,7 @@ PARTITION = LogSettings(segment_bytes=1_500, index_interval_bytes=100)
 KAFKA = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1"
 
 
-def checked(disk: SimDisk, expected: Expected) -> LogCheck:
+def checked(disk: SimDisk, expected: LogExpectations) -> LogCheck:
     check = LogCheck(disk, PATH, expected)
     before = stored(disk)
     check.run()
@@ -30,7 +30,7 @@ def checked(disk: SimDisk, expected: Expected) -> LogCheck:
 
 
 def results(disk: SimDisk, *, metadata: bool = True, trusted: int = 0) -> list[CheckResult]:
-    return checked(disk, Expected(metadata=metadata, trusted_offset=trusted)).results
+    return checked(disk, LogExpectations(metadata=metadata, trusted_offset=trusted)).results
 
 
 def stored(disk: SimDisk) -> dict[str, bytes]:
@@ -59,7 +59,7 @@ def written(settings: LogSettings, *, flushed: int = 24, unflushed: int = 0) -> 
 @pytest.mark.parametrize("unflushed", [0, 5])
 def test_a_log_in_which_nothing_is_wrong(settings: LogSettings, unflushed: int) -> None:
     disk = written(settings, unflushed=unflushed)
-    check = checked(disk, Expected(metadata=settings is METADATA))
+    check = checked(disk, LogExpectations(metadata=settings is METADATA))
     assert check.results == []
     assert check.batches == check.end_offset == 24 + unflushed
     assert check.epochs.entries == opened(disk, settings).epochs.entries
@@ -155,13 +155,13 @@ def test_a_log_closed_in_order_misses_its_first_segment() -> None:
     """Retention takes the oldest, too, but says so before the log is closed."""
     disk = written(PARTITION)
     disk.remove(f"{PATH}/{0:020}.log")
-    expected = Expected(metadata=False, clean=True, trusted_offset=24)
+    expected = LogExpectations(metadata=False, clean=True, trusted_offset=24)
     (found,) = checked(disk, expected).results
     assert (found.kind, found.path) == (Kind.DAMAGED, f"{PATH}/{8:020}.log")
     with pytest.raises(CorruptLog, match="the log began at offset 0"):
         Log.open(disk, PATH, PARTITION, wall_ms=0, clean=True)
     for clean, start_offset in ((True, 8), (False, 0)):
-        expected = Expected(metadata=False, clean=clean, start_offset=start_offset)
+        expected = LogExpectations(metadata=False, clean=clean, start_offset=start_offset)
         assert not checked(disk, expected).results
         disk = disk.restart()
         log = Log.open(disk, PATH, PARTITION, wall_ms=0, clean=clean, start_offset=start_offset)
@@ -178,7 +178,7 @@ def test_a_log_closed_in_order_does_not_miss_what_retention_took() -> None:
     log.advance_start(9)
     assert delete_expired(log, high_watermark=24, wall_ms=0) == 1
     log.close()
-    assert not checked(disk, Expected(metadata=False, clean=True, trusted_offset=24)).results
+    assert not checked(disk, LogExpectations(metadata=False, clean=True, trusted_offset=24)).results
     again = Log.open(disk.restart(), PATH, PARTITION, wall_ms=0, clean=True)
     assert (again.start_offset, again.end_offset) == (8, 24)
 
@@ -210,7 +210,7 @@ def test_every_flipped_byte_of_an_index_is_found_and_never_costs_a_record(suffix
     assert size > 24
     for position in range(size):
         disk.flip(sealed, position)
-        check = checked(disk, Expected(metadata=False))
+        check = checked(disk, LogExpectations(metadata=False))
         assert [(each.kind, each.path) for each in check.results] == [(Kind.DERIVED, sealed)]
         assert check.wrong_indexes == [0]
         disk.flip(sealed, position)
@@ -250,7 +250,7 @@ def test_offsets_may_be_missing_where_kafka_compacts() -> None:
     file = disk.open(f"{PATH}/{0:020}.log", create=True)
     file.pwrite(batch(0, 0, [b"a"]) + batch(5, 0, [b"b"]), 0)
     assert [each.kind for each in results(disk, metadata=False)] == [Kind.DAMAGED]
-    compacted = Expected(metadata=False, compacted=True)
+    compacted = LogExpectations(metadata=False, compacted=True)
     assert checked(disk, compacted).results == []
 
 
@@ -259,5 +259,5 @@ def test_kafkas_own_log_is_sound() -> None:
     disk.make_dirs(PATH)
     for name in (f"{0:020}.log", "leader-epoch-checkpoint"):
         disk.open(f"{PATH}/{name}", create=True).pwrite((KAFKA / name).read_bytes(), 0)
-    check = checked(disk, Expected(metadata=True))
+    check = checked(disk, LogExpectations(metadata=True))
     assert (check.results, check.batches) == ([], 218)
