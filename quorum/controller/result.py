@@ -77,7 +77,7 @@ class TooManyRecords(ControllerError):
         super().__init__(
             ErrorCode.POLICY_VIOLATION,
             "Excessively large number of partitions per request: more than "
-            f"{MAX_RECORDS_PER_USER_OP} records would be written at once; ask for fewer at a time.",
+            f"{MAX_RECORDS_PER_USER_OP} records would be written at once. Change less at a time.",
         )
 
 

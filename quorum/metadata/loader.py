@@ -57,8 +57,8 @@ class Loader:
         for batch in batches:
             if batch.base_offset != self.position:
                 raise ReplayError(
-                    f"a batch at offset {batch.base_offset} came where {self.position} is next; "
-                    "the log must be fed without gaps"
+                    f"the loader received a batch at offset {batch.base_offset}, but expects "
+                    f"offset {self.position}: the log must be fed without gaps"
                 )
             self.position = batch.last.offset + 1
             stable_offset = self._take(batch, ready)
@@ -80,11 +80,13 @@ class Loader:
         for offset, record in enumerate(batch.records, batch.base_offset):
             if isinstance(record, BeginTransactionRecord):
                 if self._held is not None:
-                    raise ReplayError(f"{record} at offset {offset} is inside of a transaction")
+                    raise ReplayError(
+                        f"{record} at offset {offset} begins a transaction inside another one"
+                    )
                 self._held = []
             elif isinstance(record, MARKERS):
                 if self._held is None:
-                    raise ReplayError(f"{record} at offset {offset} ends what never began")
+                    raise ReplayError(f"{record} at offset {offset} ends no open transaction")
                 if isinstance(record, EndTransactionRecord):
                     ready.extend(self._held)
                 self._held = None

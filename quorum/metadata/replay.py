@@ -62,7 +62,7 @@ def replay(
     image or `last` is older than the image. `image` itself never changes.
     """
     if last < image.last:
-        raise ReplayError(f"the image is at {image.last}: it cannot go back to {last}")
+        raise ReplayError(f"the image is at {image.last} and cannot go back to {last}")
     builder = ImageBuilder(image)
     for index, record in enumerate(records):
         rule = REPLAY.get(type(record))
@@ -73,8 +73,8 @@ def replay(
         except ReplayError as error:
             raise ReplayError(
                 f"{error}: {record}, record {index + 1} of {len(records)} up to offset "
-                f"{last.offset}; log and image contradict each other, so this node must stop: "
-                "restore its metadata log from another node's"
+                f"{last.offset}. The record contradicts the image, so this node must stop. Move "
+                "its metadata directory away and let it catch up from another node"
             ) from None
     return builder.finish(last, timestamp_ms)
 
@@ -142,7 +142,7 @@ def _partition(builder: ImageBuilder, record: PartitionRecord) -> None:
     if old is not None and (
         record.leader_epoch < old.leader_epoch or record.partition_epoch < old.partition_epoch
     ):
-        raise ReplayError(f"its epochs are lower than those of {old}")
+        raise ReplayError(f"the record's epochs are lower than those of {old}")
     partitions.changed[record.partition_id] = partition_of(record)
 
 
@@ -269,7 +269,7 @@ def _feature_level(builder: ImageBuilder, record: FeatureLevelRecord) -> None:
 
 def _producer_ids(builder: ImageBuilder, record: ProducerIdsRecord) -> None:
     if record.next_producer_id < builder.next_producer_id:
-        raise ReplayError(f"producer ids up to {builder.next_producer_id} are given out already")
+        raise ReplayError(f"producer ids up to {builder.next_producer_id} are already assigned")
     builder.next_producer_id = record.next_producer_id
 
 

@@ -119,11 +119,13 @@ class _Reading:
 
     def take(self, batch: bytes, header: BatchHeader) -> None:
         if header.base_offset != self._next_offset:
-            raise MetadataError(f"offset {header.base_offset} follows {self._next_offset - 1}")
+            raise MetadataError(
+                f"a batch at offset {header.base_offset} follows offset {self._next_offset - 1}"
+            )
         if header.leader_epoch != self._last.epoch:
             raise MetadataError(f"a batch of epoch {header.leader_epoch}: another snapshot's")
         if self._ended:
-            raise MetadataError("something stands behind the footer")
+            raise MetadataError("a batch follows the snapshot footer")
         self._next_offset = header.next_offset
         records = records_of(batch, 0, header)
         if header.is_control:
@@ -168,7 +170,7 @@ def _batches(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, BatchHeader]]:
             position += size
         rest = rest[position:]
     if rest:
-        raise MetadataError(f"its last {len(rest)} bytes are no whole batch")
+        raise MetadataError(f"its last {len(rest)} bytes are not a whole batch")
 
 
 def _control(offset: int, epoch: int, wall_ms: int, records: Iterable[ControlRecord]) -> bytearray:

@@ -38,7 +38,8 @@ Files in reading order:
   configuration
 - core.py: the state that all roles share; log_view.py: the log and snapshots that it needs
 - raft.py: the inputs and their dispatch; start.py: the role after a restart
-- vote.py, transitions.py, resignation.py: elections, changes of role, the end of a leadership
+- vote.py, election_timers.py, transitions.py, resignation.py: elections, changes of role, the end
+  of a leadership
 - leader.py, fetch_serving.py, delayed_fetches.py, high_watermark.py, replica_progress.py: the
   leader
 - follower.py, record_checks.py, epoch_limits.py: followers and observers, and what they refuse

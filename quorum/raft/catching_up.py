@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.states import Follower, Unattached
 
 
@@ -45,7 +46,7 @@ def end(core: Core) -> None:
     if isinstance(state, Follower):
         state.deadline_ms = core.now_ms + core.settings.fetch_timeout_ms
     elif isinstance(state, Unattached):
-        state.deadline_ms = core.election_deadline_ms()
+        state.deadline_ms = election_deadline_ms(core)
 
 
 def _is_complete(core: Core, state: Follower) -> bool:

@@ -23,7 +23,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import Request, Response
-from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
+from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
 from quorate.quorum.raft.voter_history import Membership, QuorumVoters, key_of
 from quorate.quorum.raft.voter_set import VoterSet
@@ -309,7 +309,11 @@ class Core:
         """Report that a voter refuses this node with an error that no retry removes."""
         if error in LASTING_REFUSALS:
             name = ErrorCode.of(error).name
-            self.report(voter_id, f"voter {voter_id} refuses this node, {self.me}, with {name}")
+            self.report(
+                voter_id,
+                f"voter {voter_id} refuses this node, {self.me}, with {name}. Check the cluster "
+                "id and the voters of both nodes",
+            )
 
     # The durable facts
 
@@ -323,8 +327,8 @@ class Core:
             self.report(
                 replica.id,
                 f"replica {replica} is not voter {known}: its disk was replaced or its "
-                "directory.id changed, and it may have voted before; bring back the directory of "
-                f"{known}, or remove that voter and add this one",
+                "directory.id was changed. It may have voted before, so it is only an observer. "
+                f"Restore the directory of {known}, or remove that voter and add this replica",
             )
             return False
         if self.voters.can_pin(replica) and self.is_voter:
@@ -382,18 +386,3 @@ class Core:
         self.state = state
         self._dirty = True
         self.in_flight.clear()
-
-    def election_deadline_ms(self) -> int:
-        """Return a random deadline between one and two election timeouts from now."""
-        timeout_ms = self.settings.election_timeout_ms
-        return self.now_ms + timeout_ms + self.random.randrange(0, timeout_ms)
-
-    def hint_deadline_ms(self) -> int:
-        """Return a random deadline within HINT_DELAY_MAX_MS from now.
-
-        Each voter draws from a slot of its own. Two voters that saw the same hint therefore seldom
-        campaign at the same time. With the leader dead, their tie would elect no leader.
-        """
-        slot_ms = HINT_DELAY_MAX_MS // len(self.voters.ids)
-        rank = self.voters.ids.index(self.me.id) if self.is_voter else 0
-        return self.now_ms + rank * slot_ms + self.random.randrange(0, max(1, slot_ms // 2))

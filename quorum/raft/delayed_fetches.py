@@ -61,7 +61,10 @@ def fail_waiting_requests(core: Core, old: State) -> None:
         for progress in (*old.voters.values(), *old.observers.values()):
             complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if old.change is not None:
-            lost = "leadership was lost before the change was committed: look before trying again"
+            lost = (
+                "leadership was lost before the change was committed. The change may still take "
+                "effect: check the voters before you try again"
+            )
             core.emit(
                 effects.VoterChangeResult(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost)
             )

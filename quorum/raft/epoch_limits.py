@@ -39,8 +39,9 @@ def is_credible(core: Core, epoch: int, leader_id: int, replica_id: int) -> bool
     if not is_plausible(core, epoch):
         core.refuse_claim(
             replica_id,
-            f"claims epoch {epoch}, this node is in {core.epoch}. If the claim is right, format "
-            "this node's disk anew and let it catch up; if not, find that node",
+            f"claims epoch {epoch}, but this node is in epoch {core.epoch}. If the claim is true, "
+            "format the metadata directory of this node and let it catch up. Otherwise stop the "
+            "node that sends it",
         )
         return False
     if contradicts_known_leader(core, epoch, leader_id):
@@ -58,7 +59,7 @@ def has_next_epoch(core: Core) -> bool:
         return True
     core.refuse_claim(
         core.me.id,
-        f"is in epoch {core.epoch}, the last that there is: it cannot be elected. Stop all voters "
+        f"is in epoch {core.epoch}, the last possible one, and cannot be elected. Stop all voters "
         "and run `quorate storage repair-epoch` on each of them",
     )
     return False

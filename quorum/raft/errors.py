@@ -27,7 +27,7 @@ class NotLeader(RaftError):
     retriable = True
 
     def __init__(self, epoch: int, leader_id: int) -> None:
-        known = f"node {leader_id} does" if leader_id >= 0 else "no leader is known"
+        known = f"node {leader_id} does" if leader_id >= 0 else "no leader is known, try again"
         super().__init__(f"this node does not lead the quorum in epoch {epoch}: {known}")
         self.epoch = epoch
         self.leader_id = leader_id
@@ -38,8 +38,8 @@ class BatchTooLarge(RaftError):
 
     def __init__(self, size_bytes: int, max_bytes: int) -> None:
         super().__init__(
-            f"the records make a batch of {size_bytes} bytes, more than the {max_bytes} "
-            "that a batch of the metadata log may have; write fewer records at a time"
+            f"the records need a batch of {size_bytes} bytes, but a batch of the metadata log may "
+            f"have at most {max_bytes} bytes. Write fewer records at a time"
         )
 
 

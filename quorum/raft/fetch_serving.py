@@ -60,10 +60,10 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
         return
     if steps_back:
         reason = (
-            f"voter {progress.key} fetches from offset {request.offset} after it had acknowledged "
-            f"all below {progress.end_offset}: it lost records that count as committed "
-            "(KAFKA-12181). Stop it, run `quorate storage declare --lost`, and start it again: it "
-            "catches up before it votes"
+            f"voter {progress.key} fetches from offset {request.offset}, but it has acknowledged "
+            f"everything below {progress.end_offset}. It lost records that count as committed "
+            "(KAFKA-12181). Stop it, run `quorate storage declare --lost` there, and start it "
+            "again. It then catches up before it votes"
         )
         core.report(progress.key.id, reason)
         refuse_fetch(core, token, ErrorCode.INVALID_REQUEST)

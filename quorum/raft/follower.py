@@ -13,6 +13,7 @@ from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.core import NO_FLUSH, Core
+from quorate.quorum.raft.election_timers import hint_deadline_ms
 from quorate.quorum.raft.epoch_limits import is_credible
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -83,7 +84,11 @@ def on_fetch_response(
         _retry_later(core, fetching)
         return
     if (response.epoch, response.leader_id) != (core.epoch, state.leader_id):
-        core.refuse_claim(voter_id, f"answers a fetch for epoch {response.epoch}, not {core.epoch}")
+        core.refuse_claim(
+            voter_id,
+            f"responded to a fetch of epoch {core.epoch} with epoch {response.epoch} and leader "
+            f"{response.leader_id}. The fetch is repeated",
+        )
         _retry_later(core, fetching)
         return
     _leader_responded(core, state)
@@ -101,7 +106,11 @@ def on_fetch_response(
         with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
             core.log.append(response.records, wall_ms=core.wall_ms)
     except (CorruptBatch, BrokenChain) as error:  # the log is unchanged
-        core.report(voter_id, f"the answer of leader {voter_id} to a fetch: {error}")
+        core.report(
+            voter_id,
+            f"the response of leader {voter_id} to a fetch is refused, and the fetch repeated: "
+            f"{error}",
+        )
         _retry_later(core, fetching)
         return
     if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
@@ -249,7 +258,7 @@ def on_leader_port_refused(core: Core, voter_id: int) -> None:
     if isinstance(state, Follower) and state.leader_id == voter_id and not state.leader_gone:
         state.leader_gone = True
         if state.deadline_ms is not None:
-            state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
+            state.deadline_ms = min(state.deadline_ms, hint_deadline_ms(core))
 
 
 def _election_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
@@ -260,7 +269,7 @@ def _election_delay_ms(core: Core, request: EndQuorumEpochRequest) -> int:
     """
     preferred = request.preferred_candidates
     if not preferred:
-        return core.hint_deadline_ms() - core.now_ms  # a restarted leader knows no log ends
+        return hint_deadline_ms(core) - core.now_ms  # a restarted leader knows no log ends
     limit_ms = core.settings.election_backoff_max_ms
     for position, candidate in enumerate(preferred):
         if core.is_me(candidate):
@@ -357,7 +366,8 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
         core.refuse_claim(
             core.leader_id,
             f"leads epoch {core.epoch} and does not have the committed records from offset "
-            f"{offset} to {core.high_watermark}. Nothing was truncated here",
+            f"{offset} to {core.high_watermark}. This node keeps them and repeats the fetch. Find "
+            "out which node lost records",
         )
         return False
     if offset >= core.log.end_offset:

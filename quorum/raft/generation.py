@@ -91,13 +91,13 @@ def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
     """Return the reason why this node stays in its generation, or an empty string if it follows."""
     if not is_later(theirs, mine.rebuilds):
         return (
-            "the two were rebuilt apart from each other: only one of them can be this cluster's "
-            "quorum, format the nodes of the other anew"
+            "the two quorums were rebuilt apart from each other. Only one of them can be the "
+            "quorum of this cluster. Format the nodes of the other one"
         )
     if mine.is_controller and (mine.voted or mine.end.offset > 0):
         return (
-            "this controller belongs to the quorum from before: format it anew and let it join "
-            f"(where it is a broker too, remove {mine.directory} only)"
+            "this controller belongs to the quorum before the rebuild. Format its metadata "
+            f"directory and let it join (if it is a broker too, remove {mine.directory} only)"
         )
     if mine.leader_id >= 0:
         return f"this node follows leader {mine.leader_id} of its own quorum, which lives"
@@ -105,11 +105,11 @@ def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
     if mine.end.offset > kept.offset or mine.end.epoch > kept.epoch:
         return (
             f"this broker has committed metadata up to offset {mine.end.offset} of epoch "
-            f"{mine.end.epoch}, the quorum was rebuilt from what ends at offset {kept.offset} of "
-            f"epoch {kept.epoch} and lacks the rest. To have it back, stop everything, remove the "
-            "metadata directory of every node of the rebuilt quorum, and with it what was done "
-            "there since, and run force-voters again with this broker's directory too; to give it "
-            f"up, stop this broker and remove {mine.directory}"
+            f"{mine.end.epoch}, but the quorum was rebuilt from a log that ends at offset "
+            f"{kept.offset} of epoch {kept.epoch}. To keep the records of this broker, stop all "
+            "nodes, remove the metadata directory of every node of the rebuilt quorum, which "
+            "loses all changes made there since, and run force-voters again with this broker's "
+            f"directory, too. To give them up, stop this broker and remove {mine.directory}"
         )
     return ""
 
@@ -136,9 +136,8 @@ class GenerationFile:
             return decode(content)
         except (*UNREADABLE, CorruptCheckpoint) as error:
             raise GenerationFileError(
-                f"{self.path} is damaged ({error}): which generation of the quorum this node "
-                "belongs to is not known. Copy the file from another node of this cluster that "
-                "works, or format the disk anew"
+                f"{self.path} is damaged ({error}), so the generation of this node's quorum is "
+                "unknown. Copy the file from a working node of this cluster, or format the disk"
             ) from error
 
     def save(self, rebuilds: Rebuilds) -> None:

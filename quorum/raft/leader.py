@@ -29,6 +29,7 @@ from quorate.quorum.raft.delayed_fetches import (
     expire_delayed_fetches,
     fail_waiting_requests,
 )
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.epoch_limits import is_plausible
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.messages import (
@@ -169,7 +170,7 @@ def resign(core: Core, state: Leader) -> None:
     """Give up the leadership of this epoch, and fail the requests that wait here."""
     by_offset = sorted(state.voters.values(), key=lambda each: (-each.end_offset, each.key.id))
     resigned = ResignedLeader(
-        deadline_ms=core.election_deadline_ms(),
+        deadline_ms=election_deadline_ms(core),
         preferred=tuple(progress.key for progress in by_offset),
         unacked=set(state.voters),
     )

@@ -19,6 +19,7 @@ from quorate.quorum.raft.control_records import (
     decode_control,
 )
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.high_watermark import advance
 from quorate.quorum.raft.messages import LeaderAddress
 from quorate.quorum.raft.states import NOT_YET_MS, Follower, Leader, Progress, Unattached
@@ -86,7 +87,7 @@ def apply_history(core: Core) -> None:
         _apply_as_leader(core, state)
         advance(core, state)
     elif isinstance(state, Unattached | Follower) and core.is_electable != campaigned:
-        state.deadline_ms = core.election_deadline_ms() if core.is_electable else None
+        state.deadline_ms = election_deadline_ms(core) if core.is_electable else None
 
 
 def _apply_as_leader(core: Core, state: Leader) -> None:

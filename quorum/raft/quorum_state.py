@@ -136,9 +136,9 @@ def choose_election(
     election = _believed(kafka, copy, where, has_records=has_records)
     if election.epoch > INT32_MAX and not any_epoch:
         raise ElectionFileError(
-            f"{where}: {KAFKA_NAME} or {COPY_NAME} holds epoch {election.epoch}, beyond the last "
-            f"one that a record can have, {INT32_MAX}. A false vote request brought it here. Stop "
-            "all controllers and run `quorate storage repair-epoch -c FILE` on every one of them"
+            f"{where}: {KAFKA_NAME} or {COPY_NAME} holds epoch {election.epoch}, but the last "
+            f"epoch that a record can have is {INT32_MAX}. A false vote request caused it. Stop "
+            "all controllers and run `quorate storage repair-epoch -c FILE` on each of them"
         )
     return election
 
@@ -193,9 +193,9 @@ def _agreed(one: T, other: T, unknown: T, what: str, where: str) -> T:
     if unknown not in (one, other) and one != other:
         raise ElectionFileError(
             f"{where}: quorum-state and its copy are both intact and name another {what} in the "
-            f"same epoch: {one} and {other}. One of them is from another node or was edited: bring "
-            "back this node's own, or move this metadata directory out of the data directory: this "
-            "node then catches up with the leader before it votes"
+            f"same epoch: {one} and {other}. One of them is from another node or was edited. "
+            "Restore the files of this node, or move this metadata directory out of the data "
+            "directory. The node then catches up with the leader before it votes"
         )
     return other if one == unknown else one
 

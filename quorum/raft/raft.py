@@ -25,6 +25,7 @@ from quorate.quorum.raft.core import CheckBatch, Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_timers import hint_deadline_ms
 from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -251,7 +252,7 @@ class Raft:
             enough = len(core.connected | {core.me.id}) >= core.voters.majority
             if core.settings.hints and enough and not state.hinted and core.epoch_is_open():
                 state.hinted = True
-                state.deadline_ms = min(state.deadline_ms, core.hint_deadline_ms())
+                state.deadline_ms = min(state.deadline_ms, hint_deadline_ms(core))
         self._step()
 
     def link_lost(self, now_ms: int, voter_id: int) -> None:

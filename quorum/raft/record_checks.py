@@ -22,8 +22,8 @@ def check_records(core: Core, data: Buffer) -> None:
     for position, header in batches(view, verify=False):
         if header.leader_epoch > core.epoch:
             raise CorruptBatch(
-                f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, its leader "
-                f"leads {core.epoch}"
+                f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, but its "
+                f"leader leads epoch {core.epoch}"
             )
         try:
             if header.is_control:

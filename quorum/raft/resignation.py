@@ -6,6 +6,7 @@ The request names the voters in the order of their logs, the longest first.
 from __future__ import annotations
 
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.epoch_limits import has_next_epoch
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.raft.states import ResignedLeader
@@ -24,7 +25,7 @@ def step_resigned(core: Core, state: ResignedLeader) -> None:
         if has_next_epoch(core):
             become_unattached(core, core.epoch + 1)
         else:
-            state.deadline_ms = core.election_deadline_ms()
+            state.deadline_ms = election_deadline_ms(core)
     else:
         _send_end_quorum_epoch(core, state)
 

@@ -86,8 +86,9 @@ def begin_fetch(core: Core, fetching: FetchState, snapshot: EpochOffset) -> bool
     if snapshot.offset <= core.high_watermark or snapshot.epoch > core.epoch:
         core.refuse_claim(
             core.leader_id,
-            f"leads epoch {core.epoch} and offers a snapshot up to offset {snapshot.offset} of "
-            f"epoch {snapshot.epoch}; here everything up to {core.high_watermark} is committed",
+            f"leads epoch {core.epoch} and offers a snapshot that ends at offset "
+            f"{snapshot.offset} of epoch {snapshot.epoch}, but everything below "
+            f"{core.high_watermark} is committed here. The snapshot is not fetched",
         )
         return False
     fetching.snapshot = snapshot
@@ -146,8 +147,8 @@ def _is_its_size(core: Core, fetching: FetchState, size_bytes: int) -> bool:
         return True
     core.refuse_claim(
         core.leader_id,
-        f"serves a snapshot of {size_bytes} bytes, before of {known_bytes}; at most "
-        f"{MAX_SNAPSHOT_BYTES} are fetched",
+        f"serves a snapshot of {size_bytes} bytes, earlier of {known_bytes}. It is not fetched: "
+        f"the size must not change or exceed {MAX_SNAPSHOT_BYTES} bytes",
     )
     return False
 
@@ -164,7 +165,10 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
     if fetching is not None:
         fetching.snapshot = None
     if size_bytes < 0:
-        core.report(core.leader_id, f"the snapshot {snapshot} that was received is damaged")
+        core.report(
+            core.leader_id,
+            f"the received snapshot {snapshot.offset}-{snapshot.epoch} is damaged and is discarded",
+        )
         core.snapshots.drop_part(snapshot)
         return
     core.snapshots.added(snapshot, size_bytes)
@@ -172,7 +176,10 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
         core.raise_high_watermark(snapshot.offset)
         return
     if isinstance(core.state, Leader):
-        raise InvariantViolation(f"a leader whose log ends at {core.log_end()} lacks {snapshot}")
+        raise InvariantViolation(
+            f"this node leads with a log that ends at {core.log_end()} and does not contain the "
+            f"installed snapshot {snapshot}"
+        )
     core.log.reset_to(snapshot.offset, snapshot.epoch)
     core.snapshots.remove_before(snapshot.offset)
     core.durable_offset = core.log.flushed_offset

@@ -18,6 +18,7 @@ from dataclasses import replace
 from quorate.quorum.ids import NO_NODE, ZERO_UUID
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.membership import apply_history, current_voters
 from quorate.quorum.raft.states import (
     FIRST_ROLES,
@@ -59,7 +60,7 @@ def _role(core: Core, alone: bool) -> State:
     leader_id = core.leader_id
     if leader_id == core.me.id:
         return ResignedLeader(
-            deadline_ms=core.election_deadline_ms(),
+            deadline_ms=election_deadline_ms(core),
             preferred=(),
             unacked=set(core.voters.others(core.me.id)),
         )
@@ -68,4 +69,4 @@ def _role(core: Core, alone: bool) -> State:
         return Follower(leader_id=leader_id, deadline_ms=deadline_ms)
     if alone:
         return Unattached(deadline_ms=core.now_ms)
-    return Unattached(deadline_ms=core.election_deadline_ms() if core.is_electable else None)
+    return Unattached(deadline_ms=election_deadline_ms(core) if core.is_electable else None)

@@ -7,6 +7,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import MAX_ADDRESSES, Core
 from quorate.quorum.raft.delayed_fetches import fail_waiting_requests
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.epoch_limits import is_credible
 from quorate.quorum.raft.messages import LeaderAddress, Response
 from quorate.quorum.raft.states import Follower, Leader, Unattached
@@ -22,14 +23,14 @@ def become_unattached(core: Core, epoch: int) -> None:
     deadline_ms = None
     if core.is_electable:
         running_ms = None if isinstance(old, Leader) else old.deadline_ms
-        deadline_ms = core.election_deadline_ms() if running_ms is None else running_ms
+        deadline_ms = election_deadline_ms(core) if running_ms is None else running_ms
     core.become(Unattached(deadline_ms=deadline_ms), epoch, voted=None)
     fail_waiting_requests(core, old)
 
 
 def become_voted(core: Core, candidate: ReplicaKey) -> None:
     """Vote for `candidate` in the current epoch, and wait one election timeout for its election."""
-    deadline_ms = core.election_deadline_ms() if core.is_electable else None
+    deadline_ms = election_deadline_ms(core) if core.is_electable else None
     core.become(Unattached(deadline_ms=deadline_ms), core.epoch, voted=candidate)
 
 

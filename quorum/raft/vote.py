@@ -12,6 +12,7 @@ from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import leader
 from quorate.quorum.raft.core import Core
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.epoch_limits import has_next_epoch, is_credible
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
 from quorate.quorum.raft.states import (
@@ -36,7 +37,7 @@ BACKOFF_BASE_MS = 100
 def campaign(core: Core) -> None:
     """Start a pre-vote. The epoch, the vote and the known leader stay unchanged."""
     known = core.election
-    state = Prospective(deadline_ms=core.election_deadline_ms(), granted={core.me.id})
+    state = Prospective(deadline_ms=election_deadline_ms(core), granted={core.me.id})
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
 
 
@@ -47,14 +48,14 @@ def step_prospective(core: Core, state: Prospective) -> None:
         observer = Unattached(deadline_ms=None)
         core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
     elif _has_won(core, state) and has_next_epoch(core):
-        candidate = Candidate(deadline_ms=core.election_deadline_ms())
+        candidate = Candidate(deadline_ms=election_deadline_ms(core))
         core.become(candidate, core.epoch + 1, voted=core.me)
     elif _is_over(core, state):
         if core.leader_id not in (NO_NODE, core.me.id):
             become_follower(core, core.epoch, core.leader_id)
         else:
             known = core.election
-            again = Unattached(deadline_ms=core.election_deadline_ms())
+            again = Unattached(deadline_ms=election_deadline_ms(core))
             core.become(again, known.epoch, voted=known.voted, leader_id=known.leader_id)
     else:
         _send_vote_requests(core, state, pre_vote=True)

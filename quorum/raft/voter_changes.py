@@ -73,15 +73,15 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
     if not met:
         raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"replica {voter.voter_id} was not met at {_address(voter)}: no node with that id and "
-            "directory id answers there",
+            f"replica {voter.voter_id} was not met at {_address(voter)}: no node with this id and "
+            "directory id answers there. Check its address and start it",
         )
     _require_supporting(core, voter)
     progress = state.observers.get(key_of(voter))
     if progress is None or progress.caught_up_ms < max(1, core.now_ms - CAUGHT_UP_WITHIN_MS):
         raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"replica {key_of(voter)} has not caught up with the leader's log: start it as an "
+            f"replica {key_of(voter)} has not caught up with the leader's log. Start it as an "
             "observer, wait until `describe --replication` shows no lag, then add it",
         )
     _change(core, state, token, [*core.history.latest.voters, voter])
@@ -98,7 +98,7 @@ def remove(core: Core, token: int, voter: ReplicaKey) -> None:
         raise VoterChangeRefused(ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is not a voter")
     if not left:
         raise VoterChangeRefused(
-            ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is the only voter: it stays"
+            ErrorCode.VOTER_NOT_FOUND, f"replica {voter} is the only voter and cannot be removed"
         )
     _change(core, state, token, left)
 
@@ -151,7 +151,7 @@ def require_upgrade(current: int, level: int) -> None:
     if level not in KRAFT_VERSIONS or level < current:
         raise VoterChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"kraft.version {current} cannot become {level}: it only goes up, to 1",
+            f"kraft.version {current} cannot be changed to {level}: it can only be raised, to 1",
         )
 
 
@@ -177,7 +177,7 @@ def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> 
         missing = sorted(set(core.voters.ids) - set(known))
         raise VoterChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"the directory ids of voters {missing} are not known: all voters must be up",
+            f"the directory ids of voters {missing} are unknown. Start all voters, then try again",
         )
     records = (
         KRaftVersionRecord(version=0, k_raft_version=level),
@@ -196,7 +196,7 @@ def _require_whole(replica: ReplicaKey) -> None:
     if replica.id < 0 or replica.directory_id == ZERO_UUID:
         raise VoterChangeRefused(
             ErrorCode.INVALID_REQUEST,
-            f"{replica} is no voter: its id and its directory id must be given",
+            f"{replica} does not name a voter: give its id and its directory id",
         )
 
 
@@ -209,8 +209,8 @@ def _require_described(core: Core, voter: Voter) -> None:
     if not wanted or wanted[0] not in names:
         raise VoterChangeRefused(
             ErrorCode.INVALID_REQUEST,
-            f"voter {voter.voter_id} is described with the listeners {names}, without "
-            f"{wanted[0] if wanted else 'one'} over which controllers reach each other",
+            f"voter {voter.voter_id} has the listeners {names}, but not "
+            f"{wanted[0] if wanted else 'one'}, which controllers use to reach each other",
         )
 
 
@@ -219,14 +219,16 @@ def _require_supporting(core: Core, voter: Voter) -> None:
     supported = voter.k_raft_version_feature
     if not supported.min_supported_version <= level <= supported.max_supported_version:
         raise VoterChangeRefused(
-            ErrorCode.INVALID_REQUEST, f"replica {voter.voter_id} lacks kraft.version {level}"
+            ErrorCode.INVALID_REQUEST,
+            f"replica {voter.voter_id} does not support kraft.version {level}",
         )
 
 
 def _require_settled(core: Core, state: Leader) -> None:
     if core.high_watermark <= state.epoch_start_offset:
         raise VoterChangeRefused(
-            ErrorCode.REQUEST_TIMED_OUT, "this leader has not yet committed anything; try again"
+            ErrorCode.REQUEST_TIMED_OUT,
+            "this leader has not committed a record of its epoch yet; try again",
         )
     if state.change is not None or core.history.latest_offset >= core.high_watermark:
         raise VoterChangeRefused(
@@ -239,15 +241,15 @@ def _require_ready(core: Core, state: Leader) -> None:
     if core.history.latest.kraft_version == 0:
         raise VoterChangeRefused(
             ErrorCode.UNSUPPORTED_VERSION,
-            "the voters stand in controller.quorum.voters (kraft.version 0): upgrade first, "
-            "`quorate features upgrade --feature kraft.version=1`",
+            "the voters are configured in controller.quorum.voters (kraft.version 0). Upgrade "
+            "first: `quorate features upgrade --feature kraft.version=1`",
         )
 
 
 def _require_new(core: Core, voter: Voter) -> None:
     if voter.voter_id in core.voters.ids:
         raise VoterChangeRefused(
-            ErrorCode.DUPLICATE_VOTER, f"{voter.voter_id} is the id of a voter already"
+            ErrorCode.DUPLICATE_VOTER, f"a voter with id {voter.voter_id} already exists"
         )
 
 

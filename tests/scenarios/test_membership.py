@@ -46,7 +46,7 @@ def test_r27_two_leaders_change_the_voters_of_one_set(first: str, second: str) -
     token = change(cluster, new, second, others, old)
     assert answer(cluster, new, token) == (
         ErrorCode.REQUEST_TIMED_OUT,
-        "this leader has not yet committed anything; try again",
+        "this leader has not committed a record of its epoch yet; try again",
     )
     assert voters_of(cluster, new) == [1, 2, 3, 4]
     cluster.until(lambda: committed_own(cluster, new))

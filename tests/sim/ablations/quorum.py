@@ -23,6 +23,7 @@ from quorate.quorum.raft import (
 )
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.election import Election
+from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import FetchState, Leader, Progress, Prospective, State
@@ -101,7 +102,7 @@ def truncate_and_commit(core: Core, diverging: EpochOffset) -> None:
 def campaign_at_once(core: Core) -> None:
     """Prospective in name only: everybody's grant is taken for given."""
     known = core.election
-    state = Prospective(deadline_ms=core.election_deadline_ms(), granted=set(core.voters.ids))
+    state = Prospective(deadline_ms=election_deadline_ms(core), granted=set(core.voters.ids))
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
 
 

@@ -244,7 +244,7 @@ def test_a_record_that_contradicts_the_image_is_named(why: str, record: Metadata
 def test_producer_ids_never_step_back() -> None:
     image, delta = apply(BASE, ProducerIdsRecord(broker_id=1, next_producer_id=2000))
     assert (image.next_producer_id, delta.next_producer_id) == (2000, 2000)
-    with pytest.raises(ReplayError, match="given out already"):
+    with pytest.raises(ReplayError, match="already assigned"):
         apply(image, ProducerIdsRecord(broker_id=1, next_producer_id=1000))
 
 

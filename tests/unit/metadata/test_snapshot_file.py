@@ -153,5 +153,5 @@ def test_nothing_may_stand_behind_the_footer() -> None:
     (*_, (_, last)) = batches(content)
     footer = encode_control(SnapshotFooterRecord(version=0))
     more = build_batch([Record(last.next_offset, WALL_MS, *footer)], leader_epoch=7, flags=CONTROL)
-    with pytest.raises(CorruptSnapshot, match="behind the footer"):
+    with pytest.raises(CorruptSnapshot, match="follows the snapshot footer"):
         read_snapshot(SNAPSHOT, [content, bytes(more)])

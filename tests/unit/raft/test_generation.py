@@ -45,9 +45,13 @@ CONTROLLER = replace(BROKER, is_controller=True)
         (replace(BROKER, end=EpochOffset(5, 101)), (FIRST,), "committed metadata up to offset 101"),
         (replace(BROKER, end=EpochOffset(6, 95)), (FIRST,), "run force-voters again"),
         (replace(BROKER, leader_id=2), (FIRST,), "leader 2 of its own quorum, which lives"),
-        (CONTROLLER, (FIRST,), "format it anew"),
+        (CONTROLLER, (FIRST,), "Format its metadata directory"),
         (replace(CONTROLLER, end=EpochOffset(0, 0)), (FIRST,), ""),
-        (replace(CONTROLLER, end=EpochOffset(0, 0), voted=True), (FIRST,), "format it anew"),
+        (
+            replace(CONTROLLER, end=EpochOffset(0, 0), voted=True),
+            (FIRST,),
+            "Format its metadata directory",
+        ),
         (replace(BROKER, end=EpochOffset(5, 200)), (FIRST, SECOND), "ends at offset 100"),
         (
             replace(BROKER, rebuilds=(FIRST,), end=EpochOffset(1006, 250)),

@@ -617,7 +617,7 @@ def test_who_may_append_and_how_much() -> None:
     cluster.elect(1)
     with pytest.raises(NotLeader, match="node 1 does"):
         cluster.append(2, b"a")
-    with pytest.raises(BatchTooLarge, match="more than the 200"):
+    with pytest.raises(BatchTooLarge, match="at most 200 bytes"):
         cluster.append(1, b"a" * 200)
     assert cluster.nodes[1].log.end_offset == 1
 
