@@ -11,7 +11,7 @@ from quorate.quorum.node.controller_shell import Refusal
 from quorate.quorum.protocol.schemas.reassignments import ListPartitionReassignmentsRequest
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.staging import cluster_leads, healed, isolate, settled
-from tests.unit.nodes.test_controller_shell import Shell, config
+from tests.unit.node.test_controller_shell import Shell, config
 
 
 def read(each: Shell, name: str) -> None:

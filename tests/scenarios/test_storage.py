@@ -20,8 +20,8 @@ from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock
-from tests.unit.nodes.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at
-from tests.unit.nodes.test_metadata_storage import (
+from tests.unit.node.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at
+from tests.unit.node.test_metadata_storage import (
     opened,
     received,
     reopened,

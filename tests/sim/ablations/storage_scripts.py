@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.sim.disk import SimDisk
 from tests.unit.log import test_recovery as recovery
-from tests.unit.nodes import test_metadata_storage as storage
+from tests.unit.node import test_metadata_storage as storage
 from tests.unit.raft import test_election_file as elections
 from tests.unit.replication import test_damage as damage
 from tests.unit.replication.cluster import Cluster

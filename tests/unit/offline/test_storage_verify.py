@@ -27,8 +27,8 @@ from quorate.quorum.raft.generation import GenerationFile, Rebuild
 from quorate.quorum.raft.voter_history import QuorumVoters
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append
-from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk
-from tests.unit.nodes.test_metadata_storage import new_disk, with_snapshots
+from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk
+from tests.unit.node.test_metadata_storage import new_disk, with_snapshots
 
 ROOT = "/data"
 T0 = PartitionName("t", 0)

@@ -23,8 +23,8 @@ from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
 from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.kafka.fakes import FakeClock
-from tests.unit.nodes.metadata_disk import MetadataDisk, image_at
-from tests.unit.nodes.test_metadata_storage import opened
+from tests.unit.node.metadata_disk import MetadataDisk, image_at
+from tests.unit.node.test_metadata_storage import opened
 
 SNAPSHOT = EpochOffset(2, 1200)
 

@@ -38,7 +38,7 @@ from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
 from quorate.quorum.raft.generation import encode as encode_generation
 from quorate.quorum.raft.quorum_state import encode_copy as encode_election
 from quorate.quorum.raft.quorum_state import encode_v0, encode_v1
-from tests.unit.nodes.small_files import TARGETS, disk_with
+from tests.unit.node.small_files import TARGETS, disk_with
 
 META = MetaProperties(cluster_id="c" * 22, node_id=1, directory_id=Uuid(b"d" * 16))
 SAMPLES = (

@@ -37,7 +37,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.shape import Shape, node_config
-from tests.unit.nodes.metadata_disk import config_batch
+from tests.unit.node.metadata_disk import config_batch
 
 ROOT = "/data"
 METADATA = f"{ROOT}/__cluster_metadata-0"

@@ -20,7 +20,7 @@ from quorate.quorum.raft.control_records import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.kafka.fakes import FakeClock
-from tests.unit.nodes.metadata_disk import (
+from tests.unit.node.metadata_disk import (
     ARCHIVE,
     DIRECTORY,
     OFTEN,

@@ -16,8 +16,8 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.test_faults import fail_once
-from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk
-from tests.unit.nodes.test_metadata_storage import history, new_disk, opened, received
+from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk
+from tests.unit.node.test_metadata_storage import history, new_disk, opened, received
 
 ERRORS = pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
 AFTER = pytest.mark.parametrize("after", [SimDisk.crash, SimDisk.restart], ids=["power", "process"])

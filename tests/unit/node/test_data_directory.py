@@ -33,9 +33,9 @@ from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
 from tests.sim.disk import SimDisk
-from tests.unit.nodes.metadata_disk import DIRECTORY, config_batch
-from tests.unit.nodes.test_metadata_mark import ME, METADATA, ROOT, config_of, lived, start
-from tests.unit.nodes.test_metadata_storage import opened, with_snapshots
+from tests.unit.node.metadata_disk import DIRECTORY, config_batch
+from tests.unit.node.test_metadata_mark import ME, METADATA, ROOT, config_of, lived, start
+from tests.unit.node.test_metadata_storage import opened, with_snapshots
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocol" / "data-directory.md"
 Loss = Callable[[], None]

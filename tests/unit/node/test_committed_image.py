@@ -13,8 +13,8 @@ from quorate.quorum.node import committed_image
 from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.steps import Steps
 from tests.unit.kafka.fakes import FakeClock
-from tests.unit.nodes.metadata_disk import DIRECTORY, MetadataDisk, image_at
-from tests.unit.nodes.test_metadata_storage import opened, received, reopened
+from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk, image_at
+from tests.unit.node.test_metadata_storage import opened, received, reopened
 
 STEPS = 3
 
