@@ -5,5 +5,6 @@ give. `pytest tests/scripts --rewrite` writes the traces anew. docs/protocol/REA
 language, and the pages of docs/protocol show every script.
 
 In reading order: `language.py` reads and writes the text, `play.py` plays it, `quorum.py` has the
-commands of the metadata quorum, `quorum_trace.py` has the sentences of the trace.
+commands of the metadata quorum on `traced_cluster.py`, `partition.py` has the commands of a
+partition. `quorum_trace.py` and `partition_trace.py` have the sentences of the traces.
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tests.scripts.language import ScriptError, Step, parse, render
+from tests.scripts.partition import ScriptedPartition
 from tests.scripts.quorum import Quorum
 
 
@@ -20,7 +21,7 @@ class World(Protocol):
         """Carry out one command and return its trace. Raise ScriptError for an unknown command."""
 
 
-WORLDS: dict[str, Callable[[Step], World]] = {"nodes": Quorum}
+WORLDS: dict[str, Callable[[Step], World]] = {"nodes": Quorum, "brokers": ScriptedPartition}
 """The first command of a script makes its world."""
 
 
