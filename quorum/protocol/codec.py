@@ -122,7 +122,7 @@ def _cut_off(cls: type, version: int, buffer: Buffer, position: int) -> DecodeEr
 
 
 def _no_utf8(cls: type, version: int, error: UnicodeDecodeError) -> DecodeError:
-    return DecodeError(f"{cls.__name__} v{version} holds no UTF-8: {error}")
+    return DecodeError(f"{cls.__name__} v{version} contains invalid UTF-8: {error}")
 
 
 def _writer(cls: type, version: int, flexible: bool) -> Write:
@@ -142,7 +142,7 @@ _NOT_ENCODABLE = (struct.error, AttributeError, TypeError, ValueError)
 
 
 def _not_encodable(cls: type, version: int, error: Exception) -> EncodeError:
-    return EncodeError(f"{cls.__name__} v{version} cannot say its value: {error}")
+    return EncodeError(f"{cls.__name__} v{version} cannot encode its value: {error}")
 
 
 # Typed by hand, because mypy considers classes unhashable.

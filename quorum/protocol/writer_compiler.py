@@ -137,7 +137,7 @@ class _Emitter:
             most = max(most, field.bound.limit)
         with self.source.block(f"if len({data}) > {most}:"):
             where = f"{self.plan.cls.__name__}.{field.name}"
-            line(f'raise ValueError(f"{where} has {{len({data})}} bytes, not {most}")')
+            line(f'raise ValueError(f"{where} has {{len({data})}} bytes, more than {most}")')
         self.length(data, out, "h")
         line(f"{out} += {data}")
 

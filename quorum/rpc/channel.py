@@ -206,9 +206,11 @@ class Channel:
         if self.closed or self._link.closed:
             return f"the link to {self.peer} is closed"
         if len(self._outstanding) >= self._settings.max_outstanding:
-            return f"{len(self._outstanding)} requests to {self.peer} are without a response"
+            return (
+                f"{len(self._outstanding)} requests to {self.peer} wait for a response, the maximum"
+            )
         if self._waiting_bytes > self._settings.max_pending_bytes:
-            return f"{self.peer} does not read: {self._waiting_bytes} bytes wait for it"
+            return f"{self.peer} does not read: {self._waiting_bytes} bytes wait for it, too many"
         return ""
 
     def _fail_soon(self, done: Done, reason: str) -> None:
@@ -222,10 +224,15 @@ class Channel:
         try:
             data = packed(message, correlation_id)
         except Exception as error:  # the requester must not wait for its timeout
-            logger.error("%s to %s cannot be encoded: %r", name, self.peer, error)
+            logger.error("closing the link: cannot encode %s for %s: %r", name, self.peer, error)
             return self._link.abort()
         if len(data) > self._settings.max_frame_bytes - FRAME_HEADER_BYTES:
-            logger.error("%s to %s is larger than a frame: %d bytes", name, self.peer, len(data))
+            logger.error(
+                "closing the link: %s for %s has %d bytes, more than a frame",
+                name,
+                self.peer,
+                len(data),
+            )
             return self._link.abort()  # as above
         if self._waiting_bytes > self._settings.max_pending_bytes:
             logger.warning("closing the link to %s, which does not read its responses", self.peer)

@@ -80,8 +80,8 @@ class FrameLink(asyncio.Protocol):
         self._input = bytearray()
         self._on_gone(cast(Link, self))
         handler = self._handler
-        # The handler refers to this link. A cycle that is left here would stay in memory for good
-        # if the collector has been told to leave it alone (`quorum/node/garbage.py`).
+        # The handler refers to this link. The cycle is broken here, because a cycle of objects that
+        # `quorum/node/garbage.py` has frozen is never collected.
         del self._handler
         self._on_buffered = self._on_drained = None
         handler.on_closed(self._error or error)

@@ -60,7 +60,7 @@ class RefusalLog:
         if len(self.logged) >= MAX_REMEMBERED_REFUSALS:
             self.logged.clear()
         self.logged[line] = None
-        logger.warning("handshake refused, %s", line)
+        logger.warning("handshake refused: %s", line)
 
 
 class Handshake(abc.ABC):
@@ -142,7 +142,9 @@ class Handshake(abc.ABC):
 
     def _too_late(self) -> None:
         timeout_ms = self._settings.handshake_timeout_ms
-        self._failure = TimeoutError(f"{self._link.peer} said nothing for {timeout_ms} ms")
+        self._failure = TimeoutError(
+            f"{self._link.peer} did not complete the handshake within {timeout_ms} ms"
+        )
         self._link.abort()
 
     def _send(self, message: Message) -> None:

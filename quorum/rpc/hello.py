@@ -86,7 +86,7 @@ def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
             f"cluster {mine.cluster_id}: check the addresses, or format one of them anew"
         )
     if expected_id not in (NO_NODE, other.node_id):
-        return f"expected node {expected_id} at this address, met node {other.node_id}"
+        return f"node {other.node_id} is at the address of node {expected_id}: check the addresses"
     if other.node_id == mine.node_id and other.directory_id != mine.directory_id:
         return (
             f"two nodes have the id {mine.node_id}: directories {uuid_to_text(mine.directory_id)} "
@@ -113,7 +113,7 @@ def _generation_refusal(mine: Hello, other: Hello) -> str:
         way_out = (
             f"the older node {older.node_id} must be formatted anew"
             if "controller" in older.roles
-            else f"broker {older.node_id} is let in when it has followed"
+            else f"broker {older.node_id} is accepted when it has adopted the new generation"
         )
         return (
             f"node {other.node_id} is of quorum generation {other.generation}, node {mine.node_id} "
@@ -135,7 +135,7 @@ def _version_refusal(mine: Hello, other: Hello) -> str:
             return (
                 f"versions {own.minimum}-{own.maximum} of RPC {own.rpc} of node {mine.node_id} and "
                 f"{entry.minimum}-{entry.maximum} of node {other.node_id} have none in common: "
-                "upgrade through a release that knows both"
+                "upgrade through a release that supports both"
             )
     return ""
 

@@ -101,7 +101,7 @@ class HttpLink(asyncio.Protocol):
         self._timer.cancel()
         self.closed = True
         self._listener.gone(self)
-        handler, self._handler = self._handler, None  # as in `FrameLink`: it refers to this link
+        handler, self._handler = self._handler, None  # breaks a cycle, as in `FrameLink`
         if handler is not None:
             deliver_end(self, handler, error)
 
@@ -117,7 +117,7 @@ class HttpLink(asyncio.Protocol):
         self._head += data
         end = self._head.find(END_OF_HEAD)
         if end > MAX_HEAD_BYTES or (end < 0 and len(self._head) > MAX_HEAD_BYTES):
-            self._refuse(431, f"the head of a request has {MAX_HEAD_BYTES} bytes at most")
+            self._refuse(431, f"the head of a request may have at most {MAX_HEAD_BYTES} bytes")
         elif end >= 0:
             try:
                 self._take(parse_head(self._head[:end]))
@@ -132,7 +132,7 @@ class HttpLink(asyncio.Protocol):
                 return self._leave_to(protocol)
         accept = self._listener.http
         if accept is None:
-            return self._refuse(404, "nothing is served over plain HTTP here")
+            return self._refuse(404, "this port serves no plain HTTP")
         check_host(head.host, self._listener.host_names)
         self._read = True
         self._head = b""

@@ -52,10 +52,10 @@ def parse_head(head: bytes) -> Head:
     line, _, rest = head.partition(END_OF_LINE)
     asked = REQUEST_LINE.fullmatch(line)
     if asked is None:
-        raise HeadRefused(400, "this is no GET of HTTP/1")
+        raise HeadRefused(400, "only GET requests of HTTP/1.0 and HTTP/1.1 are served")
     lines = rest.split(END_OF_LINE) if rest else []
     if len(lines) > MAX_HEADERS:
-        raise HeadRefused(431, f"a request has {MAX_HEADERS} headers at most")
+        raise HeadRefused(431, f"a request may have at most {MAX_HEADERS} headers")
     hosts = []
     for line in lines:
         header = HEADER.fullmatch(line)
@@ -63,11 +63,13 @@ def parse_head(head: bytes) -> Head:
             raise HeadRefused(400, "a header is malformed")
         name = header[1].lower()
         if name == b"origin":
-            raise HeadRefused(403, "requests of web pages (with an Origin) are not served here")
+            raise HeadRefused(
+                403, "requests with an Origin header, which web pages send, are refused"
+            )
         if name == b"host":
             hosts.append(header[2].decode("latin-1").strip())
     if len(hosts) > 1 or (not hosts and asked[2] == b"1"):
-        raise HeadRefused(400, "a request of HTTP/1.1 has one Host header")
+        raise HeadRefused(400, "a request of HTTP/1.1 needs exactly one Host header")
     return Head(asked[1], hosts[0] if hosts else None)
 
 
@@ -83,7 +85,7 @@ def check_host(host: str | None, names: Collection[str]) -> None:
     if not name or not (name == LOCALHOST or name in names or _is_address(name)):
         raise HeadRefused(
             421,
-            f"{quoted(host)} is no name of this node: ask by its IP address or by a host of its "
+            f"{quoted(host)} is not a name of this node. Use its IP address or a host of its "
             "listeners or advertised.listeners, or add the name to quorate.http.host.names",
         )
 

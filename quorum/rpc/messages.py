@@ -156,10 +156,10 @@ def sole_message(frame: Buffer, expected: type) -> Any:
     A frame of more than SMALL_FRAME_BYTES is refused without parsing it."""
     if len(frame) > SMALL_FRAME_BYTES:
         raise ProtocolError(
-            f"a frame of {len(frame)} bytes before the handshake, allowed are {SMALL_FRAME_BYTES}"
+            f"a frame of {len(frame)} bytes before the handshake, more than {SMALL_FRAME_BYTES}"
         )
     rows = rows_of(frame)
     kind = BY_NUMBER.get(rows[0][0]) if len(rows) == 1 else None
     if kind is None or kind.cls is not expected:
-        raise ProtocolError(f"expected a {expected.__name__} alone in its frame")
+        raise ProtocolError(f"the first frame must contain one {expected.__name__}")
     return kind.read(rows[0])

@@ -49,7 +49,7 @@ def check_elements(frame: Buffer, most: int) -> None:
         first = frame[at]
         size = SIZES[first]
         if size == 0:
-            raise ProtocolError(f"a msgpack element of type {first:#x}: node messages have none")
+            raise ProtocolError(f"node messages contain no msgpack element of type {first:#x}")
         if length_bytes := LENGTHS[first]:
             size += int.from_bytes(frame[at + 1 : at + 1 + length_bytes], "big")
         elif first in (ARRAY_16, ARRAY_32):

@@ -103,9 +103,9 @@ class AioTransport:
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
         except OSError as error:  # TimeoutError and socket.gaierror are
-            raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
+            raise PeerUnreachable(f"cannot reach {address}: {error!r}") from error
         if link.self_connected:
-            raise PeerRefused(f"nothing listens on {address}: the connection met itself")
+            raise PeerRefused(f"no process listens on {address}: the connection was to itself")
         return link
 
 
@@ -126,8 +126,8 @@ async def _server(
                 raise
         if not waited:
             waited = True
-            patience_s = LISTEN_TIMEOUT_S
-            logger.warning("%s:%d is taken, trying for %.0f s", host or "*", port, patience_s)
+            timeout_s = LISTEN_TIMEOUT_S
+            logger.warning("%s:%d is taken; retrying for %.0f s", host or "*", port, timeout_s)
         await asyncio.sleep(LISTEN_RETRY_S)
 
 
@@ -275,7 +275,9 @@ class _Sniffer(asyncio.Protocol):
             self._leave_to(self._listener.protocol_for(b""))
         else:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(HEAD_TIMEOUT_S, self._close, "it says nothing")
+            self._timer = loop.call_later(
+                HEAD_TIMEOUT_S, self._close, "it has sent too little to tell its protocol"
+            )
 
     def connection_lost(self, error: Exception | None) -> None:
         self._still()
@@ -291,7 +293,7 @@ class _Sniffer(asyncio.Protocol):
 
     def _leave_to(self, protocol: asyncio.Protocol | None) -> None:
         if protocol is None:
-            return self._close("it starts with what is not spoken here")
+            return self._close("its first bytes belong to no protocol of this port")
         self._still()
         self._listener.gone(self)
         self._transport.set_protocol(protocol)

@@ -55,7 +55,9 @@ class WebSocketSide:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoclose=False, compress=False)
         if "Origin" in request.headers:  # in a second request; `http.py` checks the first one only
-            return _refusal(403, "requests of web pages (with an Origin) are not served here")
+            return _refusal(
+                403, "requests with an Origin header, which web pages send, are refused"
+            )
         if not socket.can_prepare(request):
             return _refusal(400, "this path is for the WebSockets of nodes")
         try:
@@ -123,7 +125,7 @@ async def connect(
         ):
             raise PeerRefused(f"{address} refuses connections") from error
         if isinstance(error, aiohttp.ClientError | OSError):
-            raise PeerUnreachable(f"{address} is not reached: {error!r}") from error
+            raise PeerUnreachable(f"cannot reach {address}: {error!r}") from error
         raise
     assert isinstance(socket, _ClientWebSocket)
     link = WebSocketLink(accept, max_frame_bytes, masks=True)

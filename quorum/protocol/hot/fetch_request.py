@@ -234,7 +234,7 @@ def _with_tags(
     for tag, start, end in tags:
         if tag == 0 and version >= 17:
             if end - start != 16:
-                raise DecodeError(f"a replica directory id of {end - start} bytes")
+                raise DecodeError(f"a replica directory id of {end - start} bytes, not 16")
             partition = partition._replace(replica_directory_id=Uuid(bytes(body[start:end])))
         elif tag == 1 and version >= 18:
             (high_watermark,) = INT64.unpack(body[start:end])

@@ -196,7 +196,9 @@ def _write_partition_tags(out: bytearray, partition: FetchPartitionResult) -> No
 
 def _parse(body: memoryview, version: int) -> FetchResponse:
     if version < TOPIC_ID_SINCE:
-        raise DecodeError(f"Fetch response v{version}: followers read v{TOPIC_ID_SINCE} and later")
+        raise DecodeError(
+            f"Fetch response v{version}: only v{TOPIC_ID_SINCE} and later have topic ids"
+        )
     _, error, session_id = _TOP_V7.unpack_from(body)
     topics, position = read_count(body, _TOP_V7.size, True)
     partitions: list[FetchPartitionResult] = []

@@ -68,7 +68,7 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
         except (IndexError, struct.error):
             raise DecodeError(f"{what} v{version} is cut off: {len(body)} bytes") from None
         except UnicodeDecodeError as error:
-            raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
+            raise DecodeError(f"{what} v{version} contains invalid UTF-8: {error}") from None
 
     return guarded_parse
 
@@ -85,7 +85,7 @@ def guarded_steps(
         except (IndexError, struct.error):
             raise DecodeError(f"{what} v{version} is cut off: {len(body)} bytes") from None
         except UnicodeDecodeError as error:
-            raise DecodeError(f"{what} v{version} holds no UTF-8: {error}") from None
+            raise DecodeError(f"{what} v{version} contains invalid UTF-8: {error}") from None
 
     return guarded_parse
 

@@ -139,7 +139,7 @@ class KafkaClient:
 
     def close(self) -> None:
         """Close the connection. Requests in flight fail with Disconnected."""
-        self._lose(Disconnected("closed by us"))
+        self._lose(Disconnected("the client closed the connection"))
         self.link.close()
 
     def send_raw(
@@ -215,7 +215,7 @@ class KafkaClient:
             lower = offered[api.key].max_version if api.key in offered else 0
             if lower >= version:
                 raise UnsupportedVersion(
-                    f"{self._peer} refuses ApiVersions {version} and offers it"
+                    f"{self._peer} refuses version {version} of ApiVersions, but offers it"
                 )
             version = lower
         if response.error_code != ErrorCode.NONE:
@@ -246,13 +246,13 @@ class KafkaClient:
         request."""
         correlation_id = headers.read_correlation_id(frame)
         if not self._pending or self._pending[0].correlation_id != correlation_id:
-            raise DecodeError(f"an answer to request {correlation_id}, which is not the oldest")
+            raise DecodeError(f"a response to request {correlation_id}, which is not the oldest")
         body = headers.response_body(frame, self._pending[0].header_version)
         self._pending.popleft().done(body, None)
 
     def on_closed(self, error: Exception | None) -> None:
         """Fail all requests in flight with Disconnected."""
-        self._lose(Disconnected(f"the link to {self._peer} was lost: {error or 'closed there'}"))
+        self._lose(Disconnected(f"the link to {self._peer} was lost: {error or 'it was closed'}"))
 
     @property
     def _peer(self) -> Address:
@@ -291,7 +291,7 @@ class KafkaClient:
         if earliest_ms > self._clock.now_ms():
             self._watch(earliest_ms)
             return
-        self._lose(RequestTimedOut(f"no answer from {self._peer} in time"))
+        self._lose(RequestTimedOut(f"no response from {self._peer} in time"))
         self.link.abort()
 
     def _lose(self, error: ClientError) -> None:

@@ -116,7 +116,7 @@ class Connection:
         self._buffered_bytes = 0  # the frame is in flight now; the link reports the bytes after it
         if len(frame) > self.server.settings.max_request_bytes:
             most = self.server.settings.max_request_bytes
-            self.refuse(f"malformed request: {len(frame)} bytes, allowed are {most}")
+            self.refuse(f"malformed request: {len(frame)} bytes, more than {most}")
             return
         try:
             context = self._context(frame)
@@ -226,7 +226,7 @@ class Connection:
         api_key, version, correlation_id = headers.read_fixed(frame)
         route = self.server.routes.get(api_key)
         if route is None:
-            self.refuse(f"API key {api_key} is not served here")
+            self.refuse(f"this port does not serve API key {api_key}")
             return None
         if not route.api.serves(version):
             self._unsupported(route.api, version, correlation_id)

@@ -243,7 +243,7 @@ async def test_negotiation_with_a_server_that_refuses_what_it_offers() -> None:
         error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served(API_VERSIONS=(0, 4))
     )
     client.receive(1, encode(refusal, 0), header_version=0)
-    with pytest.raises(UnsupportedVersion, match="ApiVersions 4"):
+    with pytest.raises(UnsupportedVersion, match="version 4 of ApiVersions"):
         await negotiation
 
 

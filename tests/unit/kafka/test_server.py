@@ -209,11 +209,11 @@ REFUSED: dict[str, tuple[Frames, str]] = {
     ),
     "api that nobody knows": (
         lambda: memoryview(headers.request_header(999, 0, 1, "x", 1)),
-        "API key 999 is not served here",
+        "this port does not serve API key 999",
     ),
     "api without a handler": (
         lambda: memoryview(headers.request_header(ApiKey.FETCH, 12, 1, "x", 2)),
-        "API key 1 is not served here",
+        "this port does not serve API key 1",
     ),
     "no header": (lambda: memoryview(b"\x00\x03\x00"), "shorter than its header"),
     "half a header": (lambda: frame(METADATA, 9)[:9], "ends in its header"),

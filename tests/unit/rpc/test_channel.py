@@ -394,4 +394,4 @@ def test_a_response_that_cannot_be_encoded_closes_the_link(
     bench = Bench(loop, {EndQuorumEpochRequest: answer})
     bench.receive((1, END))
     assert bench.link.closed
-    assert "cannot be encoded" in caplog.text
+    assert "cannot encode" in caplog.text

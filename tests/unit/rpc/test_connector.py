@@ -225,7 +225,7 @@ def test_a_link_that_is_lost_again_and_again_backs_off(bench: Bench) -> None:
     ("changes", "reason"),
     [
         ({"cluster_id": "another"}, "to cluster another"),
-        ({"node_id": 5}, "expected node 1 at this address, met node 5"),
+        ({"node_id": 5}, "node 5 is at the address of node 1"),
         ({"protocol_min": 7, "protocol_max": 9}, "protocol versions"),
         ({"generation": 4}, "quorum generation"),
         ({"versions": (VersionRange(rpc=5, minimum=3, maximum=4),)}, "of RPC 5"),

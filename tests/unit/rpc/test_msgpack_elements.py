@@ -59,7 +59,7 @@ def test_long_strings_count_once(size: int) -> None:
     "element", [{}, {"a": 1}, msgpack.ExtType(5, b"x" * 4), msgpack.ExtType(5, b"x" * 300)]
 )
 def test_what_no_message_contains_is_refused(element: object) -> None:
-    with pytest.raises(ProtocolError, match="node messages have none"):
+    with pytest.raises(ProtocolError, match="node messages contain no msgpack element"):
         check_elements(msgpack.packb([1, element]), 10)
 
 
