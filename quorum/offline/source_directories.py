@@ -174,7 +174,9 @@ class _Reading:
             if not self.epochs or header.leader_epoch > self.epochs[-1].epoch:
                 self.epochs.append(EpochOffset(header.leader_epoch, header.base_offset))
             self.end = EpochOffset(header.leader_epoch, header.next_offset)
-            is_replaced = header.leader_epoch < snapshot.epoch  # else the snapshot contains it
+            is_replaced = (
+                header.leader_epoch < snapshot.epoch
+            )  # the snapshot replaces or contains it
             if header.next_offset > self.loader.position and not is_replaced:
                 self._replay(batch)
         earliest = self._snapshots.earliest

@@ -1,4 +1,4 @@
-"""Small batches whose content says where they belong."""
+"""Small batches whose records name their own place, and ways to append and read them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def append(log: Log, epoch: int, *values: bytes, wall_ms: int = 0) -> None:
 
 
 def delete_expired(log: Log, *, high_watermark: int, wall_ms: int) -> int:
-    """Retention all at once; how many segments went."""
+    """Apply retention and remove the files immediately. Return the number of removed segments."""
     expired = log.take_expired(high_watermark=high_watermark, wall_ms=wall_ms)
     remove_segments(log.disk, expired, log.settings.archive_directory)
     return len(expired)
 
 
 def entries(log: Log, *, max_bytes: int = 10_000, end: int | None = None) -> list[Entry]:
-    """All records from the log's start, read as a follower reads: checked and in order."""
+    """Return all records from the log start, read as a follower reads: checked and in order."""
     found: list[Entry] = []
     offset = log.start_offset
     while data := log.read(offset, max_bytes, end=end):

@@ -1,4 +1,4 @@
-"""Batches and records against Kafka's bytes, and against themselves."""
+"""Encoded and decoded batches and records, compared with Kafka's bytes and with each other."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_every_damaged_byte_from_the_attributes_on_fails_the_checksum() -> None:
     ],
 )
 def test_a_header_that_cannot_be_is_refused(at: int, value: bytes, reason: str) -> None:
-    """R48: also a length that would ask for gigabytes."""
+    """R48: a wrong length may also ask for gigabytes."""
     data = build_batch([Record(3, 5, b"k", b"value")], leader_epoch=1)
     data[at : at + len(value)] = value
     with pytest.raises(CorruptBatch, match=reason):

@@ -1,4 +1,4 @@
-"""Small files in Kafka's formats."""
+"""The small files in Kafka's formats."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_partition_metadata_as_kafka_writes_it() -> None:
 
 
 def test_partition_metadata_with_any_bit_flipped_is_told_or_names_another_topic() -> None:
-    """A UnicodeDecodeError named neither the file nor the way out."""
+    """Earlier a UnicodeDecodeError named neither the file nor the repair."""
     disk = new_disk()
     checkpoints.write_partition_metadata(disk, "/d", METADATA_TOPIC_ID)
     content = disk.content("/d/partition.metadata")
@@ -122,7 +122,7 @@ def test_a_clean_shutdown_of_an_older_kafka_tells_no_epoch() -> None:
 
 @pytest.mark.parametrize("content", [bytes(31), b'{"version":0}', b'{"version":0,"brokerEpo\x00'])
 def test_a_damaged_clean_shutdown_file_is_none(content: bytes) -> None:
-    """A write that was lost, or one that landed there: the logs may have fared no better."""
+    """The fault that damaged this file may have damaged the logs too."""
     disk = new_disk()
     put(disk, "/d/.kafka_cleanshutdown", content)
     assert checkpoints.take_clean_shutdown(disk, "/d") is None
@@ -130,7 +130,7 @@ def test_a_damaged_clean_shutdown_file_is_none(content: bytes) -> None:
 
 
 def test_replacing_a_file_is_all_or_nothing_at_every_call() -> None:
-    """R44, etcd #6368: rename without syncing the directory."""
+    """R44, etcd #6368: a rename without a sync of the directory."""
     for die_at in range(1, 20):
         for seed in range(10):
             disk = new_disk(seed)

@@ -1,4 +1,4 @@
-"""Decompression within a bound: nothing expands further than the caller allows (issue 10)."""
+"""Decompression within a bound: no payload expands further than the caller allows."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_topic_with_great_messages_may_have_them_compressed() -> None:
 
 
 def test_many_small_members_blocks_and_frames_cost_little() -> None:
-    """A megabyte of them took 100 ms of the event loop."""
+    """A megabyte of such members once took 100 ms of the event loop."""
     snappy = compression.XERIAL_MAGIC + bytes(8) + (b"\x00\x00\x00\x01\x00") * 200_000
     with pytest.raises(CorruptBatch, match="blocks"):
         decompress_beginning(Codec.SNAPPY, snappy, 1_000)

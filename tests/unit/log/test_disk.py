@@ -1,4 +1,4 @@
-"""One conformance suite for every implementation of the Disk seam."""
+"""One conformance suite for all implementations of the Disk seam."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ async def test_closing_does_what_was_submitted_just_before() -> None:
 
 
 async def test_work_waits_until_the_loop_is_done_with_what_it_is_at() -> None:
-    """Else the thread wakes only to wait for the interpreter's lock."""
+    """Otherwise the worker thread wakes only to wait for the interpreter's lock."""
     disk = OsDisk()
     begun, answer = threading.Event(), asyncio.get_running_loop().create_future()
     disk.submit(begun.set, lambda result, error: answer.set_result(error))

@@ -87,7 +87,7 @@ def test_negative_numbers_are_refused() -> None:
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, END)), max_size=12), st.data())
 def test_against_a_list_of_entries(assigned: list[tuple[int, int]], data: st.DataObject) -> None:
-    """The oracle scans; both numbers rise whatever is assigned."""
+    """The oracle scans a list. Epochs and offsets rise, in whatever order epochs are assigned."""
     epochs, model = cache(), dict[int, int]()
     for epoch, start in assigned:
         epochs.assign(epoch, start)
@@ -109,7 +109,7 @@ def test_against_a_list_of_entries(assigned: list[tuple[int, int]], data: st.Dat
 
 @pytest.mark.parametrize("start", [0, 5])
 def test_the_epoch_that_holds_at_the_new_start_begins_there(start: int) -> None:
-    """A log that was closed in order is judged by it: see test_verify.py."""
+    """The check of a cleanly closed log relies on it: see test_verify.py."""
     epochs = cache((1, 0))
     epochs.advance_start(start)
     assert epochs.entries == [EpochOffset(1, start)]

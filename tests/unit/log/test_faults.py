@@ -1,5 +1,8 @@
-"""EIO and ENOSPC at every disk call of a log's life: append, flush, roll, truncation, retention,
-reset, close. The owner stops at the first one, and the next life has all that was flushed."""
+"""EIO and ENOSPC at every disk call of a log: append, flush, roll, truncation, retention, reset,
+close.
+
+The owner stops at the first error. The next start finds all records that were flushed.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ from tests.unit.log.test_recovery import (
 )
 
 GROWS = ("open", "pwrite", "rename", "make_dir", "make_dirs", "sync")
-"""What may be told that the disk is full."""
+"""The operations that fail on a full disk."""
 
 
 def fail_once(disk: SimDisk, call: int, error: int, *, spared: str = "") -> None:
-    """The call fails; whatever comes afterwards works again, as after a passing fault."""
+    """Let one call fail. All later calls succeed, as after a passing fault."""
 
     def before(operation: str, path: str) -> None:
         if operation == spared or disk.calls != call:
@@ -49,7 +52,7 @@ def test_an_error_at_every_disk_call_loses_nothing_flushed(
     failed = 0
     for call in range(first, whole.disk.calls + 1):
         node = machine(call, log_settings)
-        # A partition's pages may be lost behind a failed sync: its ISR has what it acknowledged.
+        # A failed sync may lose a partition's pages: its ISR has the acknowledged records.
         killed = after is SimDisk.restart and log_settings is PARTITION
         fail_once(node.disk, call, error, spared="sync" if killed else "")
         try:
@@ -62,7 +65,7 @@ def test_an_error_at_every_disk_call_loses_nothing_flushed(
 
 
 def test_a_log_on_which_an_append_failed_goes_on() -> None:
-    """ENOSPC, once: what was not written is not there, what comes next is."""
+    """After one ENOSPC the failed batch is not in the log, and the next append succeeds."""
     whole = machine(0, PARTITION)
     log = whole.open()
     before = whole.disk.calls
@@ -143,7 +146,8 @@ STEPS: dict[str, Step] = {
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("fault", ["EIO", "crash"])
 def test_every_call_of_a_step(log_settings: LogSettings, step: str, fault: str) -> None:
-    """What the step does not take away is there afterwards, whole; the log goes on."""
+    """If a call fails, the log keeps all records that the step does not remove, and stays
+    usable."""
     kept = {"retention": (25, 36), "reset": (36, 36), "truncation": (0, 20), "close": (0, 36)}
     start, end = kept[step]
     whole = machine(0, log_settings)
@@ -177,8 +181,8 @@ def test_every_call_of_a_step(log_settings: LogSettings, step: str, fault: str) 
 
 
 def test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed() -> None:
-    """fsyncgate (R45): the pages are clean now, a new process reads them, and its own fsync has
-    nothing to write. What it finds is written again before it counts."""
+    """fsyncgate (R45): the pages are marked clean, a new process can read them, and its own fsync
+    would not write them. Recovery therefore writes the bytes again before they count as flushed."""
     node = machine(0, METADATA)
     log = node.open()
     node.append(log, 3)

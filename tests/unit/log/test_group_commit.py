@@ -1,4 +1,4 @@
-"""One sync for all who wait, and what a sync proves."""
+"""Group commit: one sync for all waiting requests, and the offsets that a sync makes durable."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_all_that_wait_share_one_sync() -> None:
 
 
 def test_a_sync_that_ends_after_a_truncation_proves_nothing() -> None:
-    """R22: etcd's ABA of asynchronous storage writes."""
+    """R22: the ABA problem of etcd's asynchronous storage writes."""
     node = Node()
     append(node.log, 0, b"a")
     append(node.log, 0, b"b")
@@ -79,7 +79,7 @@ def test_a_sync_that_ends_after_a_truncation_proves_nothing() -> None:
 
 
 def test_a_truncation_before_the_sync_begins_does_not_break_it() -> None:
-    """The segments to be synced may be gone by then."""
+    """The segments of the flush may be removed before it runs."""
     node = Node()
     for _ in range(12):
         append(node.log, 0, b"x" * 30)
@@ -101,7 +101,7 @@ def test_older_segments_are_synced_before_the_flushed_offset_passes_them() -> No
 
 
 def test_a_failed_sync_is_told_once_and_never_tried_again() -> None:
-    """R45, fsyncgate (PostgreSQL, 2018): the second fsync succeeds, the data is gone."""
+    """R45, fsyncgate (PostgreSQL, 2018): the second fsync succeeds although the data is lost."""
     node = Node()
 
     def broken(operation: str, path: str) -> None:

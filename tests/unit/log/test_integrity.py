@@ -1,4 +1,4 @@
-"""What is read is what was appended: damage that no start looks at is met by the reader."""
+"""Reads return the bytes that were appended: a read finds damage that no start looks for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reopened(disk: SimDisk) -> Log:
 
 
 def place_of(disk: SimDisk, offset: int) -> tuple[str, int, int]:
-    """Path, position and size of the batch of `offset`."""
+    """Return path, position and size of the batch that begins at `offset`."""
     for path in disk.files(DIRECTORY):
         if path.endswith(".log"):
             for position, header in batches(disk.content(path)):
@@ -55,7 +55,7 @@ def flipped(at: int) -> Callable[[SimDisk, int], None]:
 
 
 def another_batch(disk: SimDisk, offset: int) -> None:
-    """A write that went astray: whole, and of another place."""
+    """Overwrite a batch by a valid one of another offset, as a misdirected write does."""
     path, position, size = place_of(disk, offset)
     source, start, _ = place_of(disk, COUNT - 1)
     disk.open(path).pwrite(disk.content(source)[start : start + size], position)
@@ -82,7 +82,7 @@ DAMAGES = {
 def test_damage_is_handed_out_to_nobody(
     damage: Callable[[SimDisk, int], None], offset: int
 ) -> None:
-    """Whoever asks from before it, or from it; what lies in other segments is served."""
+    """A read from the damaged offset, or across it, fails. Other segments are readable."""
     disk = written().disk
     assert isinstance(disk, SimDisk)
     damage(disk, offset)
@@ -103,7 +103,7 @@ def test_damage_is_handed_out_to_nobody(
 def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It comes from the page cache. Once more has followed it, it may come from the disk."""
+    """Recent batches come from the page cache. After more appends they may come from the disk."""
     monkeypatch.setattr(integrity, "RECENT_BYTES", 1_000)
     log = reopened(written().disk)  # type: ignore[arg-type]
     assert log._recent.offset == COUNT
@@ -123,8 +123,8 @@ def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
 
 
 def test_the_segment_of_the_last_trusted_record_is_read_at_a_start() -> None:
-    """Also when it ends right there: a log that is distrusted has its recovery point behind the
-    damage."""
+    """This holds even if the segment ends at the recovery point: after a read that found damage,
+    the recovery point is set right behind the damage."""
     disk = written().disk
     assert isinstance(disk, SimDisk)
     bases = sorted(p for p in disk.files(DIRECTORY) if p.endswith(".log"))

@@ -1,4 +1,4 @@
-"""What interrupted deletions and compactions leave behind, and which segments retention takes."""
+"""Leftover files of interrupted deletions and compactions, and the choice of expired segments."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_an_append_of_damaged_bytes_is_refused_whole(log: Log) -> None:
     good = batch(0, 0, [b"a"]) + batch(1, 0, [b"b"])
     for position in range(len(good)):
         if 12 <= position % len(batch(0, 0, [b"a"])) < 16:
-            continue  # the leader epoch, which stands outside of the CRC
+            continue  # the leader epoch, which lies outside of the CRC
         damaged = bytearray(good)
         damaged[position] ^= 0x80
         with pytest.raises((CorruptBatch, BrokenChain)):
@@ -163,7 +163,7 @@ def test_an_append_of_damaged_bytes_is_refused_whole(log: Log) -> None:
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(disk: SimDisk, log: Log) -> None:
-    """R52: ENOSPC in the midst of an append."""
+    """R52: ENOSPC in the middle of an append."""
     filled(log, 3)
     disk.capacity_bytes = 400
     with pytest.raises(OSError) as raised:
@@ -250,7 +250,7 @@ def test_a_closed_log_is_found_as_it_was(disk: SimDisk, log: Log, clean: bool) -
 
 
 def test_timestamps_are_found_by_their_first_record(log: Log) -> None:
-    for number in range(100):  # two records share each time, which stands still now and then
+    for number in range(100):  # two records share each time, and some times repeat
         data = batch(2 * number, 3, [b"a", b"b"], timestamp_ms=100 * (number // 2) - 2 * number)
         log.append(data, wall_ms=0)
     assert log.offset_for_timestamp(-5) == TimestampOffset(0, 0, 3)
@@ -297,8 +297,8 @@ def test_retention_deletes_only_below_the_high_watermark(disk: SimDisk) -> None:
 
 
 def test_a_flush_behind_retention_proves_what_is_left(disk: SimDisk) -> None:
-    """The expired bytes were never synced, and without epochs no other file says where the log
-    begins: if they came back, they would end below the recovery point."""
+    """The expired bytes were never synced, and without epochs no other file contains the log start.
+    If the expired segments came back, the log would end below its recovery point."""
     log = open_log(disk)
     append(log, NO_EPOCH, b"synced")
     log.flush()
@@ -348,7 +348,7 @@ def test_closing_gives_everything_back(disk: SimDisk) -> None:
 
 
 def test_a_damaged_index_costs_time_and_no_record(disk: SimDisk, log: Log) -> None:
-    """R51: every byte of every index, one after the other."""
+    """R51: every byte of every index is damaged in turn."""
     expected = filled(log, 40)
     log.close()
     after = disk.restart()
@@ -442,7 +442,7 @@ def test_the_log_is_a_list(operations: list[tuple[str, int, int]]) -> None:
 
 
 def test_batches_that_an_index_cannot_say_are_refused_before_anything_changes(log: Log) -> None:
-    """A follower's fetch may bring several; the index of one segment ends at 2^31 - 1."""
+    """A follower may append several batches at once. The index of one segment ends at 2^31 - 1."""
     wide = bytearray(batch(0, 0, [b"x"]))
     struct.pack_into(">i", wide, 23, 2**31 - 1)
     struct.pack_into(">I", wide, 17, crc32c(bytes(wide[21:])))

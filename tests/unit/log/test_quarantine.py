@@ -1,4 +1,4 @@
-"""Where somebody else has it all, what is cut is kept beside the log, whenever the power goes."""
+"""The quarantine: where other replicas have the records, no byte that recovery cuts off is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ SETTINGS = LogSettings(segment_bytes=1_500, index_interval_bytes=100)
 
 
 def damaged_disk(seed: int) -> tuple[SimDisk, dict[str, bytes]]:
-    """Four segments, all synced; the second of them is damaged in its second batch."""
+    """Return a disk with four synced segments, and its files as they were before the damage.
+
+    The second batch of the second segment is damaged."""
     disk = SimDisk(random.Random(seed))
     disk.make_dirs("/data")
     log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False)
@@ -35,7 +37,7 @@ def reopen(disk: SimDisk) -> Log:
 
 
 def check_kept(disk: SimDisk, written: dict[str, bytes]) -> None:
-    """The log is what came before the damage, and every other byte lies beside it."""
+    """Check that the log ends at the damage, and that all other bytes are in `.damaged` files."""
     first, second, *others = written
     assert disk.content(first) == written[first]
     kept = disk.content(second)
@@ -55,7 +57,7 @@ def test_segments_behind_the_damage_are_kept_whole() -> None:
 
 @pytest.mark.parametrize("forgetful", [False, True])
 def test_a_power_cut_at_any_call_loses_nothing_of_it(forgetful: bool) -> None:
-    """Neither what is copied, until the cut is durable, nor what is renamed."""
+    """The copied bytes survive until the cut is durable, and the renamed files always."""
     disk, _ = damaged_disk(0)
     before = disk.calls
     reopen(disk).flush()

@@ -1,4 +1,4 @@
-"""The walk over a payload's records against reading all of them (issue 10)."""
+"""The walk over a payload's records, compared with reading all of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_without_a_limit_of_steps_the_lengths_fill_the_payload(
 
 
 def chained(payload: bytes, count: int) -> bool:
-    """The oracle: hop from length to length."""
+    """The oracle: go from length to length."""
     position = 0
     for _ in range(count):
         value = shift = 0

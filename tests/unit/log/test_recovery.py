@@ -1,4 +1,4 @@
-"""Power cuts at every single disk call, damage to every single byte."""
+"""Power cuts at every disk call of a log, and damage to each of its bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ PARTITION = LogSettings(segment_bytes=1_500, index_interval_bytes=300)
 
 
 class Model:
-    """What may be on disk: a prefix of one of the histories since the last flush, and all
-    flushed."""
+    """The contents that the disk may have: a prefix of one of the histories since the last flush.
+    All flushed records are in each of them.
+    """
 
     def __init__(self) -> None:
         self.now: list[Entry] = []
@@ -49,7 +50,7 @@ class Model:
 
 
 class Machine:
-    """One node's log and model; `recovery_point` stands for a checkpoint that the owner keeps."""
+    """One node's log and its model. `recovery_point` is the checkpoint that the owner keeps."""
 
     def __init__(self, disk: SimDisk, log_settings: LogSettings) -> None:
         self.disk = disk
@@ -120,7 +121,7 @@ def machine(seed: int, log_settings: LogSettings) -> Machine:
 def test_a_crash_at_every_disk_call_loses_nothing_flushed(
     log_settings: LogSettings, after: Callable[[SimDisk], SimDisk]
 ) -> None:
-    """R43, cqlite #1390, turbokv #8: a torn tail was not cut, or appended to."""
+    """R43, cqlite #1390, turbokv #8: a torn tail was not cut off, or was appended to."""
     whole = machine(0, log_settings)
     whole.script()
     first = machine(0, log_settings).disk.calls + 1
@@ -135,14 +136,13 @@ def test_a_crash_at_every_disk_call_loses_nothing_flushed(
 
 
 def check_two_lives(node: Machine, after: Callable[[SimDisk], SimDisk]) -> None:
-    """R43: the tail is cut for good, so that what the second life appends survives a third
-    start."""
+    """R43: the tail is cut off for good. A third start finds the records of the second one."""
     node.disk = after(node.disk)
     log = node.open()
     found = entries(log)
     node.model.check(found)
     log.check()
-    if node.settings.flushed_is_acknowledged:  # what was found may be acknowledged from now on
+    if node.settings.flushed_is_acknowledged:  # its records may be acknowledged from now on
         node.disk = node.disk.crash()
         log = node.open()
         assert entries(log) == found
@@ -183,7 +183,7 @@ def flushed_log(log_settings: LogSettings) -> tuple[SimDisk, list[Entry]]:
 
 
 def test_every_damaged_byte_of_the_metadata_log_is_found() -> None:
-    """R51, Jepsen on NATS. Also those that stand outside of a batch's CRC."""
+    """R51, Jepsen's test of NATS. The bytes outside of a batch's CRC are included."""
     disk, expected = flushed_log(METADATA)
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     assert len(names) == 2
@@ -200,7 +200,7 @@ def test_every_damaged_byte_of_the_metadata_log_is_found() -> None:
 
 
 def test_a_metadata_log_that_somebody_shortened_is_refused() -> None:
-    """Jepsen's NATS finding: a file cut at a batch looks like a shorter log."""
+    """Jepsen's finding about NATS: a file that is cut at a batch looks like a shorter log."""
     disk, _ = flushed_log(METADATA)
     name = max(name for name in disk.list(PATH) if name.endswith(".log"))
     for size in range(len(disk.content(f"{PATH}/{name}"))):
@@ -253,7 +253,9 @@ def test_damage_above_the_recovery_point_of_a_partition_is_cut_and_told() -> Non
 
 
 def unflushed_tail(*tails: bytes) -> tuple[SimDisk, Callable[[], Log]]:
-    """One flushed batch of offset 0, then bytes that were written and never synced."""
+    """Return a disk and a function that opens its log.
+
+    The log has one flushed batch of offset 0, and then bytes that were never synced."""
     node = machine(1, METADATA)
     log = node.open()
     append(log, 0, b"flushed" * 100)
@@ -301,7 +303,7 @@ def test_a_wrong_length_is_damage_and_not_torn(follows: bytes) -> None:
 
 
 def test_a_batch_of_an_older_epoch_does_not_continue_the_log() -> None:
-    """Left of what was truncated; a leader of epoch 4 never wrote it there."""
+    """The batch is a remnant of truncated bytes. A leader of epoch 4 never wrote it there."""
     for log_settings in (METADATA, PARTITION):
         node = machine(1, log_settings)
         log = node.open()
@@ -319,7 +321,10 @@ RECOVERY_POINT = 9
 
 
 def half_flushed_log(*epochs: int) -> tuple[SimDisk, list[Entry]]:
-    """The first `RECOVERY_POINT` records are synced, of epochs 1 and 4; then one of each epoch."""
+    """Return the disk of a log, and its records.
+
+    The first `RECOVERY_POINT` records, of epochs 1 and 4, are synced. One batch of each epoch
+    follows."""
     node = machine(7, PARTITION)
     log = node.open()
     for epoch, count in ((1, 3), (4, RECOVERY_POINT - 3)):
@@ -339,8 +344,8 @@ def half_flushed_log(*epochs: int) -> tuple[SimDisk, list[Entry]]:
 def test_a_flipped_bit_of_a_leader_epoch_is_a_shorter_log_or_refused(
     latest_unsaved_epoch: int,
 ) -> None:
-    """It stands outside of the CRC. A wrong epoch at the log's end is one that its leader never
-    wrote there, and the follower, which cannot append what does, is not fetched for any more."""
+    """The leader epoch lies outside of the CRC. A follower with a wrong epoch at its log end could
+    not append the leader's next batch, and its fetches would stop."""
     disk, expected = half_flushed_log(*[4] * 5)
     places = [
         (path, header.base_offset, position + PREFIX_BYTES)
@@ -393,7 +398,7 @@ def test_a_truncation_of_the_metadata_log_is_durable_at_once() -> None:
 
 
 def test_nothing_survives_behind_a_cut(caplog: pytest.LogCaptureFixture) -> None:
-    """A segment that outlived the one before it was never acknowledged either."""
+    """A segment after a lost one was never acknowledged."""
     node = machine(3, PARTITION)
     log = node.open()
     node.append(log, 40)

@@ -1,4 +1,4 @@
-"""The simulated disk forgets what it may and keeps what it must."""
+"""The simulated disk loses only bytes that a real disk may lose."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def write(disk: SimDisk, path: str, content: bytes) -> None:
 
 @pytest.mark.parametrize("kind", DISK_LIES)
 def test_a_lie_shows_when_the_page_cache_is_gone_and_is_mended(kind: str) -> None:
-    """Whatever was told as durable is read until then, by later processes, too."""
+    """Until the page cache is lost, later processes too read the bytes whose sync was false."""
     shown = elsewhere = 0
     for seed in range(40):
         disk = new_disk(seed)

@@ -1,4 +1,4 @@
-"""Snapshot files: a name that counts is durable, and what is dropped does not come back."""
+"""Snapshot files: a snapshot in the list is durable, and a dropped part does not come back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def disk() -> SimDisk:
 
 
 def test_a_frozen_snapshot_is_durable_under_its_name(disk: SimDisk) -> None:
-    """The leader is told, and the log below it goes, as soon as `freeze` returns."""
+    """The leader is notified and the log below the snapshot is removed as soon as `freeze`
+    returns."""
     files = SnapshotFiles.open(disk, PATH)
     files.write_part(SNAPSHOT, 0, b"whole")
     files.freeze(SNAPSHOT)
@@ -33,7 +34,7 @@ def test_a_frozen_snapshot_is_durable_under_its_name(disk: SimDisk) -> None:
 
 
 def test_a_dropped_part_is_received_from_its_start(disk: SimDisk) -> None:
-    """It was not whole: going on behind its bytes would never make it so."""
+    """The part was damaged. More bytes at its end would not repair it."""
     files = SnapshotFiles.open(disk, PATH)
     files.write_part(SNAPSHOT, 0, b"damaged")
     files.drop_part(SNAPSHOT)
@@ -42,7 +43,8 @@ def test_a_dropped_part_is_received_from_its_start(disk: SimDisk) -> None:
 
 
 def test_a_damaged_head_is_long_ago(disk: SimDisk) -> None:
-    """Controllers-only seed 300380: at each look of retention the node stopped."""
+    """Seed 300380 of the simulation with controllers only: the node stopped at each check of
+    retention."""
     files = SnapshotFiles.open(disk, PATH)
     files.write_part(SNAPSHOT, 0, b"misdirected" * 20)
     files.added(SNAPSHOT, files.freeze(SNAPSHOT))
@@ -73,7 +75,8 @@ def test_a_piece_begins_anywhere_and_has_any_size(disk: SimDisk) -> None:
 
 
 def test_no_piece_of_a_damaged_batch_is_given_away(disk: SimDisk) -> None:
-    """It was served, refused by who received it, and fetched again and again until the next one."""
+    """A damaged snapshot was served, refused by the follower, and fetched again until the next
+    snapshot."""
     files = stored(disk)
     first = len(BATCHES[0])
     assert files.read(SNAPSHOT, 0, len(WHOLE)) == WHOLE

@@ -62,7 +62,7 @@ def timeless_log(disk: SimDisk) -> Log:
 def test_records_without_timestamps_cost_one_walk_not_one_for_each_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Issue 10: each ListOffsets by time rebuilt the indexes of every segment."""
+    """Each ListOffsets by time once rebuilt the indexes of every segment."""
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")
     log = timeless_log(disk)
@@ -145,7 +145,7 @@ def test_a_lookup_survives_what_happens_to_its_log_while_it_pauses(
 
 
 def test_records_without_timestamps_are_not_deleted_for_their_age() -> None:
-    """-1 counted as a time long ago: retention deleted such records as soon as they were there."""
+    """The timestamp -1 once counted as very old: retention deleted such records immediately."""
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")
     log = timeless_log(disk)
@@ -158,7 +158,7 @@ def test_records_without_timestamps_are_not_deleted_for_their_age() -> None:
 
 
 def test_a_lookup_begins_again_after_a_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another leader's records may lie where the lookup has been."""
+    """Records of another leader may have replaced those that the lookup has passed."""
     monkeypatch.setattr(lookup_module, "HEADERS_PER_STEP", 2)
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")

@@ -1,4 +1,6 @@
-"""Checking a log's directory: it sees what a start would see, and changes nothing."""
+"""The check of a log's directory reports the faults that a start would find, and changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def opened(disk: SimDisk, settings: LogSettings, recovery_point: int = 0) -> Log
 
 
 def written(settings: LogSettings, *, flushed: int = 24, unflushed: int = 0) -> SimDisk:
-    """Three segments of 8 batches, two epochs; closed in order when all is flushed."""
+    """Return the disk of a log: three segments of 8 batches in two epochs.
+
+    The log is closed cleanly if all of it is flushed."""
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")
     log = opened(disk, settings)
@@ -66,7 +70,7 @@ def test_a_log_in_which_nothing_is_wrong(settings: LogSettings, unflushed: int) 
 
 
 def test_every_flipped_byte_is_found_as_a_start_would_find_it() -> None:
-    """And where a start refuses, what is found is damage, with its file and a way out."""
+    """If a start refuses the log, the result is damage, with its file and a repair."""
     disk = written(METADATA, flushed=12, unflushed=4)
     names = [name for name in disk.list(PATH) if name.endswith(".log")]
     assert len(names) == 2
@@ -91,7 +95,7 @@ def test_every_flipped_byte_is_found_as_a_start_would_find_it() -> None:
                 assert first.kind is Kind.TORN
                 disk = written(METADATA, flushed=12, unflushed=4)
                 continue
-            # A start does not read again what lies below the flushed marker's segment.
+            # A start does not read the segments below that of the flushed marker.
             assert first.kind is Kind.DAMAGED and name == names[0]
             disk.flip(f"{PATH}/{name}", position)
 
@@ -152,7 +156,8 @@ def test_a_missing_segment_and_a_shortened_log() -> None:
 
 
 def test_a_log_closed_in_order_misses_its_first_segment() -> None:
-    """Retention takes the oldest, too, but says so before the log is closed."""
+    """Retention removes the first segment too, but records the new start before the log is
+    closed."""
     disk = written(PARTITION)
     disk.remove(f"{PATH}/{0:020}.log")
     expected = LogExpectations(metadata=False, clean=True, trusted_offset=24)
@@ -169,7 +174,7 @@ def test_a_log_closed_in_order_misses_its_first_segment() -> None:
 
 
 def test_a_log_closed_in_order_does_not_miss_what_retention_took() -> None:
-    """Whatever the checkpoint of log starts, written once a minute, had said."""
+    """The checkpoint of log start offsets, written once a minute, may be older."""
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")
     log = opened(disk, PARTITION)
@@ -184,7 +189,7 @@ def test_a_log_closed_in_order_does_not_miss_what_retention_took() -> None:
 
 
 def test_a_misdirected_write_is_damage() -> None:
-    """A batch that is whole, and of another place."""
+    """The batch is valid, but of another offset."""
     disk = written(METADATA)
     name = next(name for name in disk.list(PATH) if name.endswith(".log"))
     disk.open(f"{PATH}/{name}").pwrite(batch(7, 0, [b"0 " + b"x" * 100]), 0)

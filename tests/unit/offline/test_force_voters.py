@@ -1,5 +1,7 @@
-"""A lost quorum rebuilt from directories: which log is taken, what is written, what is refused, and
-power cuts at every disk call."""
+"""A lost quorum rebuilt from directories, with power cuts at every disk call.
+
+The tests cover the choice of the source, the written directories and the refusals.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,7 @@ class Cluster:
         cluster: str = CLUSTER,
         epoch: int = 3,
     ) -> str:
-        """A formatted directory with that log."""
+        """Create a formatted directory with this log, and return its path."""
         config = config_of(node_id, role)
         directory_id = Uuid(bytes(15) + bytes([node_id]))
         format_directory(
@@ -154,7 +156,7 @@ class Cluster:
         return MetadataStorage.open(self.disk, directory, SETTINGS, wall_ms=WALL_MS)
 
     def rebuilt(self, node_id: int, planned: Plan) -> None:
-        """Everything that a controller of the new quorum needs is there, and agrees."""
+        """Check that a controller of the new quorum has all files, and that they agree."""
         directory = f"/n{node_id}/{METADATA_DIRECTORY}"
         storage = self.open(node_id)
         assert storage.history.latest.kraft_version == 1
@@ -207,7 +209,7 @@ def test_the_log_that_goes_furthest_is_taken_and_others_say_what_they_lack(
 
 
 def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
-    """What an old leader's log has behind the epoch that followed was never committed."""
+    """Records of an old leader after the start of the next epoch were never committed."""
     old = (*LOG[:2], *[(1, [setting(f"x{each}")]) for each in range(9)])
     longer, later = cluster.node(1, old, role="controller"), cluster.node(4)
     planned = cluster.plan([longer, later], 10)
@@ -239,7 +241,7 @@ def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since
 def test_a_snapshot_counts_as_the_log_that_it_stands_for(
     cluster: Cluster, went_on: list[Batch]
 ) -> None:
-    """The log was being replaced by it."""
+    """The snapshot was replacing the log."""
     behind, source = cluster.node(4, (*LOG[:1], *went_on), epoch=7), cluster.node(5)
     image = read_source(cluster.disk, source).image
     cluster.snapshot(behind, EpochOffset(3, 6), image)
@@ -250,8 +252,8 @@ def test_a_snapshot_counts_as_the_log_that_it_stands_for(
 
 
 def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluster: Cluster) -> None:
-    """Epoch 1 ends in the snapshot at offset 3; the old leader of epoch 2 went its own way from
-    offset 1 on. The log behind the snapshot knows epoch 3 only."""
+    """Epoch 1 ends in the snapshot at offset 3. The old leader of epoch 2 diverged from offset 1
+    on. The log after the snapshot contains epoch 3 only."""
     whole = read_source(cluster.disk, cluster.node(4, LOG[:2]))
     cut = cluster.node(5, LOG[:1])
     cluster.snapshot(cut, EpochOffset(1, 3), whole.image)
@@ -279,7 +281,8 @@ def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) 
 def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
     cluster: Cluster, at: int, flushed: bool
 ) -> None:
-    """What a broker that was killed has is not known as flushed. The way out is walked, too."""
+    """A killed broker has not recorded its latest records as flushed. The test also follows the
+    advice of the error message."""
     whole, damaged = cluster.node(5), cluster.node(4)
     directory = f"{damaged}/{METADATA_DIRECTORY}"
     segment = f"{directory}/{0:020d}.log"

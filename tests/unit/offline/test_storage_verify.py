@@ -1,4 +1,4 @@
-"""A node's whole directory, checked and repaired offline."""
+"""The check and the repair of a node's whole directory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ SETTINGS = LogSettings(segment_bytes=1_500, index_interval_bytes=100)
 
 
 def node_directory() -> MetadataDisk:
-    """Snapshots, a vote, one partition of 20 records with a recovery point of 12."""
+    """Return a directory with snapshots, a vote, and a partition of 20 records with recovery point
+    12."""
     node = with_snapshots()
     disk = node.disk
     meta = MetaProperties(cluster_id="c" * 22, node_id=1, directory_id=Uuid(b"d" * 16))
@@ -153,7 +154,7 @@ def renamed_snapshot(node: MetadataDisk) -> None:
 
 
 def whole_snapshot(epoch: int, offset: int) -> Break:
-    """The leader's, when the power went before the log gave way to it."""
+    """Return a fault: the leader's snapshot is complete, but the log was not yet replaced by it."""
 
     def add(node: MetadataDisk) -> None:
         image = MetadataImage(last=EpochOffset(epoch, offset - 1))
@@ -270,7 +271,7 @@ def test_a_repair_never_touches_what_may_have_been_acknowledged(damage: Break) -
 
 
 def test_a_metadata_directory_that_a_controller_lost_is_missed() -> None:
-    """Such a directory counted as sound, and the controller voted with an empty log."""
+    """Such a directory once counted as sound, and the controller voted with an empty log."""
     disk = node_directory().disk
     mark = Mark(directory_id=Uuid(b"d" * 16), epoch=1, has_records=True)
     write_mark(disk, ROOT, mark)
@@ -335,7 +336,7 @@ def test_a_brokers_metadata_log_is_set_aside_with_its_vote_kept() -> None:
 
 
 def test_a_broker_whose_metadata_was_set_aside_stays_in_its_generation() -> None:
-    """Else it would follow the old majority, if that comes back."""
+    """Otherwise the broker would follow the old majority, if that came back."""
     node = node_directory()
     rebuilds = (Rebuild(id=Uuid(b"r" * 16), epoch=1, offset=2),)
     GenerationFile(node.disk, DIRECTORY).save(rebuilds)
@@ -359,7 +360,7 @@ def test_after_a_power_cut_a_directory_has_nothing_but_torn_tails() -> None:
 
 
 def test_setting_aside_outlives_a_power_cut_at_any_disk_call() -> None:
-    """The damaged log is where it was, or aside and whole; never gone."""
+    """The damaged log is always complete, at its old place or at the new one."""
     node = node_directory()
     shortened_metadata(node)
     damaged = node.disk.content(last_log(node.disk, DIRECTORY))
