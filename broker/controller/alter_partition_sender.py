@@ -94,6 +94,7 @@ class AlterPartitionSender:
         self._scheduled = False
         if self._closed or not self._proposals:
             return
+        assert not self._in_flight, "one request is in flight at a time"
         changes = [change for change, _ in self._proposals.values()][:MAX_CHANGES]
         self._in_flight = changes
         request = AlterPartitionRequest(

@@ -198,6 +198,7 @@ class BrokerLifecycle:
             return
         if response is not None and response.error == ErrorCode.NONE:
             self._failures = 0
+            assert self.broker_epoch < 0, "the broker epoch is set once in an incarnation"
             self.broker_epoch = response.broker_epoch
             logger.info(
                 "broker %d registered with epoch %d",

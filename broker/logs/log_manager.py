@@ -156,6 +156,7 @@ class LogManager:
 
         `producers` returns the producer states, or None if they are not loaded."""
         name = parameters.name
+        assert name not in self._open, f"{name} is open"
         self._unopened.opened(name)
         # The log may end lower than before, if damage was set aside.
         self._offsets.lower_recovery_point(name, log.end_offset)

@@ -62,6 +62,7 @@ class Leadership:
         # Where epochs were missed, another may have led in between, and followers have truncated:
         # what they had in ours says nothing any more.
         new_leader = self.epoch < 0 or value.leader_epoch > self.epoch + 1
+        assert self._broker_id in value.isr, f"leader {self._broker_id} is not in the ISR: {value}"
         known = self.replicas
         self.replicas = {
             each: known.get(each) or ReplicaState(each)
@@ -184,10 +185,12 @@ class Leadership:
     def _enter(self, state: IsrState) -> None:
         """Replace the state of the ISR. Raise AssertionError if the transition is not allowed."""
         check_transition(self.isr, state)
+        assert set(state.committed) <= set(state.maximal), state
         self.isr = state
 
     def _propose(self, cause: Cause) -> None:
         assert not isinstance(self.isr, Committed)
+        assert self._broker_id in self.isr.proposed, "a leader never removes itself from the ISR"
         topic_id, partition_id = self._key
         self.proposal = IsrChange(
             topic_id=topic_id,

@@ -162,6 +162,7 @@ class Partition(LocalReplica):
         placed = BatchHeader._make(HEADER.unpack_from(data))
         with changing(self._name, OSError):
             self.log.append(data, wall_ms=wall_ms, checked=placed)
+            assert self.log.end_offset == base_offset + header.record_count
             if header.producer_id >= 0:
                 self.producers.append(placed)
             self._advance_high_watermark(now_ms)
@@ -194,6 +195,7 @@ class Partition(LocalReplica):
                 f"offset {offset} is above the high watermark {self.high_watermark}",
             )
         self.log.advance_start(offset)
+        assert self.log.start_offset <= self.high_watermark
         return offset
 
     @property
@@ -286,7 +288,8 @@ class Partition(LocalReplica):
             self._advance_high_watermark(now_ms)
 
     def _advance_high_watermark(self, now_ms: int) -> None:
-        assert self.leadership is not None
-        self.high_watermark = self.leadership.next_high_watermark(
-            self.high_watermark, self.log.end_offset, now_ms
-        )
+        assert self.leadership is not None, "only a leader computes the high watermark"
+        before, end_offset = self.high_watermark, self.log.end_offset
+        after = self.leadership.next_high_watermark(before, end_offset, now_ms)
+        assert before <= after <= end_offset, (before, after, end_offset)
+        self.high_watermark = after

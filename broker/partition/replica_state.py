@@ -41,6 +41,7 @@ class ReplicaState:
         leader_end_offset: int,
         now_ms: int,
     ) -> None:
+        assert offset <= leader_end_offset, (offset, leader_end_offset)
         if offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
         elif offset >= self._leader_end_at_fetch >= 0 and (

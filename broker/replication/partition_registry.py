@@ -27,6 +27,7 @@ class PartitionRegistry:
         return len(self._by_key)
 
     def add(self, hosted: HostedPartition) -> None:
+        assert hosted.key not in self._by_key, f"{hosted!r} is hosted"
         hosted.traffic = self.traffic.of(hosted.topic)
         hosted.incomplete = self._incomplete
         self._by_key[hosted.key] = hosted

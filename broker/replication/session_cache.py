@@ -120,6 +120,7 @@ class SessionCache:
         if not slot.session.of_follower:
             self.consumer_bytes += (len(slot.session) - slot.counted) * PARTITION_BYTES
             slot.counted = len(slot.session)
+            assert self.consumer_bytes >= 0
 
     def _make_bytes(self, session: Session, partitions: int) -> bool:
         """Make room for more `partitions` of `session`: end the sessions of consumers that have
@@ -168,6 +169,7 @@ class SessionCache:
         slot = self._slots.pop(session_id, None)
         if slot is not None:
             self.consumer_bytes -= slot.counted * PARTITION_BYTES
+            assert self.consumer_bytes >= 0
             slot.session.end()
 
     def clear(self) -> None:

@@ -163,7 +163,10 @@ def test_producers_of_what_was_set_aside_are_forgotten(make_cluster: MakeCluster
 
     def send(broker_id: int, sequence: int, acks: int = 1) -> int:
         producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
-        (answer,) = cluster.produce(broker_id, topic, acks=acks, producer=producer)
+        answers = cluster.produce(broker_id, topic, acks=acks, producer=producer)
+        if not answers:  # the producer states are being loaded
+            cluster.run(20)
+        (answer,) = answers
         assert not answer.error
         return answer.base_offset
 
