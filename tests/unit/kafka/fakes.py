@@ -10,6 +10,8 @@ from quorate.quorum.seams import Accept, Address, Buffer, Link, Listener, Timer,
 
 @dataclass
 class FakeTimer:
+    """A timer of FakeClock."""
+
     due_ms: float
     callback: Callable[[], None]
     cancelled: bool = False
@@ -20,6 +22,8 @@ class FakeTimer:
 
 @dataclass
 class FakeClock:
+    """A clock that advances only in `advance`. `used_cpu_ms` is the CPU time."""
+
     time_ms: int = 1000
     timers: list[FakeTimer] = field(default_factory=list)
     used_cpu_ms: float = 0.0
@@ -56,7 +60,8 @@ class FakeClock:
 
 @dataclass
 class FakeLink:
-    """Remembers what was sent; `undrained` bytes are pending as if the peer did not read."""
+    """A link that records the frames that were sent. `undrained` bytes are pending, as if the peer
+    did not read."""
 
     peer: Address = Address("10.0.0.1", 5000)
     sent: list[bytes] = field(default_factory=list)
@@ -84,7 +89,7 @@ class FakeLink:
 
 @dataclass
 class FakeTransport:
-    """Connects to `link`."""
+    """A transport whose connections are `link`."""
 
     link: FakeLink
 

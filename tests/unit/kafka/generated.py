@@ -1,4 +1,5 @@
-"""Random values of declared messages, drawn from their layout; a seed always gives the same one."""
+"""Random values of declared messages, drawn from their layout. A seed always gives the same
+value."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def every_message() -> list[tuple[Api, type[Message], int]]:
 
 
 def value_of(cls: type, version: int, flexible: bool, chance: random.Random) -> Any:
-    """Fields outside the version keep their default; tagged ones do half of the time."""
+    """Return a random value. Fields outside of the version keep their default, as do half of the
+    tagged ones."""
     plan = layout(cls, version, flexible)
     values = dict(plan.defaults)
     for field in (*plan.plain, *plan.tagged):
@@ -71,7 +73,7 @@ OTHERS: dict[str, Any] = {
 
 
 def plain(value: Any) -> Any:
-    """Nested lists of primitives in declaration order, to compare across codecs."""
+    """Return nested lists of primitives in declaration order, to compare values across codecs."""
     if dataclasses.is_dataclass(value):
         return [plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
     if isinstance(value, tuple | list):

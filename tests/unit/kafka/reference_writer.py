@@ -1,7 +1,8 @@
-"""A slow second writer of declared messages, straight from Kafka's protocol guide.
+"""A second, slow writer of declared messages, straight from Kafka's protocol guide.
 
-Unlike ours it interprets instead of compiling, and can add tagged fields that no schema knows to
-every struct, as a newer Kafka does."""
+It interprets the declaration instead of compiling it. It can also add unknown tagged fields to
+every struct, as a later version of Kafka does.
+"""
 
 from __future__ import annotations
 

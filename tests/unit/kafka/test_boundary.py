@@ -1,4 +1,4 @@
-"""The boundary of a Kafka port: no exception of a request leaves it, but for the node's own."""
+"""The boundary of a Kafka port: only exceptions about the node's own state leave a request."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_change_left_half_done_passes() -> None:
 
 
 def test_an_exception_while_a_callback_answers_stays_in_its_request() -> None:
-    """The caller of the callback is another part of the node, such as a partition."""
+    """Return the caller of the callback is another part of the node, such as a partition."""
     served = Served()
     served.receive(frame(METADATA, 9))
     context = served.contexts[0]
@@ -160,7 +160,7 @@ def test_one_line_names_the_request_and_further_ones_are_counted(
 
 
 class Large:
-    """Stands for a request's bytes."""
+    """An object in place of a request's bytes."""
 
 
 def test_an_exception_that_is_kept_keeps_no_frames() -> None:

@@ -1,4 +1,4 @@
-"""Every field of a request or record that varies in size has a bound, and readers enforce it."""
+"""Every field of variable size in a request or record has a bound, and readers enforce it."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_the_elements_of_all_arrays_have_one_bound(version: int) -> None:
 
 
 def test_the_bound_on_elements_is_that_of_each_request() -> None:
-    """A request that was refused, or read, leaves no trace for the next one."""
+    """Neither a refused nor an accepted request affects the next one."""
     request = MetadataRequest(topics=(MetadataRequestTopic(name=""),) * bounds.TOPICS.limit)
     body = encode(request, 9)
     for _ in range(4):
@@ -320,7 +320,8 @@ def test_the_longest_fetched_name_is_answered(version: int) -> None:
 
 @pytest.mark.parametrize(("api", "version"), REQUESTS, ids=lambda each: getattr(each, "name", each))
 def test_a_failure_of_the_largest_request_can_be_said(api: Api, version: int) -> None:
-    """The answer of a refused request never fails, whatever the request holds."""
+    """Return the error response to a request can always be encoded, whatever the request
+    contains."""
     flexible = version >= api.flexible_since
     request = decode(api.request, version, encode(largest(api.request, version, flexible), version))
     text = "ä" * 40_000
@@ -338,7 +339,7 @@ def test_an_error_text_is_clipped_on_the_boundary_of_a_character() -> None:
 
 
 def test_the_bounds_fit_each_other() -> None:
-    """A record can hold what a request may hold, and a member id is a client id and more."""
+    """A record can hold whatever a request may hold. A member id is longer than a client id."""
     named = [each for each in vars(bounds).values() if isinstance(each, Bound)]
     texts = [each for each in named if each not in (bounds.ERROR_TEXT,) and each.limit <= 32_767]
     assert all(each.limit <= bounds.STORED_TEXT.limit for each in texts if "text" in each.name)

@@ -35,6 +35,8 @@ Outcome = tuple[bytes | None, ClientError | None]
 
 
 class Client:
+    """A KafkaClient over a link in memory."""
+
     def __init__(self, **settings: Any) -> None:
         self.link = FakeLink(peer=Address("broker", 9092))
         self.clock = FakeClock()
@@ -107,7 +109,7 @@ def test_a_lost_link_fails_all_that_waits_and_all_that_comes() -> None:
 
 
 def test_a_timeout_takes_the_link_with_it() -> None:
-    """Answers come in order, so nothing behind the lost one can be answered either."""
+    """Responses arrive in order, so no request behind the lost one can be answered."""
     client = Client(request_timeout_ms=100)
     client.send("one")
     client.clock.advance(60)
@@ -219,7 +221,8 @@ async def test_negotiation() -> None:
 
 
 async def test_negotiation_with_an_old_server() -> None:
-    """KIP-511: error 35 in version 0, then asked again with what it offers."""
+    """KIP-511: the server answers error 35 in version 0, and the client asks in a version that it
+    offers."""
     client = Client()
     negotiation = asyncio.ensure_future(client.client.negotiate())
     await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""What a closed connection leaves behind: nothing, also without the collector of cyclic garbage.
+"""A closed connection leaves no objects behind, also without the collector of cyclic garbage.
 
-`gc.freeze` keeps everything that is there out of the collector's reach (`quorum/node/garbage.py`),
-so a connection that is part of a cycle when it closes would stay in memory forever.
+`gc.freeze` moves all present objects out of the collector's reach (`quorum/node/garbage.py`). A
+connection that is part of a cycle when it closes would therefore stay in memory forever.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def uncollected() -> Iterator[None]:
 
 
 def alive() -> Counter[str]:
-    """Count the objects of connections. While the collector is disabled, all new objects are in
-    its youngest generation."""
+    """Return the number of objects of connections.
+
+    While the collector is disabled, all new objects are in its youngest generation."""
     names = (type(each).__name__ for each in gc.get_objects(generation=0))
     return Counter(each for each in names if each in NAMES)
 

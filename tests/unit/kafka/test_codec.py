@@ -1,4 +1,4 @@
-"""What the compiled readers and writers promise beyond a round trip."""
+"""Guarantees of the compiled readers and writers beyond a round trip."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_message_is_flexible_as_its_api_says_and_a_record_always() -> None:
 
 
 def test_a_struct_is_a_tag_of_one_version_and_a_plain_field_before() -> None:
-    """FetchRequest's replica id moved into a tagged struct in version 15 (KIP-903)."""
+    """Return the replica id of FetchRequest moved into a tagged struct in version 15 (KIP-903)."""
     request = FetchRequest(
         replica_id=3,
         replica_state=ReplicaState(replica_id=3, replica_epoch=8),

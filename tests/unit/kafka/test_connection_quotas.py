@@ -1,4 +1,4 @@
-"""What the connections of a node may do together: limits, idleness, requests that wait."""
+"""The quotas of a node's connections: their number, idle connections, and waiting requests."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ class Client:
 
 
 class Port:
+    """A Kafka port with connection quotas."""
+
     def __init__(self, **limits: Any) -> None:
         self.clock = FakeClock()
         self.connections = ConnectionQuotas(self.clock, ConnectionLimits(**limits))
@@ -141,7 +143,7 @@ def test_the_longest_unused_are_found_without_a_scan_for_each_newcomer(
 
     monkeypatch.setattr("quorate.quorum.rpc.kafka.connection_quotas.nsmallest", counted)
     port.client().ask()
-    clients[1].ask()  # it is used again, so it is no longer the longest unused one
+    clients[1].ask()  # it is used again, so another one is unused for longer
     for _ in range(99):
         newcomer = port.client()
         newcomer.ask()

@@ -1,4 +1,6 @@
-"""`decode_steps` reads what `decode` reads, refuses what it refuses, and pauses in long arrays."""
+"""`decode_steps` reads the same messages as `decode`, refuses the same bytes, and pauses in long
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def test_the_bounds_of_elements_hold() -> None:
 
 
 def test_no_tagged_field_of_a_request_is_long() -> None:
-    """The reader in steps does not pause inside of tagged fields."""
+    """Return the reader in steps does not pause inside of tagged fields."""
     for api, cls, version in every_message():
         if Role.of(cls) is Role.REQUEST:
             flexible = version >= api.flexible_since

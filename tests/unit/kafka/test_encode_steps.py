@@ -1,4 +1,4 @@
-"""`encode_steps` gives the bytes of `encode`, and pauses inside of long arrays."""
+"""`encode_steps` returns the bytes of `encode`, and pauses inside of long arrays."""
 
 from __future__ import annotations
 

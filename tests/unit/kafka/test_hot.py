@@ -1,4 +1,4 @@
-"""The hand-packed Produce and Fetch against the declared schemas, in every version."""
+"""The hand-written codecs of Produce and Fetch against the declared schemas, in every version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
 
 
 def generated(cls: type, version: int, flexible: bool, seed: int) -> tuple[Any, memoryview]:
-    """A value and its bytes, with unknown tagged fields everywhere."""
+    """Return a value and its bytes, with unknown tagged fields in all structs."""
     value = value_of(cls, version, flexible, random.Random(seed))
     return value, memoryview(reference_bytes(value, version, flexible, unknown_tags=True))
 

@@ -1,4 +1,6 @@
-"""Large requests at the server: decoded in steps, counted in the budget, discarded at their end."""
+"""Large requests at the server: decoded in steps, counted in the budget, and released when
+answered.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ ELEMENTS = 20_000
 
 
 class TickingClock(FakeClock):
-    """Each look at the CPU time is a millisecond of work."""
+    """Each reading of the CPU time costs one millisecond."""
 
     def cpu_ms(self) -> float:
         self.used_cpu_ms += 1.0
@@ -30,6 +32,8 @@ class TickingClock(FakeClock):
 
 
 class Node:
+    """A server with small limits."""
+
     def __init__(self, request_cpu_ms: float = 2000.0) -> None:
         self.clock = TickingClock()
         self.work = RequestScheduler(self.clock, SchedulerLimits(request_cpu_ms=request_cpu_ms))

@@ -1,4 +1,4 @@
-"""The bytes that a connection counts in the node's memory budgets, and when it is read."""
+"""The bytes of a connection in the node's memory budgets, and the times when it is read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ LIMITS = MemoryLimits(request_bytes=8 * MIB, response_bytes=8 * MIB)
 
 @dataclass
 class TellingLink(FakeLink):
-    """A link over TCP: it reports when the client does not take its responses."""
+    """A link over TCP, which reports if the client does not take its responses."""
 
     reports_drains: bool = True
 
 
 class Node:
+    """A server with small budgets."""
+
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.memory = Memory(self.clock, LIMITS)
@@ -61,7 +63,7 @@ def test_requests_in_flight_and_unfinished_frames_are_counted() -> None:
 
 
 def test_a_frame_that_is_complete_is_counted_once() -> None:
-    """The link has last reported almost all of it as unfinished."""
+    """Return the link has reported almost the whole frame as unfinished before."""
     node = Node()
     connection, link = node.connect()
     request = large(5 * MIB)
@@ -112,7 +114,7 @@ def test_responses_that_the_client_does_not_take_are_counted_and_it_is_not_read(
 
 
 def test_responses_that_wait_for_an_earlier_one_are_counted_and_bounded() -> None:
-    """A pipeline of fetches behind a request that waits."""
+    """A pipeline of fetches waits behind a request without a response."""
     node = Node()
     connection, link = node.connect()
     for _ in range(3):

@@ -1,4 +1,5 @@
-"""Large requests under memory pressure on real sockets: they wait for each other, and all end."""
+"""Large requests under memory pressure on real sockets wait for each other, and all are
+answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long requests in slices: resources, cut-off, order, and what ends them."""
+"""Long requests in slices: fairness, order, the CPU limit, and the end of their connections."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_two_long_requests_share() -> None:
 
 
 def test_new_connections_do_not_starve_one_that_waits() -> None:
-    """Each of them has work for one slice, and its successor comes as soon as it is served."""
+    """Each new connection has work for one slice, and the next one arrives when it is served."""
     working = Working(steps=20, step_ms=1)
     patient, patient_link = working.connect()
     patient.on_frame(frame(METADATA, 9, client_id="patient"))
@@ -153,7 +153,7 @@ def test_new_connections_do_not_starve_one_that_waits() -> None:
 
 @pytest.mark.parametrize("raises", [None, ValueError("no such thing")])
 def test_work_that_fails_leaves_nothing_that_waits(raises: Exception | None) -> None:
-    """A fetch that waits is read again in steps; these are cut off, or raise."""
+    """A delayed fetch is read again in steps, which are cut off or raise."""
     working = Working(steps=10**9 if raises is None else 10, step_ms=1)
     working.raises = raises
     connection, _ = working.connect()
@@ -260,7 +260,7 @@ def test_a_state_in_doubt_in_a_later_step_stops_the_node() -> None:
 
 
 def test_cpu_is_shared_also_when_the_steps_of_one_are_long() -> None:
-    """Turns alone would give a connection with steps of 10 ms five times the CPU of another one."""
+    """Round robin would give a connection with steps of 10 ms five times the CPU of another one."""
     working = Working(steps=0, step_ms=0)
     used: dict[str, float] = {"short": 0, "long": 0}
 

@@ -1,5 +1,8 @@
-"""Every declared request, response and metadata record, in every version: against a slow writer of
-our own, against kio (generated from Kafka's schemas), and against bytes that lie."""
+"""Every declared request, response and metadata record in every version.
+
+They are compared with a slow writer of this project and with kio, which is generated from Kafka's
+schemas. Damaged bytes must be refused.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def test_writes_what_the_reference_writes_and_reads_it_back(cls: type) -> None:
 
 @pytest.mark.parametrize("cls", [pytest.param(cls, id=cls.__name__) for cls, _ in CLASSES])
 def test_skips_unknown_tagged_fields_at_every_level(cls: type) -> None:
-    """KIP-482; kio's readers fail on these."""
+    """KIP-482 requires it. The readers of kio fail on such fields."""
     for version, flexible in versions_of(cls):
         if not flexible:
             continue
@@ -87,7 +90,7 @@ def test_cut_off_anywhere_is_a_decode_error(cls: type) -> None:
 
 @pytest.mark.parametrize("cls", [pytest.param(cls, id=cls.__name__) for cls, _ in CLASSES])
 def test_damaged_bytes_give_a_value_or_a_decode_error(cls: type) -> None:
-    """Nothing else, and no allocation for lengths that the bytes only claim."""
+    """There is no other outcome, and no allocation for lengths that the bytes only claim."""
     chance = random.Random(11)
     for version, flexible in versions_of(cls):
         data = encode(value_of(cls, version, flexible, random.Random(5)), version)
@@ -134,7 +137,7 @@ def test_versions_and_headers_are_kafkas(api: Api, message: type[Message]) -> No
 
 
 def assert_same(theirs: Any, ours: Any, path: str) -> None:
-    """Field by field and by name; kio drops `_ms` from names of times."""
+    """Compare field by field and by name. kio drops `_ms` from the names of times."""
     for field in dataclasses.fields(theirs):
         name = field.name if hasattr(ours, field.name) else f"{field.name}_ms"
         assert_same_value(getattr(theirs, field.name), getattr(ours, name), f"{path}.{name}")

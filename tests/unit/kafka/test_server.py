@@ -1,4 +1,4 @@
-"""The server end of a link: order, bounds, and what is refused."""
+"""The server end of a link: order, bounds, and refused requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def frame(
 
 
 class Served:
-    """A server whose metadata handler keeps what it was given."""
+    """A server whose metadata handler keeps its contexts and requests."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ def test_responses_leave_in_the_order_of_the_requests() -> None:
 
 
 def test_a_request_without_response_holds_up_nothing() -> None:
-    """Produce with acks=0."""
+    """A Produce with acks=0 has no response."""
     served = Served()
     served.receive(*(frame(METADATA, 9, correlation_id=each) for each in (1, 2, 3)))
     first, second, third = served.contexts
@@ -167,7 +167,8 @@ def test_answers_after_the_connection_is_gone_go_nowhere() -> None:
 
 
 def test_api_versions_from_the_future_is_answered_in_version_0() -> None:
-    """KIP-511: with what we serve of ApiVersions itself, so that the client can ask again."""
+    """KIP-511: the response names the served versions of ApiVersions, so that the client can ask
+    again."""
     served = Served(handlers={ApiKey.API_VERSIONS: unexpected})
     request = headers.request_header(ApiKey.API_VERSIONS, 99, 8, "new", 2) + b"\x01\x02who knows"
     served.receive(memoryview(request))

@@ -1,4 +1,4 @@
-"""Error codes and API keys against kio's, and what importing the tables costs."""
+"""Error codes and API keys against those of kio, and the cost of importing the tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_api_keys_are_kafkas() -> None:
 
 
 def test_only_produce_is_advertised_below_what_is_served() -> None:
-    """KAFKA-18659: without v0 an older librdkafka does not compress."""
+    """KAFKA-18659: if v0 is missing, an older librdkafka does not compress."""
     assert {
         api.key: api.advertised_min for api in APIS.values() if not api.serves(api.advertised_min)
     } == {ApiKey.PRODUCE: 0}

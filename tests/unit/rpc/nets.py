@@ -1,4 +1,6 @@
-"""The transports under test, each on its own kind of event loop: a server's and a client's end."""
+"""The transports under test, each on its own kind of event loop, with a server's and a client's
+end.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ LINKED = (Wire.NODE, Wire.KAFKA)
 
 @dataclass
 class Net:
-    """Both ends, and what failed where only the loop's exception handler hears of it."""
+    """Both ends, and the failures that reach only the loop's exception handler."""
 
     server: Transport
     client: Transport
@@ -52,7 +54,7 @@ class Net:
         )
 
     async def close(self) -> None:
-        """And let the other ends, in this same loop, hear of it."""
+        """Close both ends, and let the other ends of the links, in this same loop, notice it."""
         for listener in self.opened:
             await listener.close()
         for _ in range(10):
@@ -86,7 +88,7 @@ def run_aio(
 
 
 def behind_faults() -> Transport:
-    """Real sockets, and rules by which nothing is wrong."""
+    """Real sockets behind the fault wrappers, without an active fault."""
     return FaultTransport(AioTransport(), Faults())
 
 
@@ -117,7 +119,7 @@ on_real_nets = pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
 
 
 class Recorder:
-    """A LinkHandler that notes what it is told; `until` waits for more."""
+    """A LinkHandler that records its calls. `until` waits for more of them."""
 
     link: Link
 

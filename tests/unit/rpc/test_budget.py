@@ -1,4 +1,4 @@
-"""The memory budgets of a node: shares, pressure, and which connection pays."""
+"""The memory budgets of a node: shares, pressure, and the choice of the connection to close."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ SHARE_BYTES = 1 << 20
 
 
 class Peer:
+    """A connection that holds as many bytes as the test says."""
+
     def __init__(self, budget: Budget, port: int) -> None:
         self.budget = budget
         self.peer = Address("10.0.0.1", port)
@@ -47,6 +49,8 @@ class Peer:
 
 
 class Node:
+    """A clock and one budget."""
+
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.budget = Budget("requests", "some.key", LIMIT_BYTES, self.clock)
@@ -79,7 +83,7 @@ def test_small_holdings_are_not_counted(node: Node) -> None:
 
 
 def test_use_never_exceeds_the_limit(node: Node) -> None:
-    """Forty connections that each would take the whole budget."""
+    """Each of forty connections would take the whole budget."""
     for _ in range(40):
         peer = node.peer()
         for step in range(1, 20):
@@ -98,7 +102,7 @@ def test_the_one_that_holds_most_for_longest_pays(
     attackers = [node.peer(LIMIT_BYTES // 8) for _ in range(8)]
     node.wait(1000)
     light = node.peer()
-    for _ in range(1000):  # a client that works: its requests are in flight for a moment
+    for _ in range(1000):  # the requests of a working client are in flight for a moment
         light.holds(1 << 20)
         light.holds(0)
     assert not light.closed
@@ -109,7 +113,7 @@ def test_the_one_that_holds_most_for_longest_pays(
 
 
 def test_many_small_attackers_do_not_make_a_working_client_the_heaviest(node: Node) -> None:
-    """Each of them holds less than the client does, but for a long time."""
+    """Each attacker holds less than the client, but for a long time."""
     for _ in range(LIMIT_BYTES // (256 << 10)):
         node.peer(256 << 10)
     node.wait(2000)
@@ -133,7 +137,7 @@ def test_under_pressure_connections_over_their_share_are_read_one_after_the_othe
 
 
 def test_large_requests_do_not_stop_each_other(node: Node) -> None:
-    """Each of them needs more than half of the budget until it is complete."""
+    """Each request needs more than half of the budget until it is complete."""
     requests = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
     for each in requests:
         assert each.read
@@ -144,7 +148,7 @@ def test_large_requests_do_not_stop_each_other(node: Node) -> None:
 
 
 def test_a_connection_is_read_again_when_another_one_only_holds_less(node: Node) -> None:
-    """The pressure ends although no connection releases all that it holds."""
+    """Return the pressure ends, although no connection releases everything that it holds."""
     first, second = node.peer(LIMIT_BYTES // 2), node.peer(2 * SHARE_BYTES)
     assert not second.read
     first.holds(SHARE_BYTES // 2)
@@ -164,7 +168,7 @@ def test_a_connection_that_makes_no_progress_under_pressure_is_closed(node: Node
 
 
 def test_a_slow_reader_is_not_closed_while_it_reads(node: Node) -> None:
-    """Its bytes are only counted when the budget asks for them."""
+    """Its bytes are counted only when the budget asks for them."""
     slow = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
     for _ in range(3):
         node.wait(STALL_MS // 2)

@@ -1,4 +1,4 @@
-"""Channel over a link that only records, on virtual time."""
+"""A Channel over a link that only records, on virtual time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ENDED = EndQuorumEpochResponse(error=0, epoch=3, leader_id=-1)
 
 
 class RecordingLink:
-    """What a Link promises, as far as a channel needs it; `decoded` is what was sent."""
+    """The part of a Link that a channel needs. `decoded` holds the messages that were sent."""
 
     peer = PEER.address
 
@@ -79,7 +79,7 @@ class RecordingLink:
 
 
 class Bench:
-    """One channel with its link; `results` are what `done` was called with, in order."""
+    """One channel with its link. `results` are the arguments of `done`, in order."""
 
     def __init__(self, loop: SimLoop, handlers: Handlers | None = None, **settings: int) -> None:
         self.loop = loop
@@ -98,7 +98,7 @@ class Bench:
         self.channel.request(message, timeout_ms, self.results.append)
 
     def turn(self) -> None:
-        """Let the loop run what is ready."""
+        """Run the callbacks that are ready."""
         self.loop.run_for(0)
 
     def receive(self, *messages: tuple[int, Message]) -> None:
@@ -160,7 +160,7 @@ def test_a_request_larger_than_a_frame_is_not_sent(loop: SimLoop) -> None:
 
 
 def test_responses_find_their_requests_in_any_order(loop: SimLoop) -> None:
-    """A8, asyncio streams: two who read one connection take each other's answers."""
+    """With asyncio streams, two tasks that read one connection take each other's responses."""
     bench = Bench(loop)
     for _ in range(3):
         bench.ask()
@@ -200,7 +200,8 @@ def test_a_response_after_the_timeout_is_dropped(loop: SimLoop) -> None:
 
 
 def test_a_link_on_which_nothing_was_heard_is_given_up(loop: SimLoop) -> None:
-    """After a partition TCP retries ever more slowly; a new link works at once."""
+    """After a network partition TCP retries at growing intervals, while a new link works
+    immediately."""
     bench = Bench(loop)
     loop.run_for(0.01)
     bench.ask(timeout_ms=100)
@@ -210,7 +211,7 @@ def test_a_link_on_which_nothing_was_heard_is_given_up(loop: SimLoop) -> None:
 
 
 def test_a_link_on_which_something_was_heard_stays(loop: SimLoop) -> None:
-    """One request may take long: the peer is there."""
+    """One request may take long, although the peer is alive."""
     bench = Bench(loop)
     bench.ask(timeout_ms=100)
     bench.ask(timeout_ms=1000)
@@ -372,7 +373,8 @@ def test_call(loop: SimLoop) -> None:
 
 
 def test_the_answers_to_one_frame_are_bounded_before_they_leave(loop: SimLoop) -> None:
-    """4,096 requests for chunks of a snapshot fit one frame: 4 GB would have been queued."""
+    """4,096 requests for chunks of a snapshot fit into one frame. 4 GB of responses would be
+    queued."""
     answers: list[int] = []
 
     def answer(peer: Peer, message: Any, reply: Reply) -> None:

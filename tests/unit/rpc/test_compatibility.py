@@ -1,7 +1,8 @@
-"""Node messages stay readable for nodes of earlier versions, as in a rolling upgrade.
+"""Node messages remain readable for nodes of earlier versions, as in a rolling upgrade.
 
-A row is an array of values in order of declaration. A node skips values beyond those that it knows
-and gives missing ones their defaults, so a message may only grow at its end, by optional fields.
+A row is an array of values in order of declaration. A node ignores values that it does not know at
+the end, and gives missing ones their defaults. A message may therefore only grow at its end, by
+optional fields.
 """
 
 from __future__ import annotations

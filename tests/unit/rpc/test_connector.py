@@ -1,4 +1,4 @@
-"""Connector and NodeServer over the simulated network: handshakes, losses, evidence, backoff."""
+"""Connector and NodeServer over the simulated network: handshakes, losses, probes, backoff."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def hello_of(own_id: int, **changes: Any) -> Hello:
 
 
 class Node:
-    """One node: it may serve, and it may keep a connection to n1; `events` are what it is told."""
+    """One node, which may serve and may keep a connection to n1. `events` are the callbacks that it
+    got."""
 
     def __init__(self, bench: Bench, node_id: int, handlers: Handlers, hello: Hello) -> None:
         self.bench = bench
@@ -107,6 +108,8 @@ class Node:
 
 
 class Bench:
+    """The nodes of one test, on a simulated network."""
+
     def __init__(self) -> None:
         self.loop = SimLoop()
         self.network = SimNetwork(self.loop, Random(3))
@@ -150,7 +153,7 @@ def test_both_ends_ask(bench: Bench) -> None:
 
 
 def test_after_a_kill_the_first_attempt_is_made_at_once_and_refused(bench: Bench) -> None:
-    """Idea 9: what a session timeout would tell in seconds, a refusal tells in milliseconds."""
+    """A refusal shows in milliseconds what a session timeout shows in seconds."""
     server, client = serving(bench), bench.node(2)
     client.connect()
     bench.pass_ms(10)
@@ -275,7 +278,7 @@ def test_a_node_learns_of_a_later_generation_where_it_connects(bench: Bench) -> 
 
 
 def test_a_node_does_not_believe_a_stranger_that_claims_a_later_generation(bench: Bench) -> None:
-    """One forged Hello took brokers out of their cluster for good, and ended all elections."""
+    """Otherwise one forged Hello takes brokers out of their cluster and ends all elections."""
     server, client = serving(bench, generation=0), bench.node(2, **REBUILT)
     client.connect()
     bench.pass_ms(500)

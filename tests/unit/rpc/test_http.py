@@ -1,4 +1,4 @@
-"""Plain HTTP on a listening port: what outsiders may hold, and for how long."""
+"""Plain HTTP on a listening port: the bounds of what outsiders may hold, and for how long."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def listening(net: Net, handler: Recorder, *others: Wire) -> Listener:
 
 
 async def said(listener: Listener, *chunks: bytes) -> bytes:
-    """All that comes back until the other end closes."""
+    """Return everything that arrives until the other end closes."""
     reader, writer = await asyncio.open_connection(listener.address.host, listener.address.port)
     try:
         for chunk in chunks:
@@ -196,7 +196,7 @@ def test_pages_of_browsers_are_refused(kind: str, head: bytes, status: bytes) ->
 
 @on_real_nets
 def test_a_second_request_on_the_path_of_the_nodes_has_no_origin_either(kind: str) -> None:
-    """aiohttp reads it, if the first one was no handshake and the connection stayed open."""
+    """aiohttp reads it if the first one was no handshake and the connection stayed open."""
 
     async def scenario(net: Net) -> None:
         node = Recorder()

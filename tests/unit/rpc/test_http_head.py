@@ -1,4 +1,4 @@
-"""Heads of HTTP requests: which are read, and which are refused with what status."""
+"""Heads of HTTP requests: accepted ones, and the status with which others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many system calls answers cost: a small write takes longer than making what it writes."""
+"""The number of system calls for responses. A small write takes longer than building its bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorate.quorum.seams import ProtocolError
 
 
 class Wire:
-    """An asyncio transport that keeps each write."""
+    """An asyncio transport that records each write."""
 
     def __init__(self) -> None:
         self.writes: list[bytes] = []
@@ -43,7 +43,7 @@ class Wire:
 
 
 class Handler:
-    """Answers each frame with itself."""
+    """Answers each frame with the same frame."""
 
     def __init__(self) -> None:
         self.link: KafkaLink

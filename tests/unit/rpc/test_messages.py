@@ -1,4 +1,4 @@
-"""Node-to-node messages: round trips, growth at the end, and whatever else a peer may send."""
+"""Node messages: round trips, growth at the end, and malformed input of a peer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLASSES = list(BY_CLASS)
 
 
 def values(shape: Shape) -> st.SearchStrategy[Any]:
-    """Any value that the declaration allows."""
+    """Return a strategy for the values that the declaration allows."""
     found = _values(shape)
     return st.none() | found if shape.optional else found
 
@@ -236,7 +236,7 @@ def test_kinds_tell_requests_from_responses() -> None:
 
 
 def edges(shape: Shape) -> list[Any]:
-    """Values just outside of a bound, as msgpack carries them."""
+    """Return values just outside of a bound, as msgpack carries them."""
     match shape.kind, shape.bound:
         case Type.INT, Range(low, high):
             return [each for each in (low - 1, high + 1) if -(2**63) <= each < 2**64]
@@ -252,7 +252,7 @@ def edges(shape: Shape) -> list[Any]:
 
 
 def plausible(shape: Shape) -> Any:
-    """Some value that the declaration allows, as msgpack carries it."""
+    """Return a value that the declaration allows, as msgpack carries it."""
     match shape.kind, shape.bound:
         case Type.INT, Range(low, _):
             return low
@@ -270,7 +270,7 @@ def plausible(shape: Shape) -> Any:
 
 
 def with_one_edge(shape: Shape) -> Iterator[tuple[str, Any]]:
-    """The plausible value of `shape`, with one place in it outside of its bound."""
+    """Return the plausible value of `shape` with one part outside of its bound."""
     for edge in edges(shape):
         yield shape.label, edge
     if shape.kind is Type.ARRAY:

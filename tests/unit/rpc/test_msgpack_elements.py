@@ -1,4 +1,4 @@
-"""Frames of many elements: they are refused before the elements are built."""
+"""Frames of many elements are refused before the elements are built."""
 
 from __future__ import annotations
 

@@ -16,12 +16,14 @@ SHARE_BYTES = int(LIMIT_BYTES * SHARE)
 
 
 class Node:
+    """A node with its budgets, which accepts links."""
+
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.memory = Memory(self.clock)
 
     def linked(self, node_id: int = 7) -> tuple[FakeLink, ServerHandshake]:
-        """A link whose handshake is done."""
+        """Return a link whose handshake is complete, with its handler."""
         link = FakeLink()
         settings = NodeSettings(
             clock=self.clock, hello=lambda: hello_of(1), handlers={}, memory=self.memory
@@ -40,7 +42,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def test_unfinished_frames_of_all_links_together_are_bounded(node: Node) -> None:
-    """4,096 links with 32 MiB each were allowed."""
+    """Without the budget, 4,096 links with 32 MiB each are allowed."""
     links = [node.linked() for _ in range(40)]
     for link, handshake in links:
         handshake.on_buffered(4 * SHARE_BYTES)

@@ -1,4 +1,4 @@
-"""Links of a node's earlier process, which may linger after it has restarted."""
+"""Links of a node's earlier process, which may remain after the node has restarted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tests.unit.rpc.test_connector import hello_of
 
 
 class Server:
+    """A server whose events are recorded."""
+
     def __init__(self) -> None:
         self.up: list[Channel] = []
         settings = NodeSettings(clock=FakeClock(), hello=lambda: hello_of(1), handlers={})
@@ -48,7 +50,8 @@ def test_only_links_of_earlier_processes_of_that_node_are_closed() -> None:
 
 @pytest.mark.parametrize("catching_up", [False, True])
 def test_a_fetch_of_a_replica_that_lost_its_log_discards_earlier_ones(catching_up: bool) -> None:
-    """An old fetch acknowledges records that are gone. Counted late, it would commit them."""
+    """An old fetch acknowledges records that the replica has lost. If it counted, it would commit
+    them."""
     server = Server()
     old = server.met(2, 1)
     server.met(2, 2)

@@ -1,4 +1,4 @@
-"""Free ports: outside of what the kernel gives to connections."""
+"""Free ports are outside of the range that the kernel gives to connections."""
 
 from __future__ import annotations
 

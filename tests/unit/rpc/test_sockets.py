@@ -1,4 +1,6 @@
-"""What only real sockets show: two wires on one port, HTTP, and peers that speak neither."""
+"""Properties that only real sockets show: two wires on one port, HTTP, and peers that speak
+neither.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def test_half_a_frame_takes_no_more_memory_than_has_arrived(kind: str) -> None:
 
 @on_real_nets
 def test_frames_cut_anywhere(kind: str) -> None:
-    """One byte at a time, and the first bytes of a connection, too."""
+    """Return the bytes arrive one at a time, including the first bytes of a connection."""
 
     async def scenario(net: Net) -> None:
         server = Recorder()
@@ -128,7 +130,7 @@ def test_frames_cut_anywhere(kind: str) -> None:
 
 @on_real_nets
 def test_kafka_frames_can_be_patched_in_place_and_kept(kind: str) -> None:
-    """The log writes batch headers into them, and replicates them from where they are."""
+    """Return the log writes batch headers into the frames, and replicates from the same memory."""
 
     async def scenario(net: Net) -> None:
         class Keeper(Recorder):
@@ -165,7 +167,7 @@ def test_answers_to_one_chunk_leave_in_one_piece(kind: str) -> None:
 
 @on_real_nets
 def test_a_node_port_closes_what_does_not_speak_http(kind: str) -> None:
-    """An Apache Kafka broker, or a client, that got the wrong port."""
+    """An Apache Kafka broker or a client may be configured with the wrong port."""
 
     async def scenario(net: Net) -> None:
         listener = await net.listen(Recorder(), Wire.NODE)
@@ -226,7 +228,7 @@ def test_text_is_no_frame(kind: str) -> None:
 
 @on_real_nets
 def test_frames_of_a_foreign_client(kind: str) -> None:
-    """Masked with a key of its own, pings in between; fragments are refused."""
+    """Return the frames have a mask of their own, and pings between them. Fragments are refused."""
 
     async def scenario(net: Net) -> None:
         server = Recorder()
@@ -250,7 +252,8 @@ def test_frames_of_a_foreign_client(kind: str) -> None:
 
 @on_real_nets
 def test_the_first_frame_of_a_node_link_is_small(kind: str) -> None:
-    """Its header alone is refused, before any of it has come; a later frame may be large."""
+    """A large first frame is refused by its header, before its payload has arrived. A later frame
+    may be large."""
 
     async def scenario(net: Net) -> None:
         server = Recorder()

@@ -1,4 +1,4 @@
-"""Both transports through the conformance suite, and what only real sockets show."""
+"""Both transports in the conformance suite, and properties that only real sockets show."""
 
 from __future__ import annotations
 

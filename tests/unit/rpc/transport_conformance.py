@@ -1,4 +1,4 @@
-"""What `seams.Transport` promises, as scenarios that every implementation is run through."""
+"""The contract of `seams.Transport`, as scenarios that run on every implementation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EDGE_SIZES = (0, 1, 3, 125, 126, 16_383, 16_384, 65_535, 65_536, 300_000, MAX_FR
 
 
 async def pair(net: Net, wire: Wire) -> tuple[Recorder, Recorder, Address]:
-    """Handlers of a fresh link: the server's and the client's."""
+    """Return the handlers of a new link: the server's and the client's."""
     server, client = Recorder(), Recorder()
     listener = await net.listen(server)
     (await net.connect(listener.address, wire, client)).send(b"hello")
@@ -100,7 +100,7 @@ async def a_wire_that_is_not_spoken(net: Net, wire: Wire) -> None:
     handler = Recorder()
     listener = await net.listen(handler, other)
     client = Recorder()
-    if wire is Wire.KAFKA:  # real connections are told apart by their first bytes
+    if wire is Wire.KAFKA:  # a listener recognizes the protocol by the first bytes
         try:
             (await net.connect(listener.address, wire, client)).send(b"hello")
         except PeerUnreachable:
