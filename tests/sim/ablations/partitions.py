@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quorate.broker.partition import isr, leadership, partition, producer_state
+from quorate.broker.partition import isr, leadership, local_replica, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import consumer_fetches as fetches
 from quorate.broker.replication import reading
@@ -192,7 +192,7 @@ ABLATIONS = (
         "epoch-truncation",
         "a follower cuts where its epochs differ from the leader's, not where the leader ended "
         "(KIP-279)",
-        partition,
+        local_replica,
         "truncation_offset",
         lambda leader, epochs, end_offset: min(leader.offset, end_offset),
         PartitionWalk(1, 250),

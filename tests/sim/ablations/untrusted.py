@@ -27,7 +27,7 @@ ABLATIONS = (
         "request-boundary",
         "an exception in a handler fails its request, not the node",
         RequestContext,
-        "raised",
+        "fail_with",
         raise_on,
         Scene(scenes.a_handler_raises),
         scenes.A_BUG,
