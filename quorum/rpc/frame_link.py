@@ -68,7 +68,7 @@ class FrameLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Create the handler of the link. asyncio calls this method."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
         self.peer = address_of(transport)
         self._handler = self._accept(cast(Link, self))
         self._on_buffered = getattr(self._handler, "on_buffered", None)

@@ -91,7 +91,7 @@ class HttpLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timeout for the head. asyncio calls this method."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
         self.peer = address_of(self._transport)
         self._listener.opened(self)
         self._arm(HEAD_TIMEOUT_S, self.abort)

@@ -102,7 +102,7 @@ class AioTransport:
                 )
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
-        except OSError as error:  # TimeoutError and socket.gaierror are
+        except OSError as error:  # TimeoutError and socket.gaierror are subclasses
             raise PeerUnreachable(f"cannot reach {address}: {error!r}") from error
         if link.self_connected:
             raise PeerRefused(f"no process listens on {address}: the connection was to itself")
@@ -267,7 +267,7 @@ class _Sniffer(asyncio.Protocol):
         self._input = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
         self._listener.opened(self)
         if self._listener.closing:
             self._transport.abort()

@@ -19,7 +19,6 @@ from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.steps import Steps
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.node.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import (
     opened,
@@ -30,6 +29,7 @@ from tests.unit.node.test_metadata_storage import (
 )
 from tests.unit.raft.harness import Cluster
 from tests.unit.raft.test_snapshots import CHUNKS, cut_off, leaders, snapshot_of
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 @pytest.mark.parametrize("slices", range(8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.quorum.log_limit import INTERVAL_MS, MAX_KINDS, LogLimit
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 def test_one_line_of_a_kind_passes_in_each_interval() -> None:

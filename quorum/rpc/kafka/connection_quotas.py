@@ -136,13 +136,13 @@ class ConnectionQuotas:
         self._silent: dict[QuotaConnection, None] = {}  # no valid request yet; oldest first
         self._unused: deque[tuple[int, QuotaConnection]] = (
             deque()
-        )  # (used_ms, connection) when looked at
+        )  # (used_ms, connection), as of the last scan
         self._lines = LogLimit(clock)
         self.displaced = 0
         """The number of connections that were closed to make room for new ones."""
         self._by_host: dict[str, int] = {}
         self._queued = 0
-        self._waiting: dict[QuotaConnection, None] = {}  # not read because of what is queued
+        self._waiting: dict[QuotaConnection, None] = {}  # not read while the queue is full
         self._creation_due_ms = 0.0
         self._sweep_timer: Timer | None = None
 

@@ -17,7 +17,7 @@ from quorate.quorum.controller.messages import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 TOPIC = Uuid(bytes(15) + b"\x07")
 

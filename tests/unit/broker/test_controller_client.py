@@ -18,7 +18,7 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.channel import Channel, FailureKind, RpcFailure
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=4, broker_epoch=1, metadata_offset=1, want_fence=False, want_shut_down=False

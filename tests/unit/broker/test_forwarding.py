@@ -17,8 +17,8 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.steps import Steps
-from tests.unit.kafka.fakes import FakeLink
-from tests.unit.kafka.test_server import Served, frame
+from tests.unit.rpc.kafka.fakes import FakeLink
+from tests.unit.rpc.kafka.test_server import Served, frame
 
 VERSION = 6
 NONE = EnvelopeResponse(

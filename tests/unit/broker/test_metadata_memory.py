@@ -14,7 +14,7 @@ from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.steps import finished
-from tests.unit.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 
 PARTITIONS = 5000
 ID = Uuid(bytes(range(16)))

@@ -12,7 +12,7 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 REGISTERED = RegisterBrokerRecord(
     broker_id=5, incarnation_id=ZERO_UUID, broker_epoch=3, end_points=(), fenced=False

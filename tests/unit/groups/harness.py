@@ -26,7 +26,7 @@ from quorate.quorum.protocol.schemas.group_membership import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.steps import finished
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 GROUP = "g"
 SESSION_MS = 10_000

@@ -37,8 +37,8 @@ from quorate.quorum.metadata.replay import replay
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.attacks.batches import records, sealed
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 ME, OTHER = 1, 2
 TOPIC_ID = Uuid(b"\x05" * 16)

@@ -15,7 +15,7 @@ from quorate.quorum.metadata.steps import STEP_ENTRIES
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.steps import Steps
 from tests.unit.groups.harness import GROUP, TOPIC, World
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 RETENTION_MS = 100_000
 COUNT = 5000

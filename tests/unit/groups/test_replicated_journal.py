@@ -11,7 +11,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 TOPIC_ID = Uuid(b"\x07" * 16)
 RECORD = GroupRecord(GroupKey(group="g"), None)

@@ -18,7 +18,7 @@ from quorate.quorum.node.snapshot_generator import SnapshotGenerator, SnapshotSe
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
 from tests.sim.disk import SimDisk
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 DIRECTORY = "/data/__cluster_metadata-0"
 ARCHIVE = "/data/archive"

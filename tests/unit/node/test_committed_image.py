@@ -12,9 +12,9 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node import committed_image
 from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.steps import Steps
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import opened, received, reopened
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 STEPS = 3
 

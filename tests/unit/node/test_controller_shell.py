@@ -27,7 +27,7 @@ from quorate.quorum.node.controller_shell import ControllerShell, Refusal
 from quorate.quorum.protocol.codec import EncodeError
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.state_in_doubt import StateInDoubt
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 EPOCH = 3
 

@@ -18,7 +18,7 @@ from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
 from tests.sim.disk import PowerCut, SimDisk
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import made
 
 REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)

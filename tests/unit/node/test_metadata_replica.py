@@ -22,9 +22,9 @@ from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
 from quorate.quorum.state_in_doubt import StateInDoubt
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.node.metadata_disk import MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import opened
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 SNAPSHOT = EpochOffset(2, 1200)
 

@@ -19,7 +19,6 @@ from quorate.quorum.offline.storage_format import control, voters_snapshot
 from quorate.quorum.raft.control_records import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
 from tests.sim.disk import PowerCut, SimDisk
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.node.metadata_disk import (
     ARCHIVE,
     DIRECTORY,
@@ -29,6 +28,7 @@ from tests.unit.node.metadata_disk import (
     config_batch,
     image_at,
 )
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 def new_disk(seed: int = 0) -> SimDisk:

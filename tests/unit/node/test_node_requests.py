@@ -40,7 +40,7 @@ from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, ProtocolError
 from quorate.quorum.state_in_doubt import StateInDoubt
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 DIRECTORY = Uuid(b"d" * 16)
 PEER = Peer(

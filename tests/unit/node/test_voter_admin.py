@@ -20,8 +20,8 @@ from quorate.quorum.protocol.schemas.raft_voters import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.raft.effects import Role
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.raft.harness import directory
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 ADD = AddRaftVoterRequest(
     timeout_ms=500,

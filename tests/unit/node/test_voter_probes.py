@@ -12,8 +12,8 @@ from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.voter_probes import PROBE_TIMEOUT_MS, VoterProbes
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.raft.harness import directory, voter
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 ADDRESS = Address("c11", 9093)
 

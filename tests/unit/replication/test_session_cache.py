@@ -7,7 +7,7 @@ import random
 from quorate.broker.replication import session_cache
 from quorate.broker.replication.session_cache import EVICTION_MS, SessionCache
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 class Held:

@@ -15,7 +15,7 @@ from quorate.quorum.rpc.budget import (
     MemoryLimits,
 )
 from quorate.quorum.seams import Address
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 MIB = 1 << 20
 LIMIT_BYTES = 64 * MIB

@@ -83,7 +83,7 @@ class Page:
 
 @on_real_nets
 def test_a_closed_connection_is_freed_without_the_collector(kind: str) -> None:
-    """See tests/unit/kafka/test_closed_connections.py."""
+    """See tests/unit/rpc/kafka/test_closed_connections.py."""
     pages: list[weakref.ref[Page]] = []
 
     def accept(link: Link) -> Page:

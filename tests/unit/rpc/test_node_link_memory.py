@@ -8,7 +8,7 @@ from quorate.quorum.rpc import budget
 from quorate.quorum.rpc.budget import SHARE, Memory
 from quorate.quorum.rpc.handshake import NodeSettings, ServerHandshake
 from quorate.quorum.rpc.messages import frame_header, packed
-from tests.unit.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.test_connector import hello_of
 
 LIMIT_BYTES = 64 << 20

@@ -13,7 +13,7 @@ from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.handshake import NodeSettings
 from quorate.quorum.rpc.messages import frame_header, packed
 from quorate.quorum.rpc.node_server import NodeServer
-from tests.unit.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.test_connector import hello_of
 
 

@@ -17,8 +17,8 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
 from tests.unit.controller.harness import SESSION_MS, Driver
-from tests.unit.kafka.fakes import FakeClock
 from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from quorate.quorum.watch import changes
 from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
 from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
 from quorate.quorum.watch.watch import targets
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import Node, get, made, running, until
 
 pytestmark = pytest.mark.timeout(60)

@@ -18,7 +18,7 @@ from quorate.quorum.watch import metrics
 from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import Node, made, running, until
 from tests.unit.watch.test_endpoints import create_topic
 

@@ -16,8 +16,8 @@ from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler, SchedulerLimits
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from tests.unit.kafka.fakes import FakeClock, FakeLink
-from tests.unit.kafka.test_server import answer, frame
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.test_server import answer, frame
 
 MIB = 1 << 20
 ELEMENTS = 20_000

@@ -21,7 +21,7 @@ from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetFetchRequestTopic,
 )
 from quorate.quorum.protocol.wire import Message
-from tests.unit.kafka.generated import every_message, value_of
+from tests.unit.protocol.generated import every_message, value_of
 
 
 def in_steps(cls: type[Message], version: int, data: bytes) -> tuple[Message, int, int]:

@@ -13,7 +13,7 @@ from quorate.quorum.rpc.budget import Memory, MemoryLimits
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.seams import Wire
-from tests.unit.kafka.test_server import METADATA, frame
+from tests.unit.rpc.kafka.test_server import METADATA, frame
 from tests.unit.rpc.nets import RUNNERS, Net, on_real_nets
 
 pytestmark = pytest.mark.timeout(20)

@@ -10,8 +10,8 @@ from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext, ServerSettings
-from tests.unit.kafka.fakes import FakeClock, FakeLink
-from tests.unit.kafka.test_server import METADATA, frame
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.test_server import METADATA, frame
 
 MIB = 1 << 20
 LIMITS = MemoryLimits(request_bytes=8 * MIB, response_bytes=8 * MIB)

@@ -17,8 +17,8 @@ from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler, Schedul
 from quorate.quorum.rpc.kafka.server import Connection, KafkaServer, RequestContext
 from quorate.quorum.state_in_doubt import StateInDoubt
 from quorate.quorum.steps import Steps
-from tests.unit.kafka.fakes import FakeClock, FakeLink
-from tests.unit.kafka.test_server import METADATA, answer, frame
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.test_server import METADATA, answer, frame
 
 LIMITS = SchedulerLimits(slice_ms=2, steps_per_slice=100, duty=0.5, request_cpu_ms=50)
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)

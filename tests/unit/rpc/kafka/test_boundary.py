@@ -25,8 +25,8 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
 from quorate.quorum.seams import Address
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
-from tests.unit.kafka.fakes import FakeClock
-from tests.unit.kafka.test_server import METADATA, Served, answer, frame
+from tests.unit.rpc.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.test_server import METADATA, Served, answer, frame
 
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
 REQUEST_FAULTS = [

@@ -27,8 +27,8 @@ from quorate.quorum.rpc.kafka.server import (
     ServerSettings,
 )
 from quorate.quorum.seams import Address
-from tests.unit.kafka.fakes import FakeClock, FakeLink
-from tests.unit.kafka.test_server import METADATA, frame
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.test_server import METADATA, frame
 
 ANSWER = MetadataResponse(brokers=(), topics=())
 

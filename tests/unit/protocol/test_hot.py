@@ -15,8 +15,8 @@ from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
 from quorate.quorum.protocol.schemas import fetch, produce
 from quorate.quorum.steps import finished
-from tests.unit.kafka.generated import value_of
-from tests.unit.kafka.reference_writer import reference_bytes
+from tests.unit.protocol.generated import value_of
+from tests.unit.protocol.reference_writer import reference_bytes
 
 PRODUCE, FETCH = APIS[ApiKey.PRODUCE], APIS[ApiKey.FETCH]
 PRODUCE_VERSIONS = range(PRODUCE.min_version, PRODUCE.max_version + 1)

@@ -18,7 +18,7 @@ from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.server import KafkaServer, RawHandler, RequestContext
 from quorate.quorum.seams import Wire
 from quorate.quorum.steps import Steps
-from tests.unit.kafka.test_server import METADATA, frame
+from tests.unit.rpc.kafka.test_server import METADATA, frame
 from tests.unit.rpc.nets import RUNNERS, Net, on_real_nets
 
 pytestmark = pytest.mark.timeout(20)

@@ -27,7 +27,7 @@ from quorate.quorum.rpc.kafka.client import (
     UnsupportedVersion,
 )
 from quorate.quorum.seams import Address
-from tests.unit.kafka.fakes import FakeClock, FakeLink, FakeTransport
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink, FakeTransport
 
 METADATA = APIS[ApiKey.METADATA]
 VERSIONS = APIS[ApiKey.API_VERSIONS]

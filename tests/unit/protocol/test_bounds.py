@@ -44,7 +44,7 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRe
 from quorate.quorum.protocol.wire import Message, wire
 from quorate.quorum.raft import control_records
 from quorate.quorum.steps import finished
-from tests.unit.kafka.generated import every_message
+from tests.unit.protocol.generated import every_message
 
 LONGEST = "x" * bounds.MAX_STRING_BYTES
 REQUESTS = [

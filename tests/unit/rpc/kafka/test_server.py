@@ -28,7 +28,7 @@ from quorate.quorum.rpc.kafka.server import (
     RequestContext,
     ServerSettings,
 )
-from tests.unit.kafka.fakes import FakeClock, FakeLink
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 
 METADATA = MetadataRequest(topics=None)
 

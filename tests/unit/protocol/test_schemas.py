@@ -21,8 +21,8 @@ from quorate.quorum.metadata.records import RECORD_TYPES, MetadataRecord
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.wire import Message
-from tests.unit.kafka.generated import every_message, plain, value_of
-from tests.unit.kafka.reference_writer import reference_bytes
+from tests.unit.protocol.generated import every_message, plain, value_of
+from tests.unit.protocol.reference_writer import reference_bytes
 
 SEEDS = range(4)
 ALL: list[tuple[type, int, bool]] = [

@@ -15,7 +15,7 @@ from quorate.quorum.protocol.schemas.metadata import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.protocol.writer_compiler import SLICE_BYTES
-from tests.unit.kafka.generated import every_message, value_of
+from tests.unit.protocol.generated import every_message, value_of
 
 PARTITION = MetadataResponsePartition(
     partition_index=1, leader_id=1, replica_nodes=(1, 2, 3), isr_nodes=(1, 2, 3)
