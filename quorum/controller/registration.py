@@ -112,8 +112,11 @@ def is_dead(context: Context, broker: Broker) -> bool:
     """Return True if the broker lost its connection to this controller, or did not connect in time.
 
     The time to connect is `takeover_probe_delay_ms` from the start of the session. It gives a
-    broker time to find a new active controller.
+    broker time to find a new active controller. Without hints (quorate.hints.enable) a connection
+    proves nothing, and only the end of the session counts, as in Kafka.
     """
+    if not context.settings.hints:
+        return False
     opened_ms = context.sessions.of(broker.id).opened_ms
     connection = context.hints.connection(broker.id, broker.epoch)
     if connection is Connection.UNSEEN:

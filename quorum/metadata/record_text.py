@@ -62,7 +62,8 @@ def metadata_message(record: Record) -> tuple[object, int]:
 
 def control_message(record: Record) -> tuple[object, int]:
     """(message, version) of a record of a control batch."""
-    assert record.key is not None and record.value is not None
+    if record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 2:
+        raise MalformedRecord(f"the control record at offset {record.offset} is too short")
     (kind,) = _INT16.unpack_from(record.key, 2)
     (version,) = _INT16.unpack_from(record.value, 0)
     cls = CONTROL_MESSAGES.get(kind)

@@ -146,7 +146,8 @@ class _Reading:
         if not self._ended:
             raise MetadataError("it ends without a footer")
         head = self._control[0]
-        assert isinstance(head, SnapshotHeaderRecord)
+        if not isinstance(head, SnapshotHeaderRecord):
+            raise MetadataError("it does not begin with a snapshot header")
         image = replace(
             self._image, last=self._last, last_timestamp_ms=head.last_contained_log_timestamp
         )

@@ -28,6 +28,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.result import ProbeBroker, Result
 from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.committed_image import InstallImage
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT_MS = 1000
 RESIGN_TIMEOUT_MS = 2000
 MAX_PROBES = 1000
+"""The probes in flight. One more is dropped, and the broker is fenced by its session timeout."""
 MAX_FRAME_BYTES = 32 << 20
 
 LINE_INTERVAL_S = 1.0
@@ -92,6 +94,7 @@ class ControllerNode:
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
         self._probes: dict[asyncio.Task[None], None] = {}  # in order, for the simulator's sake
+        self._log_limit = LogLimit(seams.clock)
         self._resigned = asyncio.Event()
         core.listeners.role.append(self._role_changed)
         core.listeners.committed.append(self._committed)
@@ -246,7 +249,18 @@ class ControllerNode:
             self._probe_now(effect)
 
     def _probe_now(self, effect: ProbeBroker) -> None:
-        if len(self._probes) >= MAX_PROBES or self.core.failed:
+        if self.core.failed:
+            return
+        if len(self._probes) >= MAX_PROBES:
+            more = self._log_limit.passes("dropped probe")
+            if more is not None:
+                logger.warning(
+                    "broker %d is not probed because %d probes are in flight: if it is dead, it is "
+                    "fenced when its session ends%s",
+                    effect.broker_id,
+                    MAX_PROBES,
+                    more,
+                )
             return
         task = asyncio.get_running_loop().create_task(self._evidence(effect))
         self._probes[task] = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest
 from quorate.quorum.controller.sessions import NEVER_MS
 from quorate.quorum.metadata.records import (
@@ -125,7 +128,7 @@ def test_after_a_takeover_a_fenced_broker_catches_up_to_where_the_new_controller
     driver = Driver()
     epoch = driver.register(1)
     driver.append([NoOpRecord()])
-    driver.activate(driver.controller)
+    driver.activate(Controller(driver.settings, random.Random(2)))
     assert driver.heartbeat(1, offset=epoch).fenced
     assert not driver.heartbeat(1, offset=epoch + 1).fenced
 

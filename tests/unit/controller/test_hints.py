@@ -228,12 +228,19 @@ def test_a_session_that_is_replaced_early_makes_no_unclean_election_either() -> 
 
 
 def test_after_a_takeover_unclean_elections_wait_a_whole_session() -> None:
-    """The old controller may have fenced by a hint; the new one cannot know."""
+    """The old controller may have fenced a broker on a hint. The new one cannot know that, so it
+    holds unclean elections for every fenced broker."""
     driver = after_a_hint()
-    driver.activate(driver.controller)
+    driver.activate(Controller(driver.settings, random.Random(2)))
+    until_ms = driver.now_ms + driver.settings.session_timeout_ms
     driver.heartbeat(2, want_fence=True)
     driver.heartbeat(2)
     assert driver.leader_and_isr("u") == (-1, (1,))
+    driver.run_until(until_ms - 1)
+    driver.heartbeat(2)
+    assert driver.leader_and_isr("u") == (-1, (1,))
+    driver.run_until(until_ms)
+    assert driver.leader_and_isr("u") == (2, (2,))
 
 
 # --------------------------------------------------------------------------------------- takeover

@@ -107,6 +107,21 @@ def test_another_incarnation_replaces_a_session_whose_connection_is_dead() -> No
     assert driver.broker(1).epoch == response.broker_epoch != old
 
 
+def test_without_hints_another_incarnation_waits_for_the_end_of_the_session() -> None:
+    """As in Kafka: neither a lost connection nor a missing one ends the session."""
+    driver = Driver(ControllerSettings(cluster_id=CLUSTER_ID, node_id=3000, hints=False))
+    driver.start(1, 2)
+    driver.connect(1)
+    driver.controller.connection_lost(1, driver.broker(1).epoch)
+    driver.now_ms = SESSION_MS - 1
+    for broker_id in (1, 2):
+        error = try_register(driver, broker_id, incarnation=2).error
+        assert error == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    driver.now_ms = SESSION_MS
+    for broker_id in (1, 2):
+        assert try_register(driver, broker_id, incarnation=2).error == ErrorCode.NONE
+
+
 def test_a_reconnected_session_is_not_replaced() -> None:
     driver = Driver()
     driver.start(1)

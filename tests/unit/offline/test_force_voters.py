@@ -30,6 +30,10 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY
+from quorate.quorum.node.directory_replacement import (
+    REBUILT_DIRECTORY,
+    replace_metadata_directory,
+)
 from quorate.quorum.node.meta_properties import StorageError, read_meta
 from quorate.quorum.node.metadata_storage import MetadataStorage
 from quorate.quorum.offline.force_voters import (
@@ -333,7 +337,7 @@ def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: Clu
     assert cluster.content() == before
     cluster.disk.flip(f"/n10/{METADATA_DIRECTORY}/{FILE_NAME}", 20)
     (finding,) = verify(cluster.disk, "/n10", whole_producers=lambda _: True).results
-    assert "which generation of the quorum" in finding.what
+    assert "generation of this node" in finding.what
 
 
 def test_several_controllers_begin_with_the_same_quorum(cluster: Cluster) -> None:
@@ -397,6 +401,54 @@ def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
     before = cluster.content()
     cluster.plan(directories, 1, 10)
     assert cluster.content() == before
+
+
+# -- the order of several controllers --------------------------------------------------------------
+
+
+def test_no_directory_is_replaced_if_a_later_one_cannot_be(cluster: Cluster) -> None:
+    """The backup of the second controller exists, so the first one must stay as it was."""
+    directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
+    directories.append(cluster.node(2, LOG[:2], role="controller"))
+    planned = cluster.plan(directories, 1, 2)
+    taken = planned.controllers[-1].config.metadata_log_dir
+    cluster.disk.make_dirs(f"{taken}/{BACKUP}")
+    old = {each: read_source(cluster.disk, each) for each in directories}
+    with pytest.raises(StorageError, match="exists already"):
+        carry_out(cluster.disk, planned, wall_ms=WALL_MS, backup=BACKUP)
+    complete_interrupted(cluster.disk, directories, [config_of(1), config_of(2)])
+    assert {each: read_source(cluster.disk, each) for each in directories} == old
+
+
+def test_after_a_power_cut_a_replaced_directory_is_never_the_only_copy() -> None:
+    """As soon as one controller belongs to the new quorum, every other one has its durable copy."""
+    replaced, alone = 0, 0
+    die_at = 1
+    while True:
+        cluster = Cluster(SimDisk(random.Random(die_at)))
+        directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
+        directories.append(cluster.node(2, LOG[:2], role="controller"))
+        old = read_source(cluster.disk, directories[1])
+        planned = cluster.plan(directories, 1, 2)
+        cluster.disk.die_at = cluster.disk.calls + die_at
+        try:
+            carry_out(cluster.disk, planned, wall_ms=WALL_MS, backup=BACKUP)
+        except PowerCut:
+            pass
+        else:
+            break
+        die_at += 1
+        cluster.disk = cluster.disk.crash()
+        complete_interrupted(cluster.disk, directories, [config_of(1), config_of(2)])
+        if read_source(cluster.disk, "/n1") == old:
+            continue
+        replaced += 1
+        if cluster.disk.is_dir(f"/n2/{REBUILT_DIRECTORY}"):
+            alone += 1
+            replace_metadata_directory(cluster.disk, "/n2", BACKUP)
+        cluster.rebuilt(1, planned)
+        cluster.rebuilt(2, planned)
+    assert replaced > alone > 0
 
 
 # -- power cuts ------------------------------------------------------------------------------------

@@ -138,12 +138,28 @@ def test_a_follower_that_keeps_pace_behind_the_end_stays() -> None:
 
 
 def test_only_one_change_at_a_time() -> None:
+    """A leader with a pending expansion proposes neither a shrink nor the expansion again."""
     leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
     fetch(leader, 3, 0)
     take_proposal(leader)
+    pending = isr_of(leader)
+    fetch(leader, 3, 0)
     append(leader, 1)
     leader.check_followers(5000)
     assert proposal_of(leader) is None
+    assert isr_of(leader) == pending == ((1, 2), (1, 2, 3))
+
+
+def test_a_pending_shrink_delays_an_expansion() -> None:
+    leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
+    append(leader, 1)
+    leader.check_followers(5000)
+    shrink = take_proposal(leader)
+    fetch(leader, 3, 1, now_ms=5000)
+    assert proposal_of(leader) is None
+    leader.isr_answered(shrink, result(shrink), 5000)
+    fetch(leader, 3, 1, now_ms=5001)
+    assert [each for each, _ in take_proposal(leader).isr] == [1, 3]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA])
