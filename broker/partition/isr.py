@@ -1,10 +1,15 @@
-"""The states of a leader's ISR (KIP-497): committed, or one change proposed and not yet answered.
+"""The states of a leader's ISR (KIP-497): committed, or with one proposed change that has no answer
+yet.
 
-Safety decisions (high watermark, acks=all) use `maximal`: every replica that the controller may
-count as in sync now. Admission (min.insync.replicas) uses `committed`: what it surely counts.
+Two sets of replicas follow from a state:
 
-Invariants: `maximal` holds `committed`; a proposal whose outcome is unknown stays pending until a
-result or newer metadata settles it, because the controller may have applied it.
+- `maximal`: every replica that the controller may count as in sync now. The high watermark and
+  acks=all use it.
+- `committed`: the replicas that the controller certainly counts as in sync. min.insync.replicas
+  uses it.
+
+Invariants: `maximal` contains `committed`. A proposal with an unknown outcome stays pending until
+an answer or newer metadata settles it, because the controller may have applied it.
 """
 
 from __future__ import annotations
@@ -19,10 +24,13 @@ Isr = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
+    """An ISR without a proposed change."""
+
     committed: Isr
 
     @property
     def maximal(self) -> Isr:
+        """Return the committed ISR."""
         return self.committed
 
     in_flight = False
@@ -30,17 +38,22 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class PendingExpand:
-    """A joining replica counts at once: that is stricter, so safe if the change is refused."""
+    """A proposal to add a replica.
+
+    The joining replica counts as in sync immediately. This is the stricter choice, and it stays
+    safe if the controller refuses the change."""
 
     committed: Isr
     joining: int
 
     @property
     def maximal(self) -> Isr:
+        """Return the committed ISR and the joining replica."""
         return (*self.committed, self.joining)
 
     @property
     def proposed(self) -> Isr:
+        """Return the ISR that the leader proposes."""
         return (*self.committed, self.joining)
 
     in_flight = True
@@ -48,17 +61,22 @@ class PendingExpand:
 
 @dataclass(frozen=True, slots=True)
 class PendingShrink:
-    """A leaving replica counts until the controller agrees: it may still be elected."""
+    """A proposal to remove replicas.
+
+    A leaving replica counts as in sync until the controller has agreed, because the controller may
+    still elect it."""
 
     committed: Isr
     leaving: Isr
 
     @property
     def maximal(self) -> Isr:
+        """Return the committed ISR, with the leaving replicas."""
         return self.committed
 
     @property
     def proposed(self) -> Isr:
+        """Return the ISR that the leader proposes."""
         return tuple(each for each in self.committed if each not in self.leaving)
 
     in_flight = True
@@ -87,7 +105,7 @@ def check_transition(current: IsrState, following: IsrState) -> None:
 
 
 class Outcome(enum.Enum):
-    """What the leader does with the controller's answer about one partition."""
+    """The reaction of a leader to the controller's answer about one proposal."""
 
     COMMIT = "take over the ISR and partition epoch answered"
     REVERT = "provably not applied: back to the committed ISR"
@@ -110,4 +128,5 @@ OUTCOMES: dict[int, Outcome] = {
 
 
 def outcome_of(error: int) -> Outcome:
+    """Return the outcome of an error code in an AlterPartition response."""
     return OUTCOMES.get(error, Outcome.PROPOSE_AGAIN)

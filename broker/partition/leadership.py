@@ -1,11 +1,17 @@
-"""One replica's reign as leader: its followers, the ISR and the high watermark they allow.
+"""The state of one replica as the leader: its followers, the ISR, and the high watermark they
+allow.
 
-Lives from the leader epoch that made this replica leader until another takes over. All that comes
-out is the next high watermark and, rarely, one proposed ISR change at a time in `proposal`.
+A leadership begins when the metadata names this replica as the leader, and ends when it names
+another one. The results are the next high watermark, and in `proposal` at most one ISR change at a
+time.
 
-Invariants: the high watermark never passes the end offset of a member of the maximal ISR, and does
-not move while the committed ISR is below min.insync.replicas (KIP-966). An ISR change is proposed
-with the partition epoch it was decided on, so that a zombie's is refused (R57).
+Invariants:
+
+- The high watermark never exceeds the end offset of a member of the maximal ISR.
+- The high watermark does not move while the committed ISR is below min.insync.replicas (KIP-966).
+- The leader is in the ISR.
+- A proposal carries the partition epoch on which the leader decided it. The controller therefore
+  refuses the proposal of a former leader (R57 in tests/scenarios).
 """
 
 from __future__ import annotations
@@ -33,6 +39,11 @@ Brokers = Callable[[int], Broker | None]
 
 
 class Leadership:
+    """One replica as the leader of its partition, from the first to the last of its leader epochs.
+
+    The replica's event loop owns it. `proposal` is the ISR change that the caller must send to the
+    controller; the caller sets it to None when it has taken it over."""
+
     def __init__(
         self,
         key: tuple[Uuid, int],
@@ -40,6 +51,8 @@ class Leadership:
         brokers: Brokers,
         settings: PartitionSettings,
     ) -> None:
+        """Begin without an epoch; `assign` gives the first one. `key` is (topic id, partition id).
+        `brokers` returns a broker's registration in the latest image, or None."""
         self.settings = settings
         self.epoch = -1
         self.partition_epoch = -1
@@ -52,15 +65,16 @@ class Leadership:
         self._brokers = brokers
 
     def assign(self, value: Partition, end_offset: int, now_ms: int) -> bool:
-        """Take over what the metadata log says; True when a new leader epoch begins.
+        """Take the partition's state from the metadata. Return True if a new leader epoch begins.
 
-        An epoch that is not newer than ours was learnt from the controller's answer already; taking
-        it again would forget a change proposed since, which may have been applied."""
+        `end_offset` is the log end, where a new epoch starts. A state that is not newer is ignored:
+        the controller's answer to a proposal may have come before the metadata, and taking the
+        older state would drop a later proposal that may have been applied."""
         new_epoch = value.leader_epoch > self.epoch
         if not new_epoch and value.partition_epoch <= self.partition_epoch:
             return False
-        # Where epochs were missed, another may have led in between, and followers have truncated:
-        # what they had in ours says nothing any more.
+        # If epochs were missed, another broker may have led and the followers may have truncated.
+        # Their earlier offsets then prove nothing.
         new_leader = self.epoch < 0 or value.leader_epoch > self.epoch + 1
         assert self._broker_id in value.isr, f"leader {self._broker_id} is not in the ISR: {value}"
         known = self.replicas
@@ -86,27 +100,33 @@ class Leadership:
 
     @property
     def effective_min_isr(self) -> int:
+        """Return min.insync.replicas, but at most the number of replicas."""
         return min(self.settings.min_insync_replicas, len(self.replicas) + 1)
 
     @property
     def under_min_isr(self) -> bool:
+        """Return True if the committed ISR is too small for acks=all."""
         return len(self.isr.committed) < self.effective_min_isr
 
     @property
     def complete(self) -> bool:
-        """Every replica is in sync, and nothing is left to be proposed."""
+        """Return True if every replica is in sync and no change is proposed."""
         return self.proposal is None and len(self.isr.committed) > len(self.replicas)
 
     def stale_fetch(self, replica_id: int, broker_epoch: int) -> bool:
-        """A fetch that an earlier incarnation of the follower sent."""
+        """Return True if an earlier incarnation of the follower sent a fetch with
+        `broker_epoch`."""
         if broker_epoch == UNKNOWN_BROKER_EPOCH:
             return False
         broker = self._brokers(replica_id)
         return broker is not None and broker.epoch > broker_epoch
 
     def maybe_expand(self, replica: ReplicaState, high_watermark: int) -> None:
-        """After a fetch of `replica`. It must hold this epoch's start too: it could otherwise be
-        elected without records that are committed but above our high watermark (KIP-207)."""
+        """Propose `replica` for the ISR if it has caught up. Call it after a fetch of the replica.
+
+        The replica must have reached the high watermark and the start of this leader epoch.
+        Otherwise it could be elected without records that are committed above this leader's high
+        watermark, which may lag at the start of an epoch (KAFKA-7128)."""
         state = self.isr
         if state.in_flight or replica.broker_id in state.committed:
             return
@@ -117,6 +137,8 @@ class Leadership:
             self._propose(Cause.ISR_EXPAND)
 
     def maybe_shrink(self, end_offset: int, now_ms: int) -> None:
+        """Propose to remove the members that have not caught up with `end_offset` within
+        replica.lag.time.max.ms."""
         state = self.isr
         if state.in_flight:
             return
@@ -134,7 +156,8 @@ class Leadership:
             self._propose(Cause.ISR_SHRINK_LAG)
 
     def answered(self, change: IsrChange, result: IsrChangeResult) -> None:
-        """`change` is the proposal that `result` answers; one no longer ours is old news."""
+        """Apply the controller's `result` for the proposal `change`. An answer to an outdated
+        proposal is ignored."""
         state = self.isr
         if isinstance(state, Committed) or change.leader_epoch != self.epoch:
             return
@@ -151,9 +174,12 @@ class Leadership:
             self.proposal = change
 
     def next_high_watermark(self, high_watermark: int, end_offset: int, now_ms: int) -> int:
-        """The largest offset that every replica which counts has reached; never less than before.
+        """Return the largest offset that every relevant replica has reached, or
+        `high_watermark` if that is larger.
 
-        A replica about to join holds it back as well, or it would chase it for ever."""
+        Relevant are the maximal ISR and the eligible replicas that have caught up. The latter
+        hold the high watermark back too; otherwise a replica that is about to join would never
+        reach it."""
         if self.under_min_isr:
             return high_watermark
         maximal = self.isr.maximal
@@ -166,15 +192,20 @@ class Leadership:
         return max(high_watermark, lowest)
 
     def low_watermark(self, start_offset: int) -> int:
-        """No in-sync replica holds a record below it; -1 until all have fetched in this epoch."""
+        """Return the lowest log start offset of the in-sync replicas, or -1 until all of them have
+        fetched from this leader."""
         in_sync = (self.replicas[each] for each in self.isr.committed if each in self.replicas)
         return min([start_offset, *(replica.start_offset for replica in in_sync)])
 
     def _joining_soon(self, replica: ReplicaState, end_offset: int, now_ms: int) -> bool:
+        """Return True if the replica has caught up and may join the ISR."""
         lag_ms = self.settings.replica_lag_time_max_ms
         return replica.caught_up(end_offset, now_ms, lag_ms) and self._eligible(replica)
 
     def _eligible(self, replica: ReplicaState) -> bool:
+        """Return True if the controller would accept the replica in the ISR (KIP-841, KIP-903).
+
+        Its broker must be active, and its fetch must come from the registered incarnation."""
         broker = self._brokers(replica.broker_id)
         return (
             broker is not None

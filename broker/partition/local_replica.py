@@ -88,7 +88,9 @@ class LocalReplica:
         stop. Raise CorruptBatch or BrokenChain if the data is damaged or does not continue the log;
         the log is unchanged then. Raise KafkaError if this replica leads."""
         if self.leadership is not None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a leader appends no fetched data")
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, "this replica leads and appends no fetched data"
+            )
         accepted = 0
         idempotent = []
         for position, header in batches(data, verify=False):  # the log checks the CRCs
@@ -122,7 +124,8 @@ class LocalReplica:
     def leader_high_watermark(self, high_watermark: int) -> None:
         """Take the high watermark from the leader's answer, as far as this log reaches.
 
-        It does not fall: a new leader may know an older high watermark for a while (KIP-207)."""
+        It does not fall: a new leader may know an older high watermark for a while, but a committed
+        record stays committed."""
         self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end_offset))
 
     def truncate(self, diverging: EpochOffset) -> None:
@@ -133,7 +136,7 @@ class LocalReplica:
         """Remove the records at and above `offset`, and the batch that holds `offset`.
 
         If `offset` is below the log start, the log is emptied and begins at `offset`."""
-        if offset < self.log.start_offset:  # no record of this log is the leader's
+        if offset < self.log.start_offset:  # the leader has none of this log's records
             self.restart_at(offset)
             return
         self.log.truncate_to(offset)

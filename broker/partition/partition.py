@@ -38,13 +38,19 @@ TO_HIGH_WATERMARK = -1
 
 
 class Appended(NamedTuple):
+    """The result of an append. `end_offset` is the high watermark that acks=all waits for.
+    `append_time_ms` is NO_TIMESTAMP unless the topic uses LogAppendTime."""
+
     base_offset: int
-    end_offset: int  # the high watermark that acks=all waits for
-    append_time_ms: int  # NO_TIMESTAMP unless LogAppendTime
+    end_offset: int
+    append_time_ms: int
 
 
 class FollowerFetch(NamedTuple):
-    """What a follower says in a Fetch: it has all below `offset`, whose last epoch is as given."""
+    """The part of a follower's Fetch that acknowledges records.
+
+    The follower has everything below `offset`, and `last_fetched_epoch` is the leader epoch of its
+    last record. `leader_epoch` is the epoch that it follows, `start_offset` its log start."""
 
     replica_id: int
     broker_epoch: int
@@ -84,7 +90,7 @@ class Partition(LocalReplica):
     # --- roles
 
     def make_leader(self, value: image.Partition, now_ms: int) -> bool:
-        """True when a new leader epoch begins."""
+        """Lead in the epoch that the metadata names. Return True if a new leader epoch begins."""
         if self._is_old(value):
             return False
         if self.leadership is None:
@@ -93,8 +99,8 @@ class Partition(LocalReplica):
             )
         new_epoch = self.leadership.assign(value, self.log.end_offset, now_ms)
         if new_epoch:
-            # Followers may hold later epochs than any in this log; asked about those, this entry
-            # lets the leader answer where they end (KIP-101).
+            # A follower may have later epochs than any in this log. This entry lets the leader
+            # answer where its own log ends before those epochs (KIP-101).
             self.log.assign_epoch(value.leader_epoch)
         self._take_epochs(value)
         self._advance_high_watermark(now_ms)
@@ -102,16 +108,23 @@ class Partition(LocalReplica):
 
     @property
     def settings(self) -> PartitionSettings:
+        """Return the partition's settings."""
         return self._settings
 
     def configure(self, settings: PartitionSettings, now_ms: int) -> None:
+        """Replace the settings. They may allow the high watermark to advance."""
         self._settings = settings
         if self.leadership is not None:
             self.leadership.settings = settings
             self._advance_high_watermark(now_ms)
 
     def leader_error(self, current_leader_epoch: int = NO_EPOCH) -> ErrorCode:
-        """NONE when this replica leads and the asker's epoch (if it has one) is the same (R58)."""
+        """Return NONE if this replica leads in the epoch that a request names, or the error for
+        the request.
+
+        `current_leader_epoch` is NO_EPOCH if the request names none. A later epoch gives
+        UNKNOWN_LEADER_EPOCH, an earlier one FENCED_LEADER_EPOCH (KIP-320; R58 in
+        tests/scenarios)."""
         if current_leader_epoch != NO_EPOCH:
             if current_leader_epoch < self.leader_epoch:
                 return ErrorCode.FENCED_LEADER_EPOCH
@@ -120,10 +133,12 @@ class Partition(LocalReplica):
         return ErrorCode.NONE if self.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _leading(self) -> Leadership:
+        """Return the leadership. Raise KafkaError (NOT_LEADER_OR_FOLLOWER) if this replica
+        follows."""
         if self.leadership is None:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {self._broker_id} does not lead the partition, {self.leader_id} does",
+                f"the leader of the partition is {self.leader_id}, not {self._broker_id}",
             )
         return self.leadership
 
@@ -138,9 +153,12 @@ class Partition(LocalReplica):
         wall_ms: int,
         internal: bool = False,
     ) -> Appended:
-        """Append one client batch; `data` is patched in place. Raise KafkaError if it is refused,
-        CorruptLog if the producers' state cannot be read, OSError if it cannot be written; the log
-        is as before then."""
+        """Append one batch of a client. `data` is patched in place with offsets and epoch.
+
+        `internal` marks a batch of this broker's own coordinators. A repeated batch of an
+        idempotent producer is not appended again; the result has its first offsets. Raise
+        KafkaError if the batch is refused, ProducersNotLoaded if the producer states must be loaded
+        first, or OSError if the write fails. The log is unchanged after each of these errors."""
         leadership = self._leading()
         if required_acks == ACKS_ALL and leadership.under_min_isr:
             raise KafkaError(
@@ -169,7 +187,8 @@ class Partition(LocalReplica):
         return Appended(base_offset, base_offset + header.record_count, append_time_ms)
 
     def acks_all_error(self, required_offset: int) -> ErrorCode | None:
-        """None while the ISR has not got all below `required_offset`."""
+        """Return the result of an acks=all append whose batch ends at `required_offset`: NONE if it
+        is committed, an error, or None if the append must wait."""
         if self.leadership is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < required_offset:
@@ -179,20 +198,23 @@ class Partition(LocalReplica):
         return ErrorCode.NONE
 
     def delete_records(self, offset: int) -> int:
-        """Forget what is below `offset`, or below the high watermark for TO_HIGH_WATERMARK; where
-        the log must start then, on every in-sync replica. Only what is committed may go."""
+        """Move the log start to `offset`, or to the high watermark for TO_HIGH_WATERMARK. Return
+        the new start, which the caller must await on all in-sync replicas.
+
+        Raise KafkaError if this replica does not lead, the topic is only compacted, or `offset` is
+        above the high watermark."""
         self._leading()
         if self._settings.compacted and not self._settings.deletes:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION,
-                "records of a topic that is compacted and not deleted cannot be deleted",
+                "the topic's cleanup.policy is compact, so its records cannot be deleted",
             )
         if offset == TO_HIGH_WATERMARK:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is above the high watermark {self.high_watermark}",
+                f"cannot delete up to offset {offset}: the high watermark is {self.high_watermark}",
             )
         self.log.advance_start(offset)
         assert self.log.start_offset <= self.high_watermark
@@ -200,17 +222,23 @@ class Partition(LocalReplica):
 
     @property
     def low_watermark(self) -> int:
+        """Return the lowest log start of the in-sync replicas, or -1 while one is unknown. Raise
+        KafkaError if this replica does not lead."""
         return self._leading().low_watermark(self.log.start_offset)
 
     # --- fetch, the leader's side
 
     def diverging(self, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
-        """Where a fetcher's log stops being a prefix of this one; OFFSET_OUT_OF_RANGE when the
-        offset is outside of the log or its epoch unknown."""
+        """Return the epoch and offset at which a fetcher's log diverges from this one, or None if
+        it is a prefix.
+
+        The fetcher has everything below `offset`, up to a record of `last_fetched_epoch`. Raise
+        KafkaError (OFFSET_OUT_OF_RANGE) if the offset is outside of the log or the epoch is unknown
+        (KIP-595)."""
         if last_fetched_epoch != NO_EPOCH:
             if offset < self.log.start_offset:
                 raise self._out_of_range(offset)
-            # The usual case of a follower at the end, without asking the epoch cache.
+            # Fast path for a follower of the latest epoch, without the epoch cache.
             if last_fetched_epoch == self.log.last_epoch and offset <= self.log.end_offset:
                 return None
             end_of_epoch = self.log.epochs.end_offset_for(last_fetched_epoch)
@@ -224,20 +252,24 @@ class Partition(LocalReplica):
         return None
 
     def follower_fetched(self, fetch: FollowerFetch, now_ms: int) -> EpochOffset | None:
-        """Take note of a follower's fetch, whose leader epoch is ours. A diverging one proves
-        nothing about what the follower holds, so it is only answered."""
+        """Take note of a follower's fetch. Return the diverging epoch and offset, or None.
+
+        The caller has checked the leader epoch. A fetch that diverges proves nothing about the
+        follower's log, so it is only answered. Raise KafkaError if the follower is no replica, its
+        broker epoch is outdated, or its offset is out of range."""
         leadership = self._leading()
         replica = leadership.replicas.get(fetch.replica_id)
         if replica is None:
-            # Our metadata does not know that replica yet, or no more.
+            # The metadata of this broker may be older than the follower's.
             raise KafkaError(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"broker {fetch.replica_id} is not a replica in epoch {self.partition_epoch}",
+                f"broker {fetch.replica_id} is not a replica as of partition epoch "
+                f"{self.partition_epoch}",
             )
         if leadership.stale_fetch(fetch.replica_id, fetch.broker_epoch):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker epoch {fetch.broker_epoch} of replica {fetch.replica_id} is over",
+                f"broker epoch {fetch.broker_epoch} of replica {fetch.replica_id} is outdated",
             )
         diverging = self.diverging(fetch.offset, fetch.last_fetched_epoch)
         if diverging is not None:
@@ -258,18 +290,21 @@ class Partition(LocalReplica):
     def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} is outside of {self.log.start_offset}..{self.log.end_offset}",
+            f"offset {offset} is outside of the log, {self.log.start_offset} to "
+            f"{self.log.end_offset}",
         )
 
     # --- ISR
 
     def check_followers(self, now_ms: int) -> None:
-        """Periodic: propose to remove followers that lag (half of replica.lag.time.max.ms)."""
+        """Propose to remove the followers that lag. Call it every half of
+        replica.lag.time.max.ms."""
         if self.leadership is not None:
             self.leadership.maybe_shrink(self.log.end_offset, now_ms)
 
     def check_joining(self) -> None:
-        """Propose a follower again whose eligibility may have changed since it last fetched."""
+        """Propose a follower that has caught up. Call it when the eligibility of a broker may have
+        changed since the follower's last fetch."""
         leadership = self.leadership
         if leadership is None or len(leadership.isr.committed) > len(leadership.replicas):
             return
@@ -277,11 +312,15 @@ class Partition(LocalReplica):
             leadership.maybe_expand(replica, self.high_watermark)
 
     def follower_seen(self, replica_id: int, at_ms: int) -> None:
-        """The follower asked for more at `at_ms`, having all there was; see `sessions.py`."""
+        """Note that the follower had fetched everything there was at `at_ms`.
+
+        A fetch that waits at the leader sends nothing while the log does not grow, but it proves
+        that its follower is caught up (`broker/replication/replica_sessions.py`)."""
         if self.leadership is not None and replica_id in self.leadership.replicas:
             self.leadership.replicas[replica_id].seen_caught_up(at_ms)
 
     def isr_answered(self, change: IsrChange, result: IsrChangeResult, now_ms: int) -> None:
+        """Apply the controller's answer to a proposed ISR change."""
         if self.leadership is not None:
             self.leadership.answered(change, result)
             self.partition_epoch = max(self.partition_epoch, self.leadership.partition_epoch)

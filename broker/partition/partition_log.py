@@ -1,4 +1,6 @@
-"""The part of `quorum/log` that a partition uses."""
+"""The operations of `quorum/log` that a partition replica uses. Tests replace the log by one in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,49 @@ from quorate.quorum.seams import Buffer
 
 
 class PartitionLog(Protocol):
+    """A log of batches. `quorate.quorum.log.log.Log` documents the contract of each operation."""
+
     @property
-    def start_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """Return the first offset that readers may ask for."""
+        ...
+
     @property
-    def end_offset(self) -> int: ...
+    def end_offset(self) -> int:
+        """Return the offset that the next record gets."""
+        ...
+
     @property
-    def last_epoch(self) -> int: ...
+    def last_epoch(self) -> int:
+        """Return the latest leader epoch of the log, or -1."""
+        ...
+
     @property
-    def epochs(self) -> Epochs: ...
-    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None: ...
-    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer: ...
-    def truncate_to(self, offset: int) -> None: ...
-    def reset_to(self, offset: int) -> None: ...
-    def assign_epoch(self, epoch: int) -> None: ...
-    def advance_start(self, offset: int) -> None: ...
+    def epochs(self) -> Epochs:
+        """Return the start offsets of the leader epochs."""
+        ...
+
+    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
+        """Append whole batches that continue the log. `checked` is the header of the only batch, if
+        the caller has checked its CRC."""
+        ...
+
+    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
+        """Return whole batches from the one that holds `offset`, all below `end`."""
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the records at and above `offset`."""
+        ...
+
+    def reset_to(self, offset: int) -> None:
+        """Remove all records and begin again at `offset`."""
+        ...
+
+    def assign_epoch(self, epoch: int) -> None:
+        """Let `epoch` start at the log end."""
+        ...
+
+    def advance_start(self, offset: int) -> None:
+        """Move the log start up to `offset`."""
+        ...

@@ -1,11 +1,14 @@
-"""What a partition remembers of idempotent producers: no record twice, none out of order (KIP-98).
+"""The sequence numbers of a partition's idempotent producers: no record twice, none out of order
+(KIP-98).
 
-Each producer's last five batches are kept: a retry of one of them is answered with the offsets it
-got the first time. A producer that is not known (expired, or its records are gone) may begin with
-any sequence, as since KIP-360; so UNKNOWN_PRODUCER_ID is never answered.
+The last five batches of each producer are kept. A retry of one of them is answered with the offsets
+of the first attempt. An unknown producer may begin with any sequence number (KIP-360), so
+UNKNOWN_PRODUCER_ID is never answered. A producer is unknown if it has expired or its records were
+deleted.
 
-Every replica keeps this state from the batches it appends; it follows from the log alone, so that a
-new leader knows what its predecessor knew of all that was replicated (R59).
+Every replica keeps these states from the batches that it appends. They follow from the log alone,
+so a new leader knows what its predecessor knew about all replicated batches (R59 in
+tests/scenarios).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ _MAX_SEQUENCE = 2**31 - 1
 
 
 class SentBatch(NamedTuple):
+    """The sequence numbers and offsets of one batch of a producer, each range inclusive."""
+
     first_sequence: int
     last_sequence: int
     first_offset: int
@@ -31,6 +36,8 @@ class SentBatch(NamedTuple):
 
 
 class Producer:
+    """The state of one producer: its epoch and its last batches, the oldest first."""
+
     __slots__ = ("batches", "epoch", "last_timestamp_ms")
 
     def __init__(self, epoch: int) -> None:
@@ -40,12 +47,17 @@ class Producer:
 
 
 def last_sequence_of(header: BatchHeader) -> int:
-    """Sequences wrap from 2^31 - 1 to 0."""
+    """Return the sequence number of the batch's last record. Sequence numbers wrap from 2^31 - 1 to
+    0."""
     last = header.base_sequence + header.last_offset_delta
     return last if last <= _MAX_SEQUENCE else last - _MAX_SEQUENCE - 1
 
 
 class ProducerStates:
+    """The producers of one partition by producer id, in the order in which they became known.
+
+    Invariant: there are at most MAX_PRODUCERS. The replica's owner calls everything."""
+
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
 
@@ -53,7 +65,11 @@ class ProducerStates:
         return len(self.producers)
 
     def check(self, header: BatchHeader) -> SentBatch | None:
-        """The batch this one repeats, None when it is the next; KafkaError when neither."""
+        """Return the earlier batch that `header` repeats, or None if it is the producer's next
+        batch.
+
+        Raise KafkaError (INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER) if it is
+        neither."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             return None
@@ -70,7 +86,8 @@ class ProducerStates:
         return None
 
     def append(self, header: BatchHeader) -> None:
-        """`header` is in the log now, with its final offsets; on followers it is taken as it is."""
+        """Note a batch that is in the log, with its final offsets. Nothing is checked: a follower
+        accepts the batches that its leader has accepted."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             self._make_room()
@@ -79,7 +96,7 @@ class ProducerStates:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         producer.last_timestamp_ms = header.max_timestamp_ms
-        if header.is_control:  # ends a transaction: its epoch counts, a sequence it has not
+        if header.is_control:  # the end of a transaction, which has no sequence number
             return
         producer.batches.append(
             SentBatch(
@@ -92,13 +109,16 @@ class ProducerStates:
         )
 
     def rebuild(self, headers: Iterable[BatchHeader]) -> None:
+        """Note the batches that have a producer id, in the order of the log."""
         for header in headers:
             if header.producer_id >= 0:
                 self.append(header)
 
     def truncate_to(self, offset: int) -> bool:
-        """Forget batches at and above `offset`. False when some producer lost all that is known of
-        it: then only a rebuild from the log tells what it had sent before."""
+        """Remove the batches at and above `offset`.
+
+        Return False if a producer has no known batch left. Then only the log tells which batches it
+        had sent before."""
         whole = True
         for producer in self.producers.values():
             batches = producer.batches
@@ -108,6 +128,7 @@ class ProducerStates:
         return whole
 
     def expire(self, wall_ms: int, expiration_ms: int) -> None:
+        """Remove the producers whose last batch is `expiration_ms` old."""
         expired = [
             producer_id
             for producer_id, producer in self.producers.items()
@@ -117,7 +138,7 @@ class ProducerStates:
             del self.producers[producer_id]
 
     def _make_room(self) -> None:
-        """At the limit, the producer that was known first goes: it may begin anew, see above."""
+        """Remove the oldest known producer if the states are full. It may begin anew (KIP-360)."""
         if len(self.producers) >= MAX_PRODUCERS:
             del self.producers[next(iter(self.producers))]
 
@@ -126,8 +147,8 @@ class ProducerStates:
         if header.producer_epoch < producer.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} sent epoch {header.producer_epoch}, "
-                f"{producer.epoch} was seen already",
+                f"producer {header.producer_id} sent epoch {header.producer_epoch} after epoch "
+                f"{producer.epoch}",
             )
 
     @staticmethod

@@ -1,9 +1,9 @@
-"""What a leader knows of one follower: it is all told by the follower's own fetches.
+"""The progress of one follower, as its leader knows it from the follower's fetches.
 
-A fetch at offset N says that everything below N is in the follower's log. `last_caught_up_ms` is
-the latest time at which the follower had all that the leader had; a follower that is always a
-little behind but keeps pace stays caught up, because each fetch is compared with the leader's end
-offset at the previous one (KAFKA-1546).
+A fetch at offset N says that the follower's log contains everything below N. `last_caught_up_ms` is
+the latest time at which the follower had everything that the leader had. A follower that is always
+slightly behind, but keeps pace, counts as caught up: each fetch is compared with the leader's end
+offset at the follower's previous fetch (KAFKA-1546).
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class ReplicaState:
+    """The progress of one follower. Offsets are UNKNOWN_OFFSET until the follower has fetched from
+    this leader."""
+
     __slots__ = (
         "_leader_end_at_fetch",
         "broker_epoch",
@@ -41,6 +44,7 @@ class ReplicaState:
         leader_end_offset: int,
         now_ms: int,
     ) -> None:
+        """Note a fetch at `offset`, when the leader's log end was `leader_end_offset`."""
         assert offset <= leader_end_offset, (offset, leader_end_offset)
         if offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
@@ -56,14 +60,18 @@ class ReplicaState:
             self._leader_end_at_fetch = leader_end_offset
 
     def seen_caught_up(self, at_ms: int) -> None:
+        """Note that the follower had everything at `at_ms`."""
         if self.last_caught_up_ms is None or self.last_caught_up_ms < at_ms:
             self.last_caught_up_ms = at_ms
 
     def reset_for_epoch(
         self, *, new_leader: bool, in_isr: bool, leader_end_offset: int, now_ms: int
     ) -> None:
-        """A new leader epoch began. ISR members count as caught up now, so that they get the whole
-        lag time to find their leader. What a former leadership knew is void."""
+        """Begin a new leader epoch.
+
+        Members of the ISR count as caught up now, so that they have the whole lag time to find
+        their leader. `new_leader` says that another broker may have led since this leader's last
+        epoch, so the follower may have truncated; its offsets are unknown then."""
         self.last_caught_up_ms = now_ms if in_isr else None
         self.last_fetch_ms = now_ms if in_isr and not new_leader else 0
         self._leader_end_at_fetch = UNKNOWN_OFFSET if new_leader else leader_end_offset
@@ -73,6 +81,8 @@ class ReplicaState:
             self.broker_epoch = UNKNOWN_BROKER_EPOCH
 
     def caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        """Return True if the follower is at the leader's log end, or was within
+        `lag_time_max_ms`."""
         return self.end_offset == leader_end_offset or (
             self.last_caught_up_ms is not None
             and now_ms - self.last_caught_up_ms <= lag_time_max_ms

@@ -1,4 +1,4 @@
-"""What an operator can set for one partition, as the rules need it."""
+"""The settings of one partition that its rules need, from the topic's and the broker's configs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ NO_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSettings:
-    """Kafka's topic configs and broker configs of the same names; defaults are Kafka's."""
+    """Kafka's topic and broker configs of the same names, with Kafka's defaults. Times are in ms,
+    sizes in bytes.
+
+    `deletes` and `compacted` are the values of cleanup.policy. `log_append_time` is True if
+    message.timestamp.type is LogAppendTime."""
 
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000
     max_message_bytes: int = 1_048_588
     compacted: bool = False
-    deletes: bool = True  # cleanup.policy says so
-    log_append_time: bool = False  # message.timestamp.type
+    deletes: bool = True
+    log_append_time: bool = False
     timestamp_before_max_ms: int = NO_LIMIT
     timestamp_after_max_ms: int = 3_600_000
     producer_id_expiration_ms: int = 86_400_000

@@ -1,8 +1,8 @@
-"""Where a follower cuts its log so that it is a prefix of its leader's (KIP-101, KIP-279).
+"""The offset at which a follower truncates its log, so that it is a prefix of its leader's log.
 
-By leader epochs, never by the high watermark: the watermark lags, and cutting there loses records
-that were acknowledged (R53). The answer may have to be approached in several rounds, each of which
-cuts at least one epoch.
+The logs are compared by leader epochs (KIP-101, KIP-279), never by the high watermark. The high
+watermark lags, and truncating to it loses acknowledged records (R53 in tests/scenarios). Several
+rounds may be needed; each one removes at least one epoch.
 """
 
 from __future__ import annotations
@@ -13,18 +13,26 @@ from quorate.quorum.ids import EpochOffset
 
 
 class Epochs(Protocol):
-    def end_offset_for(self, epoch: int) -> EpochOffset | None: ...
+    """The leader epochs of a log."""
+
+    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+        """Return the largest epoch of the log that is not above `epoch`, and its end offset, or
+        None if there is no such epoch."""
+        ...
 
 
 def truncation_offset(leader: EpochOffset, epochs: Epochs, end_offset: int) -> int:
-    """`leader` is the diverging epoch answered: the largest epoch the leader has that is not above
-    the follower's last fetched one, and the leader's end offset of it."""
+    """Return the offset to which a follower truncates.
+
+    `leader` is the diverging epoch of the leader's answer: the largest epoch of the leader's log
+    that is not above the follower's last one, and its end offset there. `epochs` and `end_offset`
+    are the follower's."""
     own = epochs.end_offset_for(leader.epoch)
     if own is None:
         return min(leader.offset, end_offset)
     if own.epoch != leader.epoch:
-        # The follower never had that epoch: all it has above the next smaller one is not the
-        # leader's. Asking again from there finds the rest (KIP-279).
+        # The follower never had that epoch, so its records above the next smaller epoch differ
+        # from the leader's. The next fetch finds any further divergence (KIP-279).
         return min(own.offset, end_offset)
     return min(own.offset, leader.offset, end_offset)
 
@@ -32,7 +40,10 @@ def truncation_offset(leader: EpochOffset, epochs: Epochs, end_offset: int) -> i
 def diverging_epoch(
     last_fetched_epoch: int, fetch_offset: int, end_of_epoch: EpochOffset
 ) -> EpochOffset | None:
-    """The leader's side: `end_of_epoch` is its own answer for the follower's last fetched epoch."""
+    """Return the epoch and offset at which a follower diverges, or None if its log is a prefix of
+    the leader's.
+
+    `end_of_epoch` is the answer of the leader's own epochs for the follower's last epoch."""
     if end_of_epoch.epoch < last_fetched_epoch or end_of_epoch.offset < fetch_offset:
         return end_of_epoch
     return None

@@ -1,21 +1,21 @@
-"""The rules that a client's batch must satisfy before the leader appends it (Kafka's LogValidator).
+"""The checks of a client's batch before the leader appends it (Kafka's LogValidator).
 
-The CRC-32C, the header and the payload are checked, in this order: a payload that fails its CRC was
-damaged on its way, so the producer may retry (CORRUPT_MESSAGE); one that passes it was sent like
-this, so it may not (INVALID_RECORD).
+The CRC-32C, the header and the payload are checked in this order. A payload that fails its CRC was
+damaged in transit, so the producer may retry (CORRUPT_MESSAGE). A wrong payload with the right CRC
+was sent like this, so it may not (INVALID_RECORD).
 
-Kafka decompresses every batch and reads every record. Here the work is bounded:
+Kafka decompresses every batch and reads every record. The work here is bounded:
 
-- Uncompressed records are walked over by their lengths, for a bounded number of steps
+- Uncompressed records are checked by their lengths, for a bounded number of steps
   (`quorum/log/record_framing.py`).
-- Of compressed ones the frame is walked over (`quorum/log/compression_frames.py`), and the first
-  CHECKED_BYTES are decompressed and walked over like uncompressed ones.
-- The header's count of records is held against the size of the payload, or what the payload can
-  expand to.
-- The header's maximum timestamp is not recomputed from the records.
+- For compressed records, the frame is checked (`quorum/log/compression_frames.py`), and the first
+  CHECKED_BYTES are decompressed and checked like uncompressed ones.
+- The record count in the header is compared with the size of the payload, or with the largest size
+  that the payload can expand to.
+- The maximum timestamp in the header is not recomputed from the records.
 
-What passes unchecked can only be wrong inside of the payload. No reader of this project depends on
-more than the header, and each raises CorruptBatch for a payload that it cannot read.
+Errors that pass can only be inside of the payload. The readers of this project rely on the header
+alone, and raise CorruptBatch for a payload that they cannot read.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from quorate.quorum.seams import Buffer
 NO_TIMESTAMP = -1
 LATEST_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
 CHECKED_BYTES = 32 * 1024
-"""Of a compressed payload: so much is decompressed on the event loop, some 50 us at most."""
+"""Bytes of a compressed payload that are decompressed and checked, in about 50 us at most."""
 KEYS_CHECKED = 16_384
-"""Records of one batch whose keys are looked at, on the event loop, in some milliseconds."""
+"""Records of one batch whose keys are checked on the event loop, in a few milliseconds."""
 KEYED_BYTES = 1 << 20
-"""Of a compressed payload: so much is decompressed to look at its keys."""
+"""Bytes of a compressed payload that are decompressed for the check of its keys."""
 _CODECS = 5  # none gzip snappy lz4 zstd
 _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
@@ -55,10 +55,14 @@ _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 def validate_client_batch(
     data: Buffer, settings: PartitionSettings, wall_ms: int, *, internal: bool = False
 ) -> BatchHeader:
-    """Return the header of the one batch in `data`. Raise KafkaError with the producer's error
-    code. The broker's own coordinators (`internal`) may write control batches."""
+    """Return the header of the one batch in `data`. Raise KafkaError with the producer's error code
+    if the batch is refused. `internal` batches of this broker's coordinators may be control
+    batches."""
     if len(data) == 0:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "a partition's records must be one batch")
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            "the records of a partition must be one batch, and there are none",
+        )
     try:
         header = read_header(data)
     except CorruptBatch as error:
@@ -74,7 +78,7 @@ def validate_client_batch(
             ErrorCode.INVALID_RECORD if header.size_bytes < len(data) else ErrorCode.CORRUPT_MESSAGE
         )
         raise KafkaError(
-            code, f"one batch of {header.size_bytes} bytes expected, {len(data)} bytes sent"
+            code, f"the batch has {header.size_bytes} bytes, but {len(data)} bytes were sent"
         )
     if not checksum_is_valid(data, 0, header):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC-32C")
@@ -89,7 +93,8 @@ def validate_client_batch(
 
 
 def _code_of_bad_header(data: Buffer) -> ErrorCode:
-    """Message formats 0 and 1 have their magic at the same place and are no longer taken."""
+    """Return the error code for bytes without a valid header. Message formats 0 and 1 have their
+    magic byte at the same place; they are not supported any more."""
     if len(data) > 16 and data[16] in (0, 1):
         return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
     return ErrorCode.CORRUPT_MESSAGE
@@ -99,11 +104,12 @@ def _check_fields(header: BatchHeader, internal: bool) -> None:
     if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"{header.record_count} records do not fill offsets 0..{header.last_offset_delta}",
+            f"the batch has {header.record_count} records, but offsets 0 to "
+            f"{header.last_offset_delta}",
         )
     if header.attributes & LOG_APPEND_TIME:
         raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP, "only a broker marks a batch as LogAppendTime"
+            ErrorCode.INVALID_TIMESTAMP, "only a broker may mark a batch as LogAppendTime"
         )
     if header.codec >= _CODECS:
         raise KafkaError(
@@ -142,14 +148,14 @@ def _check_origin(header: BatchHeader) -> None:
 
 
 def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms: int) -> None:
-    """Raise KafkaError if the batch is too early or too late, or its timestamps cannot be. -1 says
-    that a batch, or its first record, has none."""
+    """Raise KafkaError if a timestamp is impossible, too early or too late. A timestamp of -1 means
+    that the batch, or its first record, has none."""
     first_ms, max_ms = header.base_timestamp_ms, header.max_timestamp_ms
     if not NO_TIMESTAMP <= first_ms <= max_ms <= LATEST_MS:
         raise KafkaError(
             ErrorCode.INVALID_TIMESTAMP,
-            f"timestamps rise from -1 (none) to {LATEST_MS}, the batch has {first_ms} as its first "
-            f"and {max_ms} as its largest",
+            f"the first timestamp {first_ms} and the largest {max_ms} must rise, from -1 (none) "
+            f"to {LATEST_MS}",
         )
     ahead_ms = header.max_timestamp_ms - wall_ms
     if ahead_ms > settings.timestamp_after_max_ms:
@@ -170,7 +176,8 @@ def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms:
 
 
 def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSettings) -> None:
-    """Raise CorruptBatch, or KafkaError for a record without a key in a compacted topic."""
+    """Raise CorruptBatch if the payload is malformed, or KafkaError for a record without a key in a
+    compacted topic."""
     keyed = settings.compacted and not header.is_control
     count, whole = header.record_count, True
     if header.codec:
@@ -185,15 +192,17 @@ def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSett
 
 
 def _check_keys(payload: Buffer, header: BatchHeader, whole: bool) -> None:
-    """Kafka looks at all keys. Here a bounded number is, which is safe because nothing in this
-    project removes records by their keys."""
+    """Raise KafkaError if a record of a compacted topic has no key.
+
+    Kafka checks all keys. Here the number of checked keys is bounded. This is safe because nothing
+    in this project removes records by their keys."""
     count = header.record_count
     records = decode_records(payload, count, 0, header.base_timestamp_ms)
     try:
         for _, record in zip(range(min(count, KEYS_CHECKED)), records, strict=False):
             if record.key is None:
                 raise KafkaError(
-                    ErrorCode.INVALID_RECORD, "a compacted topic takes no record without key"
+                    ErrorCode.INVALID_RECORD, "a compacted topic accepts no record without a key"
                 )
     except CorruptBatch:
         if whole:
