@@ -33,6 +33,8 @@ CLAIM_REPORT_INTERVAL_MS = 1000
 """The minimum time between two log lines about refused claims."""
 MAX_ADDRESSES = 1000
 """The maximum number of node addresses that this node remembers."""
+MAX_REPORTED = 1000
+"""The maximum number of replicas whose last problem this node remembers."""
 NO_FLUSH = EpochOffset(-1, -1)
 LASTING_REFUSALS = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -288,6 +290,8 @@ class Core:
     def report(self, replica_id: int, reason: str) -> None:
         """Emit a problem of this replica, unless it is the same as the last one."""
         if self.reported.get(replica_id) != reason:
+            if len(self.reported) >= MAX_REPORTED:  # an observer may have any id
+                self.reported.clear()
             self.reported[replica_id] = reason
             self.emit(effects.PeerProblem(replica_id, reason))
 

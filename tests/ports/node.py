@@ -47,9 +47,15 @@ class Raw:
 
 
 class Node:
-    def __init__(self, loop: SimLoop, overrides: Mapping[str, str]) -> None:
+    def __init__(
+        self, loop: SimLoop, overrides: Mapping[str, str], controllers: int = 1, brokers: int = 1
+    ) -> None:
         self.loop = loop
-        shape = Shape(controllers=1, brokers=1, overrides={**OVERRIDES, **overrides})
+        self.broker_id = controllers + 1
+        self.broker_port = Address(f"b{self.broker_id}", CLIENT_PORT)
+        shape = Shape(
+            controllers=controllers, brokers=brokers, overrides={**OVERRIDES, **overrides}
+        )
         self.cluster = Cluster(loop, "ports", shape)
         self._host = self.cluster.network.boot("client")
         self._transport = SimTransport(self.cluster.network, self._host)
@@ -106,12 +112,12 @@ class Node:
         return answer
 
     def prepared(self) -> World:
-        raw = self.connect(BROKER_PORT)
+        raw = self.connect(self.broker_port)
         for request, version in preparation():
             self.ask(raw, request, version)
         self.run(1.0)
         world = World(
-            BROKER_ID, topic_id=self._topic_id(raw, WRITTEN), read_id=self._topic_id(raw, READ)
+            self.broker_id, topic_id=self._topic_id(raw, WRITTEN), read_id=self._topic_id(raw, READ)
         )
         raw.link.abort()
         return world
@@ -122,20 +128,26 @@ class Node:
         return topic_id
 
     def _serves(self) -> bool:
-        (broker,) = self.cluster.brokers
-        node = broker.process.broker if broker.process else None
         image = self.cluster.newest_image()
-        found = image.brokers.get(BROKER_ID)
-        return bool(node and node.running and found is not None and not found.fenced)
+        return all(
+            broker.process is not None
+            and broker.process.broker is not None
+            and broker.process.broker.running
+            and broker.id in image.brokers
+            and not image.brokers[broker.id].fenced
+            for broker in self.cluster.brokers
+        )
 
 
 @contextmanager
-def running(**overrides: str) -> Iterator[Node]:
-    """`overrides` are properties, with `_` for `.`."""
+def running(controllers: int = 1, brokers: int = 1, **overrides: str) -> Iterator[Node]:
+    """Run a cluster, whose first broker the test talks to. `overrides` are properties, with `_`
+    for `.`."""
     loop = SimLoop()
     asyncio.set_event_loop(loop)
     try:
-        node = Node(loop, {name.replace("_", "."): text for name, text in overrides.items()})
+        properties = {name.replace("_", "."): text for name, text in overrides.items()}
+        node = Node(loop, properties, controllers, brokers)
         yield node
         node.cluster.close()
     finally:

@@ -19,7 +19,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import ControlType, control_key
-from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS
+from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS, MAX_REPORTED
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP
@@ -315,3 +315,11 @@ def test_a_fetch_of_an_epoch_too_far_ahead_deposes_no_leader() -> None:
     assert response is not None and response.error == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert cluster.role(1) is Role.LEADER
     works(cluster)
+
+
+def test_problems_of_a_bounded_number_of_replicas_are_remembered() -> None:
+    """An observer may have any id, and each id with a problem was remembered."""
+    core = led().core(1)._core
+    for replica_id in range(MAX_REPORTED + 10):
+        core.report(replica_id, "a problem")
+    assert len(core.reported) == 10
