@@ -1,26 +1,27 @@
-# Everything sets itself up in a private .venv; nothing but python3 (3.11 or newer) and make is needed.
+# Each target sets up a private .venv. It needs nothing but python3 (3.11 or newer) and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
-# Tests start hundreds of processes; none should compile again what the one before it did.
+# Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help check test test-kafka test-long docs demo sim break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
-	@echo "make test       every test but the two below                  10 min"
-	@echo "make test-kafka Apache Kafka 4.1.1 as oracle (Java, Maven)    10 min"
-	@echo "make test-long  long scenarios, seeds, fuzzers: 10 min each    4 h"
-	@echo "make docs       the generated parts of docs/protocol: diagrams, scripts"
-	@echo "make demo       a cluster, a client, two kill -9, a verdict    3 min"
-	@echo "make sim        the simulator, until stopped"
-	@echo "make break      what breaks without each safeguard: SAFEGUARD=, OUT=break.html"
-	@echo "make attack     hostile input to a cluster, and what its clients notice: ARGS=--list"
-	@echo "make bench      all benchmarks"
+	@echo "make test       run all tests except those of the next two targets    10 min"
+	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
+	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            4 h"
+	@echo "make docs       write the generated parts of docs/protocol"
+	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
+	@echo "make sim        run the simulation until it is stopped"
+	@echo "make break      remove each safeguard, show what breaks: SAFEGUARD=, OUT=break.html"
+	@echo "make attack     attack a cluster, and check its clients: ARGS=--list"
+	@echo "make bench      run all benchmarks"
 	@echo "make lock       renew constraints.txt, the versions that make installs"
+	@echo "make clean      remove the .venv and the built files"
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -36,7 +37,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
-# Real processes wait more than they work: two files of them at once, each with its own cluster or Spark.
+# Real processes mostly wait. Therefore two files of them run at the same time, each with its own cluster or Spark.
 APART := clients or spark
 
 test: $(STAMP)
@@ -47,7 +48,7 @@ else
 	$(BIN)/pytest -q $(ARGS)
 endif
 
-# Not of the installation: the jars of another project, fetched only to be compared with.
+# The jars of Apache Kafka are not a part of the installation. The tests compare Quorate with them.
 QUORATE_KAFKA_LIBS ?= .kafka/libs
 
 $(QUORATE_KAFKA_LIBS):
@@ -57,8 +58,10 @@ $(QUORATE_KAFKA_LIBS):
 test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
 	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m "kafka and not long" $(ARGS)
 
+# With the jars that `make test-kafka` fetched, also the long tests that need them.
 test-long: $(STAMP)
-	$(BIN)/pytest -q -m "long and not kafka" --timeout 2400 $(ARGS)
+	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q \
+		-m "long$(if $(wildcard $(QUORATE_KAFKA_LIBS)),, and not kafka)" --timeout 2400 $(ARGS)
 
 docs: $(STAMP)
 	@$(BIN)/python -m tests.docs

@@ -70,7 +70,7 @@ def test_the_readmes_rehearsal_as_written(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     environment["TMPDIR"] = str(temporary)
-    script = readme_block("Rehearse a failure")
+    script = readme_block("Run a failure scenario")
     ended = subprocess.run(
         ["sh", "-e", "-c", script],
         cwd=tmp_path,
@@ -85,7 +85,7 @@ def test_the_readmes_rehearsal_as_written(tmp_path: Path) -> None:
     assert ended.stdout.count("is fenced (session-expired)") == 2
     assert re.search(r"refused with .*NOT_LEADER_OR_FOLLOWER", ended.stdout)
     assert re.search(r"holds [1-9]\d* records that the new leaders do not have", ended.stdout)
-    page = (tmp_path / "rehearsal.html").read_text()
+    page = (tmp_path / "scenario.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "GOOD" in page
     assert list(temporary.iterdir()) == [], "the cluster's directory is gone"

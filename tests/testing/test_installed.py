@@ -166,7 +166,7 @@ def test_nothing_is_imported_before_a_test_asks_for_a_cluster(project: Path) -> 
 
 def test_the_readme_runs_as_written(project: Path) -> None:
     readme = (ROOT / "README.md").read_text()
-    section = readme.partition("## Test against it\n")[2].partition("\n## ")[0]
+    section = readme.partition("## Test an application\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len(blocks) == 2
     for number, block in enumerate(blocks):

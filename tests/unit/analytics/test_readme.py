@@ -51,7 +51,9 @@ def commands(block: str, directory: Path) -> list[list[str]]:
     return [shlex.split(line) for line in said.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("heading", ["What happened last night", "Read your Kafka's metadata log"])
+@pytest.mark.parametrize(
+    "heading", ["Query the history of a cluster", "Read your Kafka's metadata log"]
+)
 def test_the_blocks_run(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, heading: str
 ) -> None:
@@ -76,6 +78,6 @@ def test_the_blocks_run(
 
 
 def test_the_blocks_are_there() -> None:
-    assert "quorate history explain" in "".join(blocks("What happened last night", "sh"))
+    assert "quorate history explain" in "".join(blocks("Query the history of a cluster", "sh"))
     assert "quorate history export" in "".join(blocks("Read your Kafka's metadata log", "sh"))
     assert "analytics.views" in "".join(blocks("Read your Kafka's metadata log", "python"))
