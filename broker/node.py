@@ -35,8 +35,9 @@ from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node.committed_image import InstallImage
-from quorate.quorum.node.controller_node import ControllerNode, on_unhandled
+from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer

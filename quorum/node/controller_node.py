@@ -1,17 +1,15 @@
-"""A running controller: the node core, the rules' shell, and the controller port.
+"""A running controller: the node core, the controller's rules with their shell, and its port.
 
-The port serves two protocols (design, "What is promised"): nodes speak messages over WebSockets,
-and admin clients (`--bootstrap-controller`) and forwarded requests speak Kafka's. Both end in the
-same rules.
+The port speaks three protocols. Nodes send messages over WebSockets. Admin clients
+(`--bootstrap-controller`) speak Kafka's protocol, and brokers forward such requests in envelopes.
+Monitoring uses HTTP. Requests of nodes and of admin clients are decided by the same rules.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,22 +26,22 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.result import ProbeBroker, Result
 from quorate.quorum.controller.settings import ControllerSettings
-from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.broker_probes import BrokerProbes
 from quorate.quorum.node.committed_image import InstallImage
+from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_port import ControllerPort
-from quorate.quorum.node.controller_shell import ControllerShell, Refusal
+from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker
+from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
-from quorate.quorum.rpc.connector import ProbeResult, probe
-from quorate.quorum.rpc.delivery import raise_failure
+from quorate.quorum.rpc.connector import ProbeResult
 from quorate.quorum.rpc.hello import Peer
-from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 from quorate.quorum.steps import Steps
@@ -51,14 +49,9 @@ from quorate.quorum.steps import Steps
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-PROBE_TIMEOUT_MS = 1000
 RESIGN_TIMEOUT_MS = 2000
-MAX_PROBES = 1000
-"""The probes in flight. One more is dropped, and the broker is fenced by its session timeout."""
+"""Maximum time that a stopping leader waits for another voter to be elected."""
 MAX_FRAME_BYTES = 32 << 20
-
-LINE_INTERVAL_S = 1.0
-OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -69,10 +62,15 @@ BROKER_REQUESTS = (
     AllocateProducerIdsRequest,
 )
 REFUSALS = {Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR}
-"""Everything else is NOT_CONTROLLER."""
+"""Kafka's errors for refused requests of brokers. All others are NOT_CONTROLLER."""
 
 
 class ControllerNode:
+    """The controller role of one node. Owned by the node's event loop.
+
+    Invariant: the rules decide requests only on the active controller. Until then, and afterwards,
+    the rules follow the committed image."""
+
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
@@ -81,8 +79,8 @@ class ControllerNode:
             seams.clock,
             self.rules,
             core.replica,
-            begin_anew=lambda: core.committed_image.prepare(self._prepare_load),
-            carry_out=self._probe,
+            discard_uncommitted=lambda: core.committed_image.prepare(self._prepare_load),
+            carry_out=lambda effect: self._probes.start(effect),
         )
         self.port = ControllerPort(core, self.shell)
         handlers: dict[type, Handler] = {**core.raft_handlers()}
@@ -93,21 +91,23 @@ class ControllerNode:
         self._server = NodeServer(core.node_settings(handlers), self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
-        self._probes: dict[asyncio.Task[None], None] = {}  # in order, for the simulator's sake
-        self._log_limit = LogLimit(seams.clock)
+        self._probes = BrokerProbes(seams, self._probed)
         self._resigned = asyncio.Event()
         core.listeners.role.append(self._role_changed)
         core.listeners.committed.append(self._committed)
         core.listeners.image.append(self._image_changed)
         core.listeners.prepare_load.append(self._prepare_load)
         core.listeners.resigned.append(self._resigned.set)
+        core.listeners.failed.append(lambda error: self._probes.close())
         core.watch.not_ready.append(self._not_ready)
         core.watch.collectors.append(self._metrics)
 
     def _discarding_old_fetches(self, handle: Handler) -> Handler:
-        """A replica that lost its log says so in its fetches. A fetch that its previous process
-        sent before the loss acknowledges records that are gone. It must not be counted if it
-        arrives later, over a link that lingers."""
+        """Return `handle`, which first closes older links of a replica that has lost its log.
+
+        Such a replica says so in its fetches. A fetch that its previous process sent before the
+        loss acknowledges records that are gone. It must not count if it arrives later, over a link
+        that is still open."""
 
         def handle_fetch(peer: Peer, message: Any, reply: Reply) -> None:
             if message.catching_up:
@@ -117,7 +117,7 @@ class ControllerNode:
         return handle_fetch
 
     async def start(self) -> None:
-        """Listening when it returns; the core is started by whoever made it."""
+        """Listen on the controller's ports. The creator of the core starts the core."""
         accept = {
             Wire.NODE: self._server.accept,
             Wire.KAFKA: self.port.accept,
@@ -136,22 +136,26 @@ class ControllerNode:
 
     @property
     def addresses(self) -> list[Address]:
+        """Return the addresses of the open ports, in the order of the configuration."""
         return [each.address for each in self._listeners]
 
     async def stop(self) -> None:
-        """Hand leadership over, then close the port."""
+        """Resign, wait at most RESIGN_TIMEOUT_MS for a successor, then close the ports."""
         self.core.replica.put(self.core.raft.resign)
         try:
             async with asyncio.timeout(RESIGN_TIMEOUT_MS / 1000):
                 await self._resigned.wait()
         except TimeoutError:
-            logger.warning("no voter took over within %d ms", RESIGN_TIMEOUT_MS)
+            logger.warning(
+                "no voter was elected within %d ms after this controller resigned: stopping anyway",
+                RESIGN_TIMEOUT_MS,
+            )
         await self.close()
 
     async def close(self) -> None:
+        """Stop deciding requests, cancel the probes and close the ports."""
+        self._probes.close()
         self.shell.deactivate()
-        for task in list(self._probes):
-            task.cancel()
         for listener in self._listeners:
             await listener.close()
 
@@ -164,7 +168,7 @@ class ControllerNode:
 
         return controller_metrics(self.core, self.rules, self.shell)
 
-    # What the metadata replica goes through
+    # -- changes of the metadata -----------------------------------------------------------------
 
     def _role_changed(self, effect: RoleChanged) -> None:
         if effect.role is not Role.LEADER:
@@ -173,14 +177,14 @@ class ControllerNode:
     def _committed(self, high_watermark: int) -> None:
         image = self.shell.committed(high_watermark)
         if image is not None and not self.core.config.is_broker:
-            self.core.committed_image.adopt(image)  # a broker in this process wants the deltas
+            self.core.committed_image.adopt(image)  # A broker in this process needs the deltas.
         self._activate_when_ready()
 
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """Only while not active: the active controller's own appends are adopted, not followed."""
+        """Let the rules follow the committed image. The rules of the active controller are ahead of
+        it, because they followed the records when these were appended."""
         if not self.shell.active:
-            for effect in self.rules.replayed(image, delta).effects:
-                self._probe(effect)
+            self._carry_out(self.rules.replayed(image, delta))
             self._activate_when_ready()
 
     def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
@@ -195,20 +199,21 @@ class ControllerNode:
         return install_image
 
     def _activate_when_ready(self) -> None:
-        """Traps, "Activation": own LeaderChange committed, everything inherited replayed."""
+        """Activate the controller if it leads, its own leader change record is committed, and all
+        records before that are replayed. Before that, decisions would rest on an old image."""
         raft, replayed = self.core.replica.raft, self.core.committed_image
         ready = raft.role is Role.LEADER and raft.high_watermark == self.core.log.end_offset
         if ready and not self.shell.active and replayed.caught_up_with(raft.high_watermark):
             self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
-    # What brokers say
+    # -- requests of brokers ---------------------------------------------------------------------
 
     def _broker_request(self, peer: Peer, message: Any, reply: Reply) -> None:
         check_broker(peer, message)
         if isinstance(message, BrokerHeartbeatRequest):
-            now_ms = self.core.seams.clock.now_ms()
+            now_ms = self.core.clock.now_ms()
             self.rules.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)
-            self._met(peer, message.broker_id, message.broker_epoch)
+            self._link_belongs_to(peer, message.broker_id, message.broker_epoch)
 
         def answer(response: Any) -> None:
             if isinstance(response, Refusal):
@@ -216,69 +221,48 @@ class ControllerNode:
                 reply(REFUSED[type(message)](error))
                 return
             if isinstance(response, BrokerRegistrationResponse) and response.broker_epoch >= 0:
-                self._met(peer, message.broker_id, response.broker_epoch)
+                self._link_belongs_to(peer, message.broker_id, response.broker_epoch)
             reply(response)
 
         self.shell.submit(message, answer)
 
-    def _met(self, peer: Peer, broker_id: int, broker_epoch: int) -> None:
-        """This link has proved to be that registration's."""
+    def _link_belongs_to(self, peer: Peer, broker_id: int, broker_epoch: int) -> None:
+        """Note that the link of `peer` belongs to this registration of the broker."""
         session = (broker_id, broker_epoch)
         if peer.node_id == broker_id and self._sessions.get(peer) != session:
             self._sessions[peer] = session
             self._carry_out(self.rules.connected(*session, peer.address.host))
 
     def on_peer_up(self, channel: Channel) -> None:
+        """Handle a completed handshake of a node that has connected to this controller."""
         self.core.on_peer(channel)
 
     def on_peer_down(self, channel: Channel) -> None:
+        """Handle the end of a link. It is a hint that the broker's process has died."""
         session = self._sessions.pop(channel.peer, None)
         if session is not None and not self.core.failed:
             self._carry_out(self.rules.connection_lost(*session))
 
-    # Hints
+    # -- hints -----------------------------------------------------------------------------------
 
     def _carry_out(self, result: Result) -> None:
         for effect in result.effects:
-            self._probe(effect)
+            self._probes.start(effect)
 
-    def _probe(self, effect: ProbeBroker) -> None:
-        if effect.delay_ms:
-            self.core.seams.clock.call_later(effect.delay_ms, lambda: self._probe_now(effect))
-        else:
-            self._probe_now(effect)
-
-    def _probe_now(self, effect: ProbeBroker) -> None:
-        if self.core.failed:
-            return
-        if len(self._probes) >= MAX_PROBES:
-            more = self._log_limit.passes("dropped probe")
-            if more is not None:
-                logger.warning(
-                    "broker %d is not probed because %d probes are in flight: if it is dead, it is "
-                    "fenced when its session ends%s",
-                    effect.broker_id,
-                    MAX_PROBES,
-                    more,
-                )
-            return
-        task = asyncio.get_running_loop().create_task(self._evidence(effect))
-        self._probes[task] = None
-        task.add_done_callback(lambda done: self._probes.pop(done, None))
-        task.add_done_callback(raise_failure)
-
-    async def _evidence(self, effect: ProbeBroker) -> None:
-        transport = self.core.seams.transport
-        evidence = await probe(transport, effect.address, PROBE_TIMEOUT_MS)
-        if evidence is ProbeResult.ALIVE:
+    def _probed(self, effect: ProbeBroker, result: ProbeResult) -> None:
+        """Report the result of a probe to the rules. Only a refusal can change the metadata."""
+        if result is ProbeResult.ALIVE:
             self._carry_out(self.rules.probe_succeeded(effect))
-        elif evidence is ProbeResult.UNREACHABLE:
+        elif result is ProbeResult.UNREACHABLE:
             self._carry_out(self.rules.probe_failed(effect))
         elif self.shell.active:
-            self.shell.tell(lambda now_ms, _: self.rules.probe_refused(effect, now_ms=now_ms))
+            self.shell.handle_event(
+                lambda now_ms, _: self.rules.probe_refused(effect, now_ms=now_ms)
+            )
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    """Return the settings of the rules from the node's configuration."""
     return ControllerSettings(
         cluster_id=cluster_id,
         node_id=config.node_id,
@@ -297,7 +281,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
 
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
-    """One controller until `stop`; raises what made it fail."""
+    """Run a controller until `stop` is set. If the node fails, raise the failure."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
@@ -319,32 +303,3 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     if failure:
         raise failure[0]
     core.release()
-
-
-@dataclass(slots=True)
-class _Line:
-    next_s: float = 0.0
-
-
-_connection_line = _Line()
-
-
-def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Stop the node, because an exception that no one caught is a broken invariant (idea 1).
-
-    A failure of a connection does not stop it. asyncio reports a failed accept once for each place
-    of the backlog, with its `socket`, and tries again after a second. It reports an exception of
-    the code that cuts frames with its `transport`, which it closes. The handlers of frames answer
-    for their own exceptions (`rpc/delivery.py`)."""
-    error = context.get("exception")
-    refused = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
-    cut = isinstance(error, Exception) and "transport" in context and not is_node_failure(error)
-    if refused or cut:
-        if loop.time() >= _connection_line.next_s:
-            _connection_line.next_s = loop.time() + LINE_INTERVAL_S
-            what = "cannot accept a connection" if refused else "closing a connection"
-            logger.warning("%s: %r", what, error, exc_info=None if refused else error)
-    elif error is None:
-        loop.default_exception_handler(context)
-    else:
-        core.fail(error)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.node.controller_shell import ControllerShell, Refusal
+from quorate.quorum.node.controller_batch import Refusal
+from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.voter_admin import VoterAdmin

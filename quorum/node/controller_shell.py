@@ -1,32 +1,32 @@
-"""The asyncio shell around the controller's rules: requests in, records appended, answers when
-committed.
+"""Runs the controller's rules: it decides requests, appends their records, and answers on commit.
 
-The requests that wait in one loop iteration are decided one after the other, each on the image that
-the one before left, and their records leave as one batch: one write, one fsync, one round of
-replication (group commit). After SLICE_MS the batch is appended and the event loop runs before the
-controller goes on.
+The requests that wait in one iteration of the event loop are decided one after the other. Each
+decision rests on the image that the previous one resulted in. Their records are appended as one
+batch, which costs one write, one fsync and one round of replication (group commit). After SLICE_MS
+the batch is appended, and other work of the event loop runs before the next requests.
 
-A request is decided before anything changes: the rule, the encoded records read back, the replay on
-the latest image (which is persistent, so the replay leaves it alone) and the encoded answer. An
-exception up to there is the request's fault: it is refused with FAILED and nothing is appended.
+A request is decided completely before anything changes: the rule runs, its records are encoded and
+read back, they are replayed on the latest image, and the answer is encoded. The image is a
+persistent value, so the replay does not change it. An exception in these steps is the request's
+fault: the request is refused with FAILED, and nothing is appended.
 
 Invariants:
 
-- Rules run only while active: the epoch's own LeaderChange is committed and everything inherited is
-  replayed.
-- An answer leaves only when everything it rests on is committed, also when it has no records of its
-  own.
-- Every answer callback runs exactly once. NOT_CONTROLLER: provably nothing was appended for it.
-  UNKNOWN: appended, outcome not known, because leadership was lost before the commit.
+- The rules decide only while this controller is active. Then the leader change record of its epoch
+  is committed, and it has replayed all records of earlier epochs.
+- An answer leaves only when everything that its decision rests on is committed, also if the request
+  has no records of its own.
+- Every answer callback runs exactly once. NOT_CONTROLLER proves that nothing was appended for the
+  request. UNKNOWN means that its records were appended, and that leadership was lost before they
+  were committed.
+- The latest image is the committed image plus the records that are appended or in the batch.
 """
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -37,9 +37,15 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.node.controller_batch import (
+    Answer,
+    Batch,
+    Encode,
+    Refusal,
+    WaitingAnswer,
+    WaitingRequest,
+)
 from quorate.quorum.node.controller_decision import (
-    MAX_BATCH_BYTES,
-    MAX_BATCH_RECORDS,
     Decision,
     Part,
     TooLarge,
@@ -51,76 +57,30 @@ from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 
 MAX_UNCOMMITTED = 20_000
-"""Answers that wait for a commit. Commits stall while no majority of the voters is reachable."""
+"""Maximum number of answers that wait for a commit. Commits stall while no majority of the voters
+is reachable."""
 MAX_IMAGES = 1_000
-"""Images of batches that are not committed yet."""
+"""Maximum number of stored images of batches that are not committed yet."""
 SLICE_MS = 10
-"""The time that the controller works on requests before it appends and lets the event loop run."""
+"""Time, in ms, after which the controller appends its batch and lets the event loop run."""
 NO_OP = Result((NoOpRecord(),))
 
 logger = logging.getLogger("quorate.quorum.controller")
 
 
-class Refusal(enum.Enum):
-    NOT_CONTROLLER = "not the active controller"
-    UNKNOWN = "leadership was lost before the outcome was known"
-    TOO_LARGE = "the request changes more at once than one batch of the metadata log can hold"
-    FAILED = "the controller could not carry out the request; nothing was changed"
-
-
-Answer = Callable[[object], None]
-"""Gets the encoded response of the rules, or a Refusal. It must not raise."""
-Encode = Callable[[object], object]
-"""Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
 Rule = Callable[[int, int], Result]
-"""Of the moment (now_ms) and the offset that its first record will get."""
+"""A decision. It gets the present time (now_ms) and the offset that its first record will have."""
 
 
 class MetadataLog(Protocol):
+    """The metadata log, as far as the active controller uses it."""
+
     @property
-    def end_offset(self) -> int: ...
+    def end_offset(self) -> int:
+        """Return the log end offset."""
 
-    def append(self, values: list[bytes]) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    offset: int  # answered once the high watermark passes it
-    response: object
-    answer: Answer
-    changes: bool
-
-    def leadership_lost(self, *, appended: bool = True) -> None:
-        """Before the commit. Who changes nothing can ask the next controller."""
-        is_unknown = appended and self.changes
-        self.answer(Refusal.UNKNOWN if is_unknown else Refusal.NOT_CONTROLLER)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    request: object
-    answer: Answer
-    encode: Encode
-    linearizable: bool
-
-
-@dataclass(slots=True)
-class _Batch:
-    """What one loop iteration appends, and who waits for it."""
-
-    values: list[bytes] = field(default_factory=list)
-    answers: list[_Waiting] = field(default_factory=list)
-    size_bytes: int = 0
-
-    def has_room_for(self, values: list[bytes]) -> bool:
-        return (
-            len(self.values) + len(values) <= MAX_BATCH_RECORDS
-            and self.size_bytes + sum(map(len, values)) <= MAX_BATCH_BYTES
-        )
-
-    def add(self, values: list[bytes]) -> None:
-        self.values.extend(values)
-        self.size_bytes += sum(map(len, values))
+    def append(self, values: list[bytes]) -> int:
+        """Append one batch and return the offset of its last record. Raise NotLeader."""
 
 
 def _nobody(_: object) -> None:
@@ -132,27 +92,33 @@ def _as_it_is(response: object) -> object:
 
 
 class ControllerShell:
+    """The shell of one controller. Owned by the node's event loop; no method blocks.
+
+    `operations`, `turned_away` and `failed_requests` count for the metrics: decisions, requests
+    refused because a queue was full, and requests refused with FAILED."""
+
     def __init__(
         self,
         clock: Clock,
         controller: Controller,
         log: MetadataLog,
         *,
-        begin_anew: Callable[[], None],
+        discard_uncommitted: Callable[[], None],
         carry_out: Callable[[Effect], None],
     ) -> None:
-        """`begin_anew`: the rules follow the committed image again, whatever they went ahead to."""
+        """`discard_uncommitted` makes the rules follow the committed image again. `carry_out` gets
+        the effects of decisions."""
         self._clock = clock
         self._controller = controller
         self._log = log
-        self._begin_anew = begin_anew
+        self._discard_uncommitted = discard_uncommitted
         self._carry_out = carry_out
         self.operations = self.turned_away = self.failed_requests = 0
         self._failures = LogLimit(clock)
-        self._requests: ControllerQueue[_Request] = ControllerQueue()
-        self._waiting: deque[_Waiting] = deque()
+        self._requests: ControllerQueue[WaitingRequest] = ControllerQueue()
+        self._waiting: deque[WaitingAnswer] = deque()
         self._images: deque[MetadataImage] = deque()
-        self._batch = _Batch()
+        self._batch = Batch()
         self._latest: MetadataImage | None = None
         self._epoch = -1
         self._high_watermark = 0
@@ -161,6 +127,7 @@ class ControllerShell:
 
     @property
     def active(self) -> bool:
+        """Return True if this is the active controller."""
         return self._latest is not None
 
     def submit(
@@ -172,15 +139,15 @@ class ControllerShell:
         source: Hashable | None = None,
         linearizable: bool = False,
     ) -> None:
-        """Decide `request` soon: nodes' requests first, then one source after the other.
+        """Decide `request` soon: requests of nodes first, then one source after the other.
 
-        `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED
-        and nothing has changed. `source` is the connection or node that a client's request came
-        through, None for a node's own request. `linearizable`: the answer waits for a commit also
-        when the request changes nothing, so it is never that of a leader that was deposed and does
-        not know it (R33). The answer is NOT_CONTROLLER, immediately, if this controller is not
-        active, its queue is full, or MAX_UNCOMMITTED answers wait for a commit."""
-        waiting = _Request(request, answer, encode, linearizable)
+        `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED.
+        `source` is the connection or node through which a client's request came, or None for a
+        node's own request. If `linearizable`, the answer waits for a commit even if the request
+        changes nothing. A deposed leader that does not know it can then not answer (R33 in
+        tests/scenarios). The answer is NOT_CONTROLLER, immediately, if this controller is not
+        active, if its queue is full, or if MAX_UNCOMMITTED answers wait for a commit."""
+        waiting = WaitingRequest(request, answer, encode, linearizable)
         stalled = len(self._waiting) >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
@@ -189,7 +156,10 @@ class ControllerShell:
         self._schedule()
 
     def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
-        """`image` holds everything up to the log's end, all of it committed."""
+        """Become the active controller of `epoch`. `image` is that of the whole log, which is
+        committed. `in_transaction` says that the log ends inside a metadata transaction."""
+        assert not self.active and not self._batch.values, "a controller was activated twice"
+        assert epoch > self._epoch, "a controller was activated in an old epoch"
         logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
         self._epoch = epoch
         self._latest = image
@@ -200,14 +170,15 @@ class ControllerShell:
         )
 
     def deactivate(self) -> None:
-        """Leadership is lost: the latest image goes, and with it every answer that rests on it."""
+        """Stop deciding, because leadership is lost. Refuse all requests that wait, and drop the
+        latest image. Do nothing if this controller is not active."""
         if not self.active:
             return
         logger.info("no longer the active controller (epoch %d)", self._epoch)
         self._latest = None
         self._images.clear()
         self._controller.deactivate()
-        self._begin_anew()
+        self._discard_uncommitted()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -219,7 +190,9 @@ class ControllerShell:
             request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
-        """Answer what is committed now; the newest committed image, when there is a newer one."""
+        """Answer the requests that are committed now. Return the image of the last committed batch,
+        or None if none became committed."""
+        assert high_watermark >= self._high_watermark, "the high watermark fell"
         self._high_watermark = high_watermark
         image = None
         while self._images and self._images[0].last.offset < high_watermark:
@@ -227,9 +200,9 @@ class ControllerShell:
         self._answer_committed()
         return image
 
-    def tell(self, event: Rule) -> None:
-        """Rule on something that happened (a lost connection, a probe's answer) rather than a
-        request."""
+    def handle_event(self, event: Rule) -> None:
+        """Decide on an event that no request caused, such as the result of a probe. Do nothing if
+        this controller is not active."""
         if self.active:
             self._rule_now(event)
 
@@ -250,7 +223,7 @@ class ControllerShell:
         if self._requests:
             self._schedule()
 
-    def _serve(self, asked: _Request) -> None:
+    def _serve(self, asked: WaitingRequest) -> None:
         """Decide one request and carry the decision out, or refuse it."""
         try:
             decision = self._decide(partial(self._handle, asked.request), asked.encode)
@@ -264,14 +237,18 @@ class ControllerShell:
             return
         self._carry(decision, asked.answer, linearizable=asked.linearizable)
 
-    def _refuse(self, asked: _Request, error: Exception) -> None:
+    def _refuse(self, asked: WaitingRequest, error: Exception) -> None:
         """Answer FAILED: an exception that no rule expects, raised before anything changed."""
         self.failed_requests += 1
         name = type(asked.request).__name__
         left_out = self._failures.passes((name, type(error)))
         if left_out is not None:
             logger.error(
-                "%s failed with %r, nothing was changed%s", name, error, left_out, exc_info=error
+                "refused a %s: it failed with %r before anything was changed%s",
+                name,
+                error,
+                left_out,
+                exc_info=error,
             )
         asked.answer(Refusal.FAILED)
 
@@ -279,13 +256,13 @@ class ControllerShell:
         return self._controller.handle(request, now_ms=now_ms, next_offset=next_offset)
 
     def _rule_now(self, rule: Rule) -> None:
-        """Carry out what no peer asked for. An exception stops the node: its state is in doubt."""
+        """Decide without a request. An exception stops the node, because its state is in doubt."""
         self._carry(self._decide(rule, _as_it_is), _nobody)
         self._append()
         self._arm()
 
     def _decide(self, rule: Rule, encode: Encode) -> Decision:
-        """Return the checked outcome of `rule`. Raise whatever is wrong; nothing has changed."""
+        """Return the checked outcome of `rule`. If it raises, nothing has changed."""
         self.operations += 1
         result = rule(self._clock.now_ms(), self._next_offset)
         assert self._latest is not None, "only the active controller decides"
@@ -295,7 +272,7 @@ class ControllerShell:
         return Decision(parts, encode(result.response), list(result.effects))
 
     def _carry(self, decision: Decision, answer: Answer, *, linearizable: bool = False) -> None:
-        """Its records join the batch; its answer waits for them and for all before them."""
+        """Add the records to the batch, and let the answer wait for them and all before them."""
         effects = decision.effects
         for part in decision.parts:
             effects.extend(self._add(part))
@@ -304,7 +281,7 @@ class ControllerShell:
             for part in decided(NO_OP, self._latest, first, self._clock.wall_ms()):
                 effects.extend(self._add(part))
         self._batch.answers.append(
-            _Waiting(self._next_offset - 1, decision.response, answer, bool(decision.parts))
+            WaitingAnswer(self._next_offset - 1, decision.response, answer, bool(decision.parts))
         )
         for effect in effects:
             self._carry_out(effect)
@@ -324,23 +301,30 @@ class ControllerShell:
         return self._log.end_offset + len(self._batch.values)
 
     def _append(self) -> None:
-        """One Raft batch for all that was ruled; then whatever needs no commit is answered."""
-        batch, self._batch = self._batch, _Batch()
+        """Append the batch, then answer the requests that need no commit."""
+        batch, self._batch = self._batch, Batch()
         appended = True
         if batch.values and self._latest is not None:
             if len(self._images) >= MAX_IMAGES:
-                self._images.pop()  # adopted together with the batch that follows it
-            self._images.append(self._latest)
+                self._images.pop()  # The image of this batch includes it.
+            latest = self._latest
+            assert not self._images or self._images[-1].last.offset < latest.last.offset
+            self._images.append(latest)
             try:
-                self._log.append(batch.values)
+                last_offset = self._log.append(batch.values)
+                assert last_offset == latest.last.offset, "the image does not match the log"
             except NotLeader:
                 appended = False
                 self.deactivate()
         if self.active:
+            assert (
+                not (self._waiting and batch.answers)
+                or batch.answers[0].offset >= self._waiting[-1].offset
+            ), "answers wait in the order of the log"
             self._waiting.extend(batch.answers)
             self._answer_committed()
             return
-        for each in batch.answers:  # leadership was lost meanwhile: nobody else would answer them
+        for each in batch.answers:  # Leadership was lost during the append.
             each.leadership_lost(appended=appended)
 
     def _answer_committed(self) -> None:

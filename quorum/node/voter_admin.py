@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node.controller_shell import Refusal
+from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.node_membership import configured_voters
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode

@@ -22,8 +22,14 @@ from quorate.quorum.metadata.records import (
     NoOpRecord,
     RemoveTopicRecord,
 )
-from quorate.quorum.node import controller_decision, controller_queue, controller_shell
-from quorate.quorum.node.controller_shell import ControllerShell, Refusal
+from quorate.quorum.node import (
+    controller_batch,
+    controller_decision,
+    controller_queue,
+    controller_shell,
+)
+from quorate.quorum.node.controller_batch import Refusal
+from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.protocol.codec import EncodeError
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.state_in_doubt import StateInDoubt
@@ -97,13 +103,13 @@ class Shell:
             self.clock,
             cast(Controller, self.rules),
             self.log,
-            begin_anew=self.begin_anew,
+            discard_uncommitted=self.discard_uncommitted,
             carry_out=self.effects.append,
         )
         self.shell.activate(MetadataImage(), EPOCH, in_transaction=False)
         self.answers: dict[str, object] = {}
 
-    def begin_anew(self) -> None:
+    def discard_uncommitted(self) -> None:
         self.rules.loaded(self.committed_image)
 
     def submit(self, name: str, *records: MetadataRecord, atomic: bool = True) -> None:
@@ -199,7 +205,7 @@ def test_an_atomic_result_that_fits_no_batch_is_refused_and_changes_nothing(
 
 
 def test_batches_are_bounded_and_offsets_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_shell, "MAX_BATCH_RECORDS", 4)
+    monkeypatch.setattr(controller_batch, "MAX_BATCH_RECORDS", 4)
     monkeypatch.setattr(controller_decision, "MAX_BATCH_RECORDS", 4)
     each = Shell()
     each.submit("a", config(1), config(2), config(3))
@@ -238,7 +244,7 @@ def test_a_rule_that_raises_fails_its_request_only(caplog: pytest.LogCaptureFixt
     each.commit()
     assert each.answers == {"bad": Refusal.FAILED, "worse": Refusal.FAILED, "good": "done good"}
     assert each.shell.failed_requests == 2
-    assert "RecursionError failed with RecursionError('deep'), nothing was changed" in caplog.text
+    assert "refused a RecursionError: it failed with RecursionError('deep') before" in caplog.text
 
 
 def test_a_state_in_doubt_leaves_the_shell() -> None:

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.node import controller_node
-from quorate.quorum.node.controller_node import on_unhandled
+from quorate.quorum.node import unhandled
 from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 
@@ -43,7 +43,7 @@ def test_an_accept_without_resources_does_not(
     number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A peer that opens connections must not stop the node. asyncio accepts again later."""
-    monkeypatch.setattr(controller_node._connection_line, "next_s", 0.0)
+    monkeypatch.setattr(unhandled._connection_line, "next_s", 0.0)
     for _ in range(1024):  # asyncio reports each place of the backlog
         assert handled({"exception": OSError(number, "x"), "socket": object()}) == []
     assert len(caplog.records) == 1

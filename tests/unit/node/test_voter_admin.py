@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.node.controller_shell import Refusal
+from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
 from quorate.quorum.protocol.errors import ErrorCode

@@ -1,0 +1,71 @@
+"""The requests that wait for the active controller, and the batch in which their records leave."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS
+
+
+class Refusal(enum.Enum):
+    """The reason why a request was not carried out. The values are texts for clients."""
+
+    NOT_CONTROLLER = "not the active controller"
+    UNKNOWN = "leadership was lost before the outcome was known"
+    TOO_LARGE = "the request changes more at once than one batch of the metadata log can hold"
+    FAILED = "the controller could not carry out the request; nothing was changed"
+
+
+Answer = Callable[[object], None]
+"""Gets the encoded response of the rules, or a Refusal. It must not raise."""
+Encode = Callable[[object], object]
+"""Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAnswer:
+    """The answer to a request that has been decided."""
+
+    offset: int  # The answer leaves when the high watermark has passed this offset.
+    response: object
+    answer: Answer
+    changes: bool
+
+    def leadership_lost(self, *, appended: bool = True) -> None:
+        """Answer that leadership was lost before the commit. A request without records can be
+        repeated on the next controller, so its answer is NOT_CONTROLLER."""
+        is_unknown = appended and self.changes
+        self.answer(Refusal.UNKNOWN if is_unknown else Refusal.NOT_CONTROLLER)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRequest:
+    """A request that waits to be decided. The fields are the arguments of `submit`."""
+
+    request: object
+    answer: Answer
+    encode: Encode
+    linearizable: bool
+
+
+@dataclass(slots=True)
+class Batch:
+    """The records that one iteration of the event loop appends, and the answers that wait."""
+
+    values: list[bytes] = field(default_factory=list)
+    answers: list[WaitingAnswer] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def has_room_for(self, values: list[bytes]) -> bool:
+        """Return True if `values` fit in the bounds of one batch."""
+        return (
+            len(self.values) + len(values) <= MAX_BATCH_RECORDS
+            and self.size_bytes + sum(map(len, values)) <= MAX_BATCH_BYTES
+        )
+
+    def add(self, values: list[bytes]) -> None:
+        """Add encoded records."""
+        self.values.extend(values)
+        self.size_bytes += sum(map(len, values))
