@@ -208,8 +208,11 @@ class ConnectionQuotas:
             free -= 1
 
     def wait_for_room(self, connection: QuotaConnection) -> None:
-        """Call `connection.update_reading` when the queue has room again."""
-        self._waiting[connection] = None
+        """Call `connection.update_reading` when the queue has room again.
+
+        A connection that is being closed is not read again, so it does not wait."""
+        if connection in self._open:
+            self._waiting[connection] = None
 
     # --- connections
 

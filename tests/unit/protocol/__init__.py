@@ -1,0 +1,1 @@
+"""Tests of quorum/protocol: codecs, schemas, bounds and tables."""

@@ -1,0 +1,1 @@
+"""Tests of quorum/rpc: links, channels, HTTP and budgets. kafka/ holds those of rpc/kafka."""

@@ -262,6 +262,18 @@ def test_what_a_lost_connection_had_asked_waits_no_longer() -> None:
     assert second.is_read()
 
 
+def test_a_connection_that_is_being_closed_does_not_wait_for_room() -> None:
+    """Otherwise the quotas keep it, and with it its client's requests, until there is room."""
+    port = Port(max_queued_requests=1)
+    busy, client = port.client(), port.client()
+    busy.ask(ALWAYS_TAKEN + 2)
+    client.ask(ALWAYS_TAKEN)
+    client.connection.refuse("it is closed")
+    client.connection.on_drained(False)
+    client.gone()
+    assert client.connection not in port.connections._waiting
+
+
 def test_limits_may_change_while_connections_are_open() -> None:
     port = Port(max_connections=5)
     clients = [port.client() for _ in range(3)]
