@@ -12,7 +12,7 @@ from quorate.quorum.node import broker_probes
 from quorate.quorum.node.broker_probes import MAX_PROBES, BrokerProbes
 from quorate.quorum.rpc.connector import ProbeResult
 from quorate.quorum.seams import Address, PeerRefused, Seams
-from tests.unit.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 class Transport:
