@@ -52,6 +52,7 @@ class EpochCache:
             return
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
             self._pop()
+        assert not self._epochs or (self._epochs[-1] < epoch and self._starts[-1] < start_offset)
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         self.changed = True
@@ -95,6 +96,7 @@ class EpochCache:
         while self._starts and self._starts[-1] >= end_offset:
             self._pop()
             self.changed = True
+        assert len(self._epochs) == len(self._starts)
 
     def advance_start(self, start_offset: int) -> None:
         """Raise the start of the log: the epoch of `start_offset` starts there, earlier ones are
@@ -105,6 +107,7 @@ class EpochCache:
         del self._epochs[:index], self._starts[:index]
         self._starts[0] = start_offset
         self.changed = True
+        assert len(self._starts) == 1 or start_offset < self._starts[1]
 
     def clear(self) -> None:
         """Remove all entries."""

@@ -43,11 +43,13 @@ class GroupCommit:
             self._start()
 
     def _start(self) -> None:
+        assert not self._failed, "no flush may follow a failed one"
         self._running, self._requested = True, False
         flush = self._log.prepare_flush()
         self._disk.submit(flush.run, lambda _, error: self._ended(flush, error))
 
     def _ended(self, flush: Flush, error: BaseException | None) -> None:
+        assert self._running
         if error is not None:
             self._failed = True
             self._on_failure(error)

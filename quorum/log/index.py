@@ -160,6 +160,8 @@ class SegmentIndexes:
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
         self._unindexed_bytes = 0
+        self._indexed_position = -1
+        """Position of the batch that got the last entry since the indexes were loaded or cut."""
         self._offsets = SparseIndex(
             disk, segment_file(directory, base_offset, OFFSET_INDEX_SUFFIX), OFFSET_ENTRY
         )
@@ -177,6 +179,7 @@ class SegmentIndexes:
         self._offsets.start()
         self._times.start()
         self._unindexed_bytes = 0
+        self._indexed_position = -1
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = self._base_offset
 
@@ -184,6 +187,7 @@ class SegmentIndexes:
         """Load both indexes into memory.
 
         Return False, with both empty, if a file is missing or cannot be an index."""
+        self._indexed_position = -1
         if self._offsets.load() and self._times.load():
             return True
         self.start()
@@ -204,6 +208,8 @@ class SegmentIndexes:
         if header.max_timestamp_ms > self.max_timestamp_ms:
             self.note_timestamp(header)
         if self._unindexed_bytes > self._interval_bytes:
+            assert position > self._indexed_position, "index entries rise"
+            self._indexed_position = position
             self._offsets.append(header.last_offset - self._base_offset, position)
             self._add_time()
             self._unindexed_bytes = 0
@@ -258,6 +264,7 @@ class SegmentIndexes:
 
     def truncate_to(self, position: int, offset: int) -> None:
         """Keep the entries of batches that lie before `position` and end before `offset`."""
+        self._indexed_position = -1
         self._offsets.keep(self._offsets.last_by_second(position - 1) + 1)
         self._times.keep(self._times.last_by_second(offset - self._base_offset - 1) + 1)
 

@@ -9,6 +9,7 @@ renamed. Indexes without a `.log` file are removed.
 from __future__ import annotations
 
 from quorate.quorum.log.batch import HEADER_BYTES, read_header
+from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -29,7 +30,7 @@ INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFF
 def settle_leftovers(disk: Disk, directory: str, names: list[str]) -> list[str]:
     """Settle the leftover files among `names`, and return the names that remain. Block.
 
-    Raise CorruptBatch if a swapped segment has no valid headers."""
+    Raise CorruptLog if a swapped segment has no valid headers."""
     if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         _settle(disk, directory, names)
         names = disk.list(directory)
@@ -74,13 +75,17 @@ def _settle(disk: Disk, directory: str, names: list[str]) -> None:
 
 def _end_offset(disk: Disk, directory: str, name: str) -> int:
     """Return the offset after the last batch of a segment that has no index yet."""
-    file = disk.open(f"{directory}/{name}", writable=False)
+    path = f"{directory}/{name}"
+    end, position = (offset_of(name) or 0), 0
+    file = disk.open(path, writable=False)
     try:
-        end, position, size = (offset_of(name) or 0), 0, file.size()
+        size = file.size()
         while position + HEADER_BYTES <= size:
             header = read_header(file.pread(HEADER_BYTES, position))
             end = header.next_offset
             position += header.size_bytes
         return end
+    except CorruptBatch as error:
+        raise CorruptLog(path, position, end, str(error)) from error
     finally:
         file.close()

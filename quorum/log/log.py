@@ -79,6 +79,7 @@ class Log(LogReader):
             loaded.flushed_offset, loaded.unsynced_directories, loaded.marker
         )
         self._unsynced = self._flushes.unsynced
+        assert 0 <= loaded.flushed_offset <= self.end_offset
         self._recent = RecentlyAppended(self.end_offset)
         for segment in loaded.unsynced:
             self._unsynced.add_segment(segment)
@@ -163,7 +164,7 @@ class Log(LogReader):
             active.truncate_to(offset)
         self.end_offset = active.next_offset
         self._after_truncation()
-        assert self.flushed_offset <= self.end_offset == offset
+        assert self.end_offset <= offset
 
     def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Remove all batches and continue with an empty log at `offset`.
@@ -177,6 +178,7 @@ class Log(LogReader):
         active = self._segments.active
         self.epochs.clear()
         self.start_offset = self.end_offset = offset
+        assert len(self._segments) == 1 and active.next_offset == offset
         if epoch != NO_EPOCH:
             self.epochs.assign(epoch, offset)
 
@@ -241,6 +243,7 @@ class Log(LogReader):
         """Raise `flushed_offset` after `flush.run` has returned.
 
         Return False if the log was truncated meanwhile: the flush then proves nothing (R22)."""
+        assert flush.generation != self.generation or flush.end_offset <= self.end_offset
         return self._flushes.complete(flush)
 
     def flush(self) -> None:
@@ -283,6 +286,7 @@ class Log(LogReader):
             self._detach(segment)
         if count:
             self.advance_start(max(self.start_offset, segments.first.base_offset))
+        assert segments.first.base_offset <= self.start_offset <= self.end_offset
         return expired
 
     def close(self) -> None:

@@ -50,7 +50,11 @@ def offset_of(name: str) -> int | None:
     """Return the offset with which the name of a segment's file starts, None if it is no such
     name."""
     digits = name.split(".", 1)[0]
-    return int(digits) if len(digits) == OFFSET_DIGITS and digits.isdigit() else None
+    return (
+        int(digits)
+        if len(digits) == OFFSET_DIGITS and digits.isdecimal() and digits.isascii()
+        else None
+    )
 
 
 def partition_of(directory_name: str) -> PartitionName | None:

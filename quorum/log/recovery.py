@@ -268,11 +268,15 @@ class LogRecovery:
 
     def _read_epochs(self, segments: list[Segment]) -> Steps[None]:
         for segment in segments:
-            paused_at = 0
+            paused_at, offset = 0, segment.base_offset
             for position, header in segment.walk(0):
                 if position - paused_at >= STEP_BYTES:
                     paused_at = position
                     yield
+                if header.base_offset < offset:
+                    reason = f"the batch has base offset {header.base_offset}"
+                    raise CorruptLog(segment.path, position, offset, reason)
+                offset = header.next_offset
                 if header.leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.leader_epoch, header.base_offset)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice
 
 from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.indexed_file import IndexedBatchFile
 from quorate.quorum.log.names import DELETED_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_file
@@ -65,11 +66,17 @@ class Segment(IndexedBatchFile):
         last = self._indexes.last()
         self.next_offset = self.base_offset
         for position, header in self.walk(last[1] if last else 0):
+            self._require_rising(position, header)
             if last and position == last[1]:
                 self._indexes.note_indexed(header)
             else:
                 self._indexes.note(position, header)
             self.next_offset = header.next_offset
+
+    def _require_rising(self, position: int, header: BatchHeader) -> None:
+        if header.base_offset < self.next_offset:
+            reason = f"the batch has base offset {header.base_offset}"
+            raise CorruptLog(self.path, position, self.next_offset, reason)
 
     def begin_scan(self) -> None:
         """Make an existing segment active without batches, for recovery.
@@ -148,14 +155,18 @@ class Segment(IndexedBatchFile):
         self.next_offset = placed[-1][1].next_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batch that holds `offset` and everything after it; make the segment active."""
+        """Remove the batch that holds `offset` and everything after it; make the segment active.
+
+        Raise CorruptLog if the batches before it do not end at or below `offset`."""
         position = self.position_of(offset)
         self.truncate_file(position)
         self._first_timestamp_ms = None
         if self._indexes.in_memory or self._indexes.load():
             self._indexes.truncate_to(position, offset)
         self.resume()
-        assert self.next_offset <= offset
+        if self.next_offset > offset:
+            reason = f"the batch before it ends at offset {self.next_offset}"
+            raise CorruptLog(self.path, position, offset, reason)
 
     # -- timestamps ------------------------------------------------------------------------------
 

@@ -214,9 +214,9 @@ class SnapshotFiles:
     def timestamp_of(self, snapshot: EpochOffset) -> int:
         """Return the timestamp of the last record that a snapshot contains. Block.
 
-        Return 0 for a damaged snapshot, so that retention removes it first."""
+        Return 0 for a damaged or empty snapshot, so that retention removes it first."""
         head = self.read(snapshot, 0, HEADER_BYTES)
-        return 0 if head is None else read_header(head).max_timestamp_ms
+        return read_header(head).max_timestamp_ms if head else 0
 
     def forget(self, snapshot: EpochOffset) -> None:
         """Take a snapshot out of the list. Its file stays until `remove`."""

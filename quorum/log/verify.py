@@ -158,11 +158,10 @@ class LogCheck:
     def _batches(self, segment: SegmentFile, indexes: IndexCheck) -> CheckResult | None:
         for position, header, intact in scan(segment):
             reason = self._contradiction(header, intact)
-            if reason:
+            if header is None or reason:
                 damage = self._judged(segment, position, reason)
                 self.results.append(damage)
                 return damage
-            assert header is not None
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
             indexes.add_batch(position, header)

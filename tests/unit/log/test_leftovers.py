@@ -8,7 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import offset_of
 from quorate.quorum.log.retention import expired_segments, expired_snapshots
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
@@ -161,3 +163,17 @@ def test_one_snapshot_always_stays(
         )
         == count
     )
+
+
+@pytest.mark.parametrize("digit", ["\N{ARABIC-INDIC DIGIT ZERO}", "\N{SUPERSCRIPT TWO}"])
+def test_a_name_of_other_digits_is_no_segment(digit: str) -> None:
+    """`int` reads the first digit as 0, and raises ValueError for the other one."""
+    assert offset_of(digit * 20 + ".log") is None
+    _, log = opened({name(0): batch(0, 0, [b"a"]), digit * 20 + ".log": b""})
+    assert entries(log) == [(0, b"a")]
+
+
+def test_a_swap_without_valid_headers_is_named() -> None:
+    """The error named neither the file nor the operator's choices."""
+    with pytest.raises(CorruptLog, match=rf"{name(0)}\.swap: damaged at byte 0, offset 0"):
+        opened({name(0): batch(0, 0, [b"a"]), name(0, ".log.swap"): bytes(100)})

@@ -456,3 +456,32 @@ def test_opening_again_does_not_read_what_the_recovery_point_vouches_for() -> No
     log = node.open()
     assert 0 < log.recovery.scanned_bytes <= PARTITION.segment_bytes
     assert entries(log) == node.model.now
+
+
+@pytest.mark.parametrize("epochs", [True, False], ids=["epochs", "no epochs"])
+def test_a_clean_log_whose_offsets_fall_is_refused(epochs: bool) -> None:
+    """The base offset lies outside of the CRC, and a clean start reads headers only: the log ended
+    at a negative offset, or the start failed with a ValueError."""
+    node = machine(3, PARTITION)
+    log = node.open()
+    node.append(log, 3)
+    log.close()
+    if not epochs:
+        node.disk.remove(f"{PATH}/leader-epoch-checkpoint")
+    (name,) = (name for name in node.disk.list(PATH) if name.endswith(".log"))
+    second = list(batches(node.disk.content(f"{PATH}/{name}")))[1][0]
+    node.disk.flip(f"{PATH}/{name}", second, 0x80)
+    with pytest.raises(CorruptLog, match=f"damaged at byte {second}, offset 1: the batch has base"):
+        Log.open(node.disk, PATH, PARTITION, wall_ms=0, clean=True)
+
+
+def test_a_truncation_behind_a_damaged_header_is_refused() -> None:
+    """The last offset delta of the batch before is damaged while the log is open."""
+    node = machine(3, PARTITION)
+    log = node.open()
+    node.append(log, 4)
+    (name,) = (name for name in node.disk.list(PATH) if name.endswith(".log"))
+    second = list(batches(node.disk.content(f"{PATH}/{name}")))[1][0]
+    node.disk.flip(f"{PATH}/{name}", second + 26, 0x08)
+    with pytest.raises(CorruptLog, match="the batch before it ends at offset"):
+        log.truncate_to(2)

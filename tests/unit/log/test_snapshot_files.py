@@ -51,6 +51,13 @@ def test_a_damaged_head_is_long_ago(disk: SimDisk) -> None:
     assert files.timestamp_of(SNAPSHOT) == 0
 
 
+def test_an_empty_snapshot_is_long_ago(disk: SimDisk) -> None:
+    files = SnapshotFiles.open(disk, PATH)
+    files.write_part(SNAPSHOT, 0, b"")
+    files.added(SNAPSHOT, files.freeze(SNAPSHOT))
+    assert files.timestamp_of(SNAPSHOT) == 0
+
+
 BATCHES = [
     bytes(
         build_value_batch([value], base_offset=offset, leader_epoch=SNAPSHOT.epoch, timestamp_ms=7)
