@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.broker.partition.partition import Partition
-from quorate.quorum.controller.messages import BrokerHeartbeatRequest
+from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.scripts.language import Step
 from tests.unit.controller.harness import registration
@@ -22,11 +22,13 @@ def log_of(replica: Partition) -> MemoryLog:
 class ScriptedBrokers:
     """Three broker processes. Each knows its broker epoch, and is up, paused or down.
 
-    The commands append their lines to `trace`.
+    The commands append the controller's answers to `answers`, which the trace shows below the
+    records that the controller has written, and all other lines to `trace`.
     """
 
     def __init__(self, world: ReplicatedPartition, trace: list[str]) -> None:
         self.trace = trace
+        self.answers: list[str] = []
         self.down: set[int] = set()
         self.paused: set[int] = set()
         self.epochs = {each: world.driver.broker(each).epoch for each in world.replicas}
@@ -63,7 +65,9 @@ class ScriptedBrokers:
                 if broker_id in self.up() and not driver.broker(broker_id).fenced:
                     self._heartbeat(broker_id, self.epochs[broker_id])
 
-    def _heartbeat(self, broker_id: int, broker_epoch: int) -> ErrorCode:
+    def _heartbeat(
+        self, broker_id: int, broker_epoch: int, *, want_shut_down: bool = False
+    ) -> BrokerHeartbeatResponse:
         driver = self._world.driver
         response = driver.handle(
             BrokerHeartbeatRequest(
@@ -71,19 +75,32 @@ class ScriptedBrokers:
                 broker_epoch=broker_epoch,
                 metadata_offset=len(driver.log) - 1,
                 want_fence=False,
-                want_shut_down=False,
+                want_shut_down=want_shut_down,
             )
         )
-        return ErrorCode.of(response.error)
+        assert isinstance(response, BrokerHeartbeatResponse)
+        return response
 
     def heartbeat(self, step: Step) -> None:
         """`heartbeat BROKER [process=earlier]`: a heartbeat of a broker that has replayed the
         metadata log."""
         (broker_id,) = step.numbers()
         epoch, _ = self.position(step, broker_id)
-        error = self._heartbeat(broker_id, epoch)
-        if error is not ErrorCode.NONE:
-            self.trace.append(f"the controller answers {error.name}")
+        error = self._heartbeat(broker_id, epoch).error
+        if error:
+            self.answers.append(f"the controller answers {ErrorCode.of(error).name}")
+
+    def stop(self, step: Step) -> None:
+        """`stop BROKER`: a heartbeat of a broker that wants to stop. It sends no other heartbeats
+        from then on."""
+        (broker_id,) = step.numbers()
+        self.paused.add(broker_id)
+        self.trace.append(f"broker {broker_id} asks to stop")
+        response = self._heartbeat(broker_id, self.epochs[broker_id], want_shut_down=True)
+        if response.should_shut_down:
+            self.down.add(broker_id)
+        answer = "may stop now" if response.should_shut_down else "has to wait"
+        self.answers.append(f"the controller answers that broker {broker_id} {answer}")
 
     def pause(self, step: Step) -> None:
         """`pause BROKER`: the process hangs, and sends no heartbeats."""

@@ -66,8 +66,10 @@ class ScriptedPartition:
         try:
             command(self, step)
         except KafkaError as refusal:
-            self.trace.append(f"refused: {refusal}")
+            self.trace.append(f"refused with {refusal.code.name}")
         self._show_records()
+        self.trace += self.brokers.answers
+        self.brokers.answers.clear()
         self._show_changes()
         return list(self.trace)
 
@@ -230,6 +232,7 @@ COMMANDS: dict[str, Callable[[ScriptedPartition, Step], None]] = {
     "pause": lambda world, step: world.brokers.pause(step),
     "resume": lambda world, step: world.brokers.resume(step),
     "crash": lambda world, step: world.brokers.crash(step),
+    "stop": lambda world, step: world.brokers.stop(step),
     "kill": lambda world, step: world.brokers.kill(step),
     "register": lambda world, step: world.brokers.register(step),
     "state": ScriptedPartition.state,

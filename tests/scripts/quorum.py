@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from quorate.quorum.raft import messages
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.raft.errors import RaftError
+from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.settings import RaftSettings
 from tests.scripts.language import Step
 from tests.scripts.quorum_trace import records_text, request_text, snapshot_name
@@ -57,10 +57,7 @@ class Quorum:
             raise step.error(f"one of {', '.join(sorted(COMMANDS))} is known")
         self.trace.clear()
         self._cluster.short = step.options.get("trace") == "short"
-        try:
-            command(self, step)
-        except RaftError as refusal:
-            self.trace.append(f"refused: {refusal}")
+        command(self, step)
         return list(self.trace)
 
     # Elections
@@ -115,7 +112,11 @@ class Quorum:
     def append(self, step: Step) -> None:
         """`append NODE VALUE...`: the leader appends one batch of records."""
         node_id, values = step.number(step.arguments[0]), step.arguments[1:]
-        end = self._cluster.append(node_id, *(each.encode() for each in values))
+        try:
+            end = self._cluster.append(node_id, *(each.encode() for each in values))
+        except NotLeader:
+            self.trace.append(f"node {node_id} refuses, because it does not lead")
+            return
         core = self._cluster.core(node_id)
         first = end - len(values) + 1
         span = f"offset {end}" if first == end else f"offsets {first} to {end}"
@@ -166,12 +167,16 @@ class Quorum:
     # Messages, disks and time
 
     def deliver(self, step: Step) -> None:
-        """`deliver [KIND] [from=] [to=]`: deliver all messages and end all disk writes, or deliver
-        one message and save the election that follows from it."""
+        """`deliver`: deliver all messages, and end all disk writes.
+
+        `deliver KIND [from=] [to=] [save=no]`: deliver one message, and save the election that
+        follows from it.
+        """
         if step.arguments:
             letter = self._pick(step)
             self._cluster.deliver(letter)
-            self._cluster.save_all(letter.target)
+            if step.options.get("save") != "no":
+                self._cluster.save_all(letter.target)
         else:
             self._cluster.settle()
 
@@ -196,6 +201,11 @@ class Quorum:
             if wanted and isinstance(self._cluster.request_of(letter), kind):
                 return letter
         raise step.error("no such message is in flight")
+
+    def messages(self, step: Step) -> None:
+        """`messages`: show the messages that are in flight."""
+        for letter in self._cluster.letters:
+            self.trace.append(f"in flight: {self._cluster.text_of(letter)}")
 
     def isolate(self, step: Step) -> None:
         """`isolate NODE...`: cut the links between these nodes and all others."""
@@ -229,6 +239,12 @@ class Quorum:
         (node_id,) = step.numbers()
         self.trace.append(f"node {node_id} is down, and its port refuses connections")
         self._cluster.kill(node_id)
+
+    def lose_log(self, step: Step) -> None:
+        """`lose-log NODE`: a node that is down loses its metadata directory. Its mark stays."""
+        (node_id,) = step.numbers()
+        self._cluster.lose_log(node_id)
+        self.trace.append(f"node {node_id} has lost its log")
 
     def restart(self, step: Step) -> None:
         """`restart NODE`: start it again from its disk."""
@@ -278,12 +294,14 @@ COMMANDS: dict[str, Callable[[Quorum, Step], None]] = {
     "remove-voter": Quorum.remove_voter,
     "deliver": Quorum.deliver,
     "drop": Quorum.drop,
+    "messages": Quorum.messages,
     "isolate": Quorum.isolate,
     "cut": Quorum.cut,
     "heal": Quorum.heal,
     "flush": Quorum.flush,
     "crash": Quorum.crash,
     "kill": Quorum.kill,
+    "lose-log": Quorum.lose_log,
     "restart": Quorum.restart,
     "wait": Quorum.wait,
     "state": Quorum.state,

@@ -175,7 +175,7 @@ def _role(effect: effects.RoleChanged) -> str:
 def _voter_change(effect: effects.VoterChangeResult) -> str:
     if effect.error == ErrorCode.NONE:
         return "answers that the change of voters is committed"
-    return f"answers {ErrorCode.of(effect.error).name}: {effect.message}"
+    return f"refuses the change of voters with {ErrorCode.of(effect.error).name}"
 
 
 def effect_text(effect: Effect) -> str:
@@ -199,8 +199,8 @@ def effect_text(effect: Effect) -> str:
             return "may stop"
         case effects.CaughtUp():
             return "has caught up"
-        case effects.PeerProblem(_, reason):
-            return f"reports a problem: {reason}"
+        case effects.PeerProblem(replica_id):
+            return f"reports a problem with node {replica_id}"
         case _:
             return ""
 

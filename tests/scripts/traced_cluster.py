@@ -61,10 +61,16 @@ class TracedCluster(Cluster):
         sender = letter.target if letter.is_response else letter.source
         return self._requests[sender, letter.token]
 
+    def text_of(self, letter: Letter) -> str:
+        """Return the sentence of a message, or an empty text for an answer without news."""
+        if letter.is_response:
+            return response_text(letter, self.request_of(letter))
+        return request_text(letter)
+
     def deliver(self, letter: Letter, *, keep: bool = False) -> None:
         """Show the message and hand it to its node."""
         if letter.is_response:
-            if text := response_text(letter, self.request_of(letter)):
+            if text := self.text_of(letter):
                 self.detail(text)
         elif self.nodes[letter.target].raft is None:
             self._show_request(letter, f"; node {letter.target} is down")
