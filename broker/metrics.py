@@ -1,7 +1,8 @@
-"""A broker's metrics: its replicas, its traffic, its requests, its fetchers.
+"""The metrics of a broker: replicas, traffic, requests and fetchers, with Kafka's names where they
+exist.
 
-Imported at the first scrape. Per topic and partition there is one sample for what is hosted here;
-the sample without a topic (`topic=""`) is the whole broker's.
+The module is imported at the first scrape. A metric of partitions has one sample for each partition
+that is hosted here. The sample with `topic=""` is the sum for the broker.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from quorate.quorum.watch.metrics import lag_ms
 
 REPLICAS = "kafka_server_replicamanager_"
 PARTITION = ("topic", "partition")
-BROKER_STATES = {  # Kafka's numbers
+BROKER_STATES = {  # as in Kafka
     State.NOT_RUNNING: 0,
     State.STARTING: 1,
     State.RECOVERY: 2,
@@ -42,10 +43,10 @@ TRAFFIC: tuple[tuple[str, str, Callable[[TopicTraffic], int]], ...] = (
     ("messagesin", "Records appended by producers.", lambda each: each.messages_in),
     ("bytesin", "Bytes appended by producers.", lambda each: each.bytes_in),
     ("bytesout", "Bytes read by consumers.", lambda each: each.bytes_out),
-    ("totalproducerequests", "Appends asked for.", lambda each: each.produce_requests),
-    ("totalfetchrequests", "Reads of partitions.", lambda each: each.fetch_requests),
-    ("failedproducerequests", "Appends refused.", lambda each: each.failed_produce_requests),
-    ("failedfetchrequests", "Reads refused.", lambda each: each.failed_fetch_requests),
+    ("totalproducerequests", "Requested appends.", lambda each: each.produce_requests),
+    ("totalfetchrequests", "Requested reads.", lambda each: each.fetch_requests),
+    ("failedproducerequests", "Rejected appends.", lambda each: each.failed_produce_requests),
+    ("failedfetchrequests", "Rejected reads.", lambda each: each.failed_fetch_requests),
     ("replicationbytesin", "Bytes fetched from leaders.", lambda each: each.replication_bytes_in),
     ("replicationbytesout", "Bytes read by followers.", lambda each: each.replication_bytes_out),
     (
@@ -70,7 +71,8 @@ class MetricSources(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One hosted partition as it counts; what only its leader knows is 0 elsewhere."""
+    """One hosted partition in the metrics. The numbers that only its leader knows are 0 on a
+    follower."""
 
     hosted: HostedPartition
     leads: bool
@@ -81,6 +83,7 @@ class Replica:
 
     @classmethod
     def of(cls, hosted: HostedPartition, value: Partition | None) -> Replica:
+        """Return the metrics of a hosted partition. `value` is its state in the image, or None."""
         leadership = hosted.partition.leadership
         reassigning = value is not None and value.reassigning
         if leadership is None:
@@ -91,22 +94,29 @@ class Replica:
 
     @property
     def labels(self) -> tuple[str, str]:
+        """Return the topic and the partition number."""
         return self.hosted.topic, str(self.hosted.key[1])
 
     @property
     def under_replicated(self) -> bool:
+        """Return True if this broker leads the partition and a replica is not in sync."""
         return self.leads and self.in_sync < self.replicas
 
     @property
     def under_min_isr(self) -> bool:
+        """Return True if this broker leads the partition and the ISR is below
+        min.insync.replicas."""
         return self.leads and self.in_sync < self.min_isr
 
     @property
     def at_min_isr(self) -> bool:
+        """Return True if this broker leads the partition and the ISR has exactly
+        min.insync.replicas members."""
         return self.leads and self.in_sync == self.min_isr
 
 
 def broker_metrics(node: MetricSources) -> Iterator[Metric]:
+    """Yield all metrics of a broker."""
     registry = node.replicas.registry
     image = registry.image
     replicas = [Replica.of(each, image.partition(*each.key)) for each in registry]
@@ -125,6 +135,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
 
 
 def of_replicas(node: MetricSources, replicas: list[Replica]) -> Iterator[Metric]:
+    """Yield the counts of replicas and ISR changes."""
     values = (
         ("partitioncount", "Replicas here.", len(replicas)),
         ("leadercount", "Replicas here that lead.", sum(each.leads for each in replicas)),
@@ -157,18 +168,23 @@ def of_replicas(node: MetricSources, replicas: list[Replica]) -> Iterator[Metric
     for name, help_, value in values:
         yield gauge(REPLICAS + name, help_, value)
     sender = node.isr_sender
-    yield counter(f"{REPLICAS}isrshrinks_total", "ISRs made smaller.", sender.shrinks)
-    yield counter(f"{REPLICAS}isrexpands_total", "ISRs made larger.", sender.expands)
-    yield counter(f"{REPLICAS}failedisrupdates_total", "ISR changes refused.", sender.failures)
+    yield counter(f"{REPLICAS}isrshrinks_total", "Accepted ISR shrinks.", sender.shrinks)
+    yield counter(f"{REPLICAS}isrexpands_total", "Accepted ISR expansions.", sender.expands)
+    yield counter(f"{REPLICAS}failedisrupdates_total", "Rejected ISR changes.", sender.failures)
 
 
 def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
+    """Yield the metrics of each hosted partition."""
     partition: tuple[tuple[str, str, Callable[[Replica], float]], ...] = (
         ("cluster_partition_replicascount", "Replicas, on the leader.", lambda r: r.replicas),
         ("cluster_partition_insyncreplicascount", "In-sync replicas.", lambda r: r.in_sync),
-        ("cluster_partition_underreplicated", "1 if it is.", lambda r: r.under_replicated),
-        ("cluster_partition_underminisr", "1 if it is.", lambda r: r.under_min_isr),
-        ("cluster_partition_atminisr", "1 if it is.", lambda r: r.at_min_isr),
+        (
+            "cluster_partition_underreplicated",
+            "1 if so, on the leader.",
+            lambda r: r.under_replicated,
+        ),
+        ("cluster_partition_underminisr", "1 if so, on the leader.", lambda r: r.under_min_isr),
+        ("cluster_partition_atminisr", "1 if so, on the leader.", lambda r: r.at_min_isr),
         ("log_log_size", "Bytes on disk.", lambda r: r.hosted.log.size_bytes),
         ("log_log_logendoffset", "Log end offset.", lambda r: r.hosted.log.end_offset),
         ("log_log_logstartoffset", "Log start offset.", lambda r: r.hosted.log.start_offset),
@@ -179,6 +195,7 @@ def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
 
 
 def of_traffic(node: MetricSources, topics: set[str]) -> Iterator[Metric]:
+    """Yield the traffic of the hosted `topics`, and the sum for the broker."""
     traffic = node.replicas.registry.traffic
     by_topic = traffic.by_topic(topics)
     total = traffic.total()
@@ -189,6 +206,7 @@ def of_traffic(node: MetricSources, topics: set[str]) -> Iterator[Metric]:
 
 
 def of_requests(node: MetricSources) -> Iterator[Metric]:
+    """Yield the counts and times of client requests, and the number of client connections."""
     requests: defaultdict[str, int] = defaultdict(int)
     answers: defaultdict[str, int] = defaultdict(int)
     total_ms: defaultdict[str, int] = defaultdict(int)
@@ -215,7 +233,7 @@ def of_requests(node: MetricSources) -> Iterator[Metric]:
 
 
 def of_shares(node: MetricSources) -> Iterator[Metric]:
-    """The CPU and the memory that requests take, and the requests that failed by an exception."""
+    """Yield the requests that failed by an exception, and the memory of fetch sessions."""
     failures: defaultdict[str, int] = defaultdict(int)
     for port in node.client_ports:
         for api_key, route in port.routes.items():
@@ -228,15 +246,18 @@ def of_shares(node: MetricSources) -> Iterator[Metric]:
     )
     sessions = node.replicas.session_cache
     name = "quorate_fetch_sessions_"
-    yield gauge(f"{name}bytes", "Consumers' sessions, estimated.", sessions.consumer_bytes)
-    yield gauge(f"{name}max_bytes", "Their budget.", sessions.max_consumer_bytes)
-    help_ = "Sessions that ended for lack of memory."
+    help_ = "Estimated bytes of the consumers' fetch sessions."
+    yield gauge(f"{name}bytes", help_, sessions.consumer_bytes)
+    help_ = "Maximum bytes of the consumers' fetch sessions."
+    yield gauge(f"{name}max_bytes", help_, sessions.max_consumer_bytes)
+    help_ = "Fetch sessions that ended for lack of memory."
     yield counter(f"{name}ended_total", help_, sessions.evicted_for_bytes)
     help_ = "Partitions of __consumer_offsets that could not be loaded."
     yield gauge("quorate_groups_failed_shards", help_, node.groups.failed_shards)
 
 
 def of_fetchers(node: MetricSources) -> Iterator[Metric]:
+    """Yield the lag of each followed partition, in records."""
     client = ("clientid",)
     lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.fetchers.lags()]
     most = max((lag for _, lag in lags), default=0)
@@ -252,6 +273,7 @@ def of_fetchers(node: MetricSources) -> Iterator[Metric]:
 
 
 def of_metadata(node: MetricSources) -> Iterator[Metric]:
+    """Yield the broker's state and the progress of its metadata replay."""
     image = node.core.image
     wall_ms = node.core.seams.clock.wall_ms()
     state = State.NOT_RUNNING if node.lifecycle is None else node.lifecycle.state

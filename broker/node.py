@@ -1,8 +1,8 @@
-"""A running broker: the node core, its replicas, its life with the controller, and its two ports.
+"""A running broker: the node core, the replicas, the lifecycle, the groups, and the ports.
 
-Metadata is acted upon from the moment on that this broker has caught up with its own registration
-(the controller says so); before, the image is one on the way there, and acting on it could undo
-what the broker has. In a process that is a controller too, both share one core.
+The broker applies metadata only after the controller has confirmed that it has caught up with its
+own registration. Earlier images are older than the broker's own state, and applying one could undo
+changes. A process that is a controller too shares one node core with it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,14 @@ logger = logging.getLogger("quorate.broker")
 
 
 class BrokerNode:
+    """A broker in this process. The event loop owns it.
+
+    Life: `start` opens the ports and begins the registration, `stop` is the controlled shutdown,
+    `close` stops without one."""
+
     def __init__(self, core: NodeCore) -> None:
+        """Make the parts of a broker on a node core, and register its callbacks there. Nothing runs
+        yet."""
         self.core = core
         config, seams = core.config, core.seams
         self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
@@ -117,8 +124,8 @@ class BrokerNode:
     # --- life
 
     async def start(self) -> None:
-        """Ports are open and registration is under way when it returns; the core is started by
-        whoever made it."""
+        """Open the ports and begin the registration. The caller starts the node core. Raise
+        the transport's error if a port cannot be bound."""
         self.replicas.start()
         self.groups.start()
         config, seams = self.core.config, self.core.seams
@@ -157,15 +164,20 @@ class BrokerNode:
         self.lifecycle.start()
 
     def address(self, listener: str) -> Address:
-        """Where a listener is bound, its port resolved."""
+        """Return the address to which a listener is bound, with its actual port."""
         return self._listeners[listener].address
 
     @property
     def running(self) -> bool:
+        """Return True from the first unfencing until the shutdown begins."""
         return self.lifecycle is not None and self.lifecycle.state is State.RUNNING
 
     async def stop(self) -> None:
-        """Controlled shutdown: leaderships first, then the ports, then everything durable."""
+        """Stop in a controlled way: give up the leaderships, close the ports, then flush and close
+        all logs.
+
+        Raise the error of the last step. If the controller does not permit the shutdown in time,
+        stop without it."""
         assert self.lifecycle is not None
         if self.core.config["controlled.shutdown.enable"]:
             self.lifecycle.begin_shutdown()
@@ -173,7 +185,11 @@ class BrokerNode:
                 async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
                     await self._shut_down.wait()
             except TimeoutError:
-                logger.warning("controlled shutdown was not granted; stopping without it")
+                logger.warning(
+                    "the controller did not permit the controlled shutdown within %d ms; the "
+                    "broker stops without it",
+                    CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+                )
         await self.close()
         closed: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         self.replicas.close(closed.set_result)
@@ -182,7 +198,7 @@ class BrokerNode:
             raise error
 
     async def close(self) -> None:
-        """The ports, the timers and what waits; idempotent."""
+        """Close the ports and cancel all timers and waiting requests. It may be called again."""
         if self.lifecycle is not None:
             self.lifecycle.close()
         self.client.close()
@@ -193,7 +209,7 @@ class BrokerNode:
         for listener in listeners.values():
             await listener.close()
 
-    # --- what the metadata replica goes through
+    # --- callbacks of the node core
 
     def _role_changed(self, effect: RoleChanged) -> None:
         self.client.leader_changed(effect.leader_id)
@@ -213,12 +229,13 @@ class BrokerNode:
             self.lifecycle.fenced()
 
     def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
-        """What a snapshot changes for this broker."""
+        """Return, in steps, the function that applies a loaded snapshot to this broker."""
         delta = yield from differing(self.core.image, image, self._concerns)
         return lambda: self._image_changed(image, delta)
 
     def _prepare_first_image(self, image: MetadataImage) -> Steps[InstallImage]:
-        """All that this broker has to do with, in the first image that it acts on."""
+        """Return, in steps, the function that applies the first image: everything in it that
+        concerns this broker."""
         delta = yield from differing(MetadataImage(), image, self._concerns)
 
         def install() -> None:
@@ -240,8 +257,7 @@ class BrokerNode:
             self._shut_down.set()
 
     def _reconfigure(self, image: MetadataImage) -> None:
-        """The brokers' dynamic configs, which work while the node runs (topics' defaults are the
-        replica manager's)."""
+        """Apply the dynamic broker configs. The replica manager applies the defaults of topics."""
         config = self.core.config
         self.connections.limits = ConnectionLimits.of({**config, **dynamic_settings(config, image)})
 
@@ -251,8 +267,11 @@ class BrokerNode:
         self.lifecycle.logs_loaded()
 
     def _once_serving(self, accept: Accept) -> Accept:
-        """Before that a client would hear that no topic exists; turned away, it asks another
-        broker. (Kafka binds these ports only then; ours must be known at registration.)"""
+        """Return `accept`, but close each connection until the broker serves.
+
+        Before that, a client would learn that no topic exists. After a closed connection it asks
+        another broker. Kafka binds these ports only when it serves; here the registration needs the
+        ports."""
 
         def accept_or_close(link: Link) -> LinkHandler:
             handler = accept(link)
@@ -305,6 +324,7 @@ class BrokerNode:
 
 
 def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
+    """Return the lifecycle settings of a node's configuration."""
     return LifecycleSettings(
         heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
         session_timeout_ms=config["broker.session.timeout.ms"],
@@ -313,8 +333,8 @@ def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
 
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
-    """One broker, and the controller beside it when `process.roles` names both, until `stop`;
-    raises what made it fail."""
+    """Run a broker until `stop` is set, with a controller in the same process if `process.roles`
+    has both. Raise the error that made the node fail."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:

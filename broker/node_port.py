@@ -1,8 +1,7 @@
-"""The port that only other nodes use: followers' Fetch in Kafka's framing, and probes; and those
-who watch (`quorum/watch`).
+"""The port of a broker for other nodes: Fetch of followers, probes, and HTTP for monitoring.
 
-A controller that probes this port learns that the process lives from the connection alone; no
-messages of nodes are served here.
+A controller that probes this port learns from the accepted connection that the process lives. The
+port serves no other messages of nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from quorate.quorum.steps import Steps
 MAX_FOLLOWER_CONNECTIONS = 4096
 SLICED_ABOVE_BYTES = 64 << 10
 SLICED_ABOVE = 2000
-"""Larger requests, and responses with more partitions, are handled in steps."""
+"""Requests of more bytes, and responses with more partitions, are handled in steps."""
 
 FetchAsReplica = Callable[[FetchRequest, Respond], None]
 
@@ -51,16 +50,22 @@ def _respond_steps(
 
 
 class _Nobody:
-    """NodeServerEvents: whoever connects here has nothing to say."""
+    """NodeServerEvents that ignores all peers: they send no messages to this port."""
 
-    def on_peer_up(self, channel: Channel) -> None: ...
+    def on_peer_up(self, channel: Channel) -> None:
+        """Do nothing."""
 
-    def on_peer_down(self, channel: Channel) -> None: ...
+    def on_peer_down(self, channel: Channel) -> None:
+        """Do nothing."""
 
 
 def node_port(
     settings: NodeSettings, fetch: FetchAsReplica, watch: Accept, resources: NodeResources
 ) -> Mapping[Wire, Accept]:
+    """Return the handlers of the port, by the kind of connection.
+
+    `fetch` answers the Fetch of a follower. `watch` serves HTTP. Large requests run in steps."""
+
     def handle(context: RequestContext, body: memoryview) -> Steps[None] | None:
         if len(body) > SLICED_ABOVE_BYTES:
             return handle_large(context, body)

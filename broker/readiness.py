@@ -1,7 +1,8 @@
-"""Why a broker is not ready: clients should be sent to it only while it serves and is not fenced.
+"""The reasons why a broker is not ready. Clients should use it only while it serves and is not
+fenced.
 
-A broker cut off from the controllers cannot see that it was fenced; from the time on at which that
-may have happened it does not count as ready.
+A broker without a link to the controllers cannot see that it was fenced. It is not ready as soon as
+its session may have expired.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from quorate.quorum.node.node_core import NodeCore
 def broker_reasons(
     core: NodeCore, lifecycle: BrokerLifecycle | None, unopened: int
 ) -> Iterator[str]:
-    """`unopened`: logs that metadata names and that are not open yet."""
+    """Yield the reasons why the broker is not ready, each as a sentence; none if it is ready.
+    `unopened` is the number of logs that are not open yet."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

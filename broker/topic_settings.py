@@ -1,5 +1,6 @@
-"""A topic's effective settings on this broker: its own configs over the brokers' dynamic ones over
-the node's file (Kafka's precedence)."""
+"""The effective settings of a topic on this broker: the topic's configs override the dynamic broker
+configs, which override the node's file (Kafka's precedence).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ CLUSTER_DEFAULT = ""
 
 
 def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:
+    """Return the dynamic configs of this broker as texts. Its own configs override the cluster's
+    defaults."""
     return {
         **image.config(BROKER_RESOURCE, CLUSTER_DEFAULT),
         **image.config(BROKER_RESOURCE, str(config.node_id)),
@@ -23,24 +26,28 @@ def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:
 
 
 def parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the typed values of the known keys in `texts`."""
     return {name: NODE_KEYS[name].parse(text) for name, text in texts.items() if name in NODE_KEYS}
 
 
 def dynamic_settings(config: NodeConfig, image: MetadataImage) -> dict[str, Any]:
-    """What was set on all brokers and on this one while they run: typed, over the node's file."""
+    """Return the dynamic configs of this broker, typed."""
     return parsed(dynamic_texts(config, image))
 
 
 class EffectiveTopicSettings:
-    """The node's own part is parsed once for as long as the brokers' dynamic configs stay."""
+    """Computes the effective settings of topics. It parses the broker's part once, until the
+    dynamic broker configs change."""
 
     def __init__(self, config: NodeConfig, replication: ReplicationSettings) -> None:
+        """Compute from a node's configuration and its replication settings."""
         self._config = config
         self._replication = replication
         self._dynamic: Mapping[str, str] = {}
         self._defaults = topic_defaults(config)
 
     def __call__(self, image: MetadataImage, topic: str) -> TopicSettings:
+        """Return the effective settings of `topic` in `image`."""
         overrides = image.config(TOPIC_RESOURCE, topic)
         configs = effective_topic_configs(overrides, self._node_defaults(image))
         return TopicSettings.of(configs, self._replication)

@@ -1,10 +1,9 @@
-"""Sends ISR changes to the controller: one request in flight per broker, batching all that waits
-(KIP-497).
+"""Sends ISR changes to the active controller, batched, with one request in flight (KIP-497).
 
-Each partition has at most one proposal here, from `propose` until its `done` has run. A request
-that failed as a whole (lost, timed out, not the controller, stale broker epoch) is sent again, for
-ever: the proposer keeps the maximal ISR meanwhile, because the change may have been applied. A
-per-partition result goes to `done`, which decides by the table of `partition/isr.py`.
+A request that fails as a whole is sent again without limit: it was lost, it timed out, the node was
+not the controller, or the broker epoch was stale. Meanwhile the proposer keeps the maximal ISR,
+because the controller may have applied the change. The result of a single partition goes to `done`,
+which decides by the table in `broker/partition/isr.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from quorate.quorum.seams import Clock
 
 RETRY_MS = 50
 MAX_RETRY_MS = 1000
-"""The wait doubles with each refusal in a row, for example of a broker epoch that is stale."""
+"""The longest wait. The wait doubles with each refusal in a row, such as STALE_BROKER_EPOCH."""
 REQUEST_TIMEOUT_MS = 30_000
 
 logger = logging.getLogger("quorate.broker.isr")
@@ -37,6 +36,11 @@ Key = tuple[Uuid, int]
 
 
 class AlterPartitionSender:
+    """The outstanding ISR proposals of one broker. The event loop owns it.
+
+    Invariants: each partition has at most one proposal, from `propose` until its `done` has run; at
+    most one request is in flight. `shrinks`, `expands` and `failures` count the results."""
+
     def __init__(
         self,
         clock: Clock,
@@ -44,6 +48,7 @@ class AlterPartitionSender:
         broker_id: int,
         broker_epoch: Callable[[], int],
     ) -> None:
+        """Send through `controller`. `broker_epoch` returns the current broker epoch."""
         self._clock = clock
         self._controller = controller
         self._broker_id = broker_id
@@ -57,7 +62,10 @@ class AlterPartitionSender:
         self._lines = LogLimit(clock)
 
     def propose(self, change: IsrChange, done: Done) -> bool:
-        """False when this partition's earlier proposal is not answered yet."""
+        """Queue a change, and call `done` once with the controller's result.
+
+        Return False, without calling `done`, if an earlier proposal of this partition has no result
+        yet."""
         key = (change.topic_id, change.partition_id)
         if key in self._proposals:
             return False
@@ -67,9 +75,11 @@ class AlterPartitionSender:
 
     @property
     def pending(self) -> int:
+        """Return the number of proposals without a result."""
         return len(self._proposals)
 
     def close(self) -> None:
+        """Discard all proposals. No `done` is called any more."""
         self._closed = True
         self._proposals.clear()
 
@@ -117,13 +127,14 @@ class AlterPartitionSender:
             if proposal is not None:
                 self._count(proposal[0], result)
                 proposal[1](result)
-        # A partition that the controller left out stays proposed and is sent again.
+        # A proposal without a result in the response is sent again.
         unanswered = any((each.topic_id, each.partition_id) in self._proposals for each in sent)
         if self._proposals:
             self._schedule(RETRY_MS if unanswered else 0)
 
     def _retry_ms(self, response: AlterPartitionResponse | None) -> int:
-        """Return the wait before the next try. A controller that is only away is asked soon."""
+        """Return the wait before the next attempt, in ms. The wait is short if no active controller
+        answered."""
         if response is None or response.error == ErrorCode.NOT_CONTROLLER:
             return RETRY_MS
         wait_ms = min(RETRY_MS << min(self._refusals, 10), MAX_RETRY_MS)
@@ -134,7 +145,8 @@ class AlterPartitionSender:
         left_out = self._lines.passes(error)
         if left_out is not None:
             logger.warning(
-                "AlterPartition for %d partitions was answered with %s and is sent again%s",
+                "the controller answered AlterPartition for %d partitions with %s; the request is "
+                "sent again%s",
                 partitions,
                 error,
                 left_out,

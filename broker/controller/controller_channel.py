@@ -1,7 +1,8 @@
-"""How a broker's parts reach the active controller, whoever that is now.
+"""The interface through which the parts of a broker send requests to the active controller.
 
-`done` is called exactly once, on the loop: with the controller's response, or None when the request
-was lost, timed out or met no controller. None says nothing about whether it was applied.
+`done` is called exactly once, on the event loop: with the response, or with None if the request was
+lost, timed out, or found no controller. After None the outcome is unknown: the controller may have
+applied the request.
 """
 
 from __future__ import annotations
@@ -25,23 +26,31 @@ Done = Callable[[R | None], None]
 
 
 class ControllerChannel(Protocol):
+    """A sender of requests to the active controller, whichever node that is."""
+
     @overload
     def send(
         self,
         message: BrokerRegistrationRequest,
         timeout_ms: int,
         done: Done[BrokerRegistrationResponse],
-    ) -> None: ...
+    ) -> None:
+        """Register this broker."""
+        ...
 
     @overload
     def send(
         self, message: BrokerHeartbeatRequest, timeout_ms: int, done: Done[BrokerHeartbeatResponse]
-    ) -> None: ...
+    ) -> None:
+        """Send a heartbeat."""
+        ...
 
     @overload
     def send(
         self, message: AlterPartitionRequest, timeout_ms: int, done: Done[AlterPartitionResponse]
-    ) -> None: ...
+    ) -> None:
+        """Propose ISR changes."""
+        ...
 
     @overload
     def send(
@@ -49,4 +58,6 @@ class ControllerChannel(Protocol):
         message: AllocateProducerIdsRequest,
         timeout_ms: int,
         done: Done[AllocateProducerIdsResponse],
-    ) -> None: ...
+    ) -> None:
+        """Ask for a block of producer ids."""
+        ...

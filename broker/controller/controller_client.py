@@ -1,16 +1,17 @@
-"""A broker's way to the active controller, for its own requests and for those it forwards for
-clients.
+"""Delivers a broker's own requests and forwarded client requests to the active controller
+(KIP-590).
 
-Which controller is active is what this broker's copy of the metadata log says (its Raft leader).
-What cannot be sent now waits here, bounded and in order, until there is a leader that is connected.
+The broker's copy of the metadata log knows the active controller, which is its Raft leader. A
+request that cannot be sent now waits in a bounded queue until a connected leader exists.
 
-Invariants (design, Traps "Pipelined forwarding"):
+Invariants:
 
-- A forwarded request is sent again only when it was provably not appended: it never left, or the
-  node answered NOT_CONTROLLER. After a lost link or a timeout its outcome is unknown, and the
-  client is told.
-- Forwarded requests leave in order: none goes to a new leader while one at the old is unresolved.
-- Every `done` is called exactly once.
+- A forwarded request is sent again only if the controller certainly did not append it: it was never
+  sent, or the node answered NOT_CONTROLLER. After a lost link or a timeout its outcome is unknown,
+  and the client receives an error.
+- Forwarded requests keep their order: none is sent to a new leader while one at the old leader has
+  no outcome.
+- Each `done` is called exactly once.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ from quorate.quorum.seams import Clock, Timer
 
 MAX_WAITING = 10_000
 RETRY_MS = 20
-REPEATABLE = (ApiKey.DESCRIBE_QUORUM,)  # changes nothing, so an unknown outcome may be tried again
+REPEATABLE = (ApiKey.DESCRIBE_QUORUM,)
+"""Read-only requests, which may be sent again after an unknown outcome."""
 
 
 class ControllerLinks(Protocol):
-    def channel(self, controller_id: int) -> Channel | None: ...
+    """The links of this node to the controllers."""
+
+    def channel(self, controller_id: int) -> Channel | None:
+        """Return the open channel to a controller, or None."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -42,41 +48,51 @@ class _Request:
     deadline_ms: int
     done: Callable[[Any], None]
     forwarded: bool
-    number: int = 0  # order of arrival
+    number: int = 0  # in the order of arrival
 
 
 class ControllerClient:
+    """The requests of one broker to the active controller. The event loop owns it. The queue holds
+    at most MAX_WAITING requests."""
+
     def __init__(
         self, clock: Clock, links: ControllerLinks, on_sent: Callable[[], None] = lambda: None
     ) -> None:
+        """Begin without a leader. `on_sent` is called after each request that was sent."""
         self._clock = clock
         self._links = links
         self._on_sent = on_sent
         self._leader_id = NO_NODE
         self._waiting: deque[_Request] = deque()
-        self._forwarded: dict[_Request, int] = {}  # in flight, in order -> controller asked
+        self._forwarded: dict[_Request, int] = {}  # in flight, in order, with the controller's id
         self._timer: Timer | None = None
         self._closed = False
         self._next_number = 0
 
     def send(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
-        """ControllerChannel: the broker's own requests; `done(None)` when nothing came back."""
+        """Send a request of this broker (`ControllerChannel.send`). `done` gets the response, or
+        None."""
         self._submit(_Request(message, self._clock.now_ms() + timeout_ms, done, forwarded=False))
 
     def forward(
         self, request: EnvelopeRequest, timeout_ms: int, done: Callable[[EnvelopeResponse], None]
     ) -> None:
+        """Forward a client's request in an envelope. `done` gets the response; its error is
+        REQUEST_TIMED_OUT if the outcome is unknown or no controller was found within
+        `timeout_ms`."""
         self._submit(_Request(request, self._clock.now_ms() + timeout_ms, done, forwarded=True))
 
     def leader_changed(self, leader_id: int) -> None:
-        """NO_NODE: there is none now."""
+        """Send to another leader from now on. `leader_id` is NO_NODE if there is none."""
         self._leader_id = leader_id
         self.links_changed()
 
     def links_changed(self) -> None:
+        """Try the waiting requests again, because a link was opened or closed."""
         self._clock.call_soon(self._drain)
 
     def close(self) -> None:
+        """Fail all waiting requests, and every later one."""
         self._closed = True
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
@@ -122,10 +138,10 @@ class ControllerClient:
         else:
             request.done(answer)
         if not again and not self._forwarded:
-            self._drain()  # others may have waited for this one to be resolved
+            self._drain()  # other requests may have waited for the outcome of this one
 
     def _requeue(self, request: _Request) -> None:
-        """In order of arrival: before what came after it."""
+        """Put a request back into the queue, in the order of arrival."""
         position = 0
         while position < len(self._waiting) and self._waiting[position].number < request.number:
             position += 1
@@ -153,7 +169,7 @@ class ControllerClient:
         self._arm()
 
     def _arm(self) -> None:
-        """Try again soon: NOT_CONTROLLER may come from a leader that is not active yet."""
+        """Schedule another attempt. A new leader answers NOT_CONTROLLER until it is active."""
         if self._waiting and self._timer is None and not self._closed:
             self._timer = self._clock.call_later(RETRY_MS, self._retry)
 

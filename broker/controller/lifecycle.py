@@ -1,12 +1,16 @@
-"""A broker's life as the controller sees it: registration, heartbeats, unfencing, controlled
+"""The states of a broker towards the controller: registration, heartbeats, unfencing, controlled
 shutdown.
 
-Kafka's BrokerLifecycleManager (kafka-rules 4.7) as a small state machine over a clock and the
-controller channel. One request is in flight at a time; what must be sent meanwhile follows at once.
+It follows Kafka's BrokerLifecycleManager (KIP-631), as a state machine over a clock and the
+controller channel. One request is in flight at a time. A request that becomes due meanwhile follows
+immediately.
 
-Invariants: the broker epoch is set once per incarnation; a heartbeat never claims a metadata offset
-that has not been replayed; `want_fence` is dropped only after the logs are loaded and the metadata
-is caught up with this broker's own registration (KAFKA-13959).
+Invariants:
+
+- The broker epoch is set once in an incarnation.
+- A heartbeat reports only a metadata offset that the broker has replayed.
+- `want_fence` stays true until the logs are loaded and the metadata has reached this broker's own
+  registration (KAFKA-13959).
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ logger = logging.getLogger("quorate.broker.lifecycle")
 
 
 class State(enum.Enum):
-    """Kafka's BrokerState names."""
+    """The states of a broker, with the names of Kafka's BrokerState."""
 
     NOT_RUNNING = "not running"
     STARTING = "starting"
@@ -66,17 +70,20 @@ docs/protocol/broker-sessions-and-hints.md from this table."""
 
 
 class RegistrationRefused(Exception):
-    """The controller will never take this registration; the message says why. Not retriable."""
+    """The controller refused the registration, and a retry cannot help. The message has the
+    reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleSettings:
+    """The intervals and timeouts of a broker's lifecycle, in ms."""
+
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
     registration_timeout_ms: int = 60_000
 
 
-# A registration answered with one of these is tried again until the registration timeout.
+# After these errors the registration is retried until the registration timeout.
 RETRIED_REGISTRATION = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -86,6 +93,11 @@ RETRIED_REGISTRATION = (
 
 
 class BrokerLifecycle:
+    """The lifecycle of one broker process. The event loop owns it.
+
+    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration. `heard_ms` is the
+    time of the last successful heartbeat."""
+
     def __init__(
         self,
         clock: Clock,
@@ -97,10 +109,12 @@ class BrokerLifecycle:
         on_state: Callable[[State], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
+        """Begin in NOT_RUNNING. `on_state` is called after each transition. `on_failed` gets
+        RegistrationRefused, and the process must stop."""
         self.state = State.NOT_RUNNING
         self.broker_epoch = -1
         self.heard_ms = 0
-        """When a controller last answered a heartbeat without an error."""
+        """Time of the last heartbeat that a controller answered without an error, in ms."""
         self._clock = clock
         self._random = random
         self._controller = controller
@@ -117,28 +131,32 @@ class BrokerLifecycle:
         self._timer: Timer | None = None
 
     def start(self) -> None:
+        """Send the registration, and retry it until `registration_timeout_ms` is over."""
         self._give_up_ms = self._clock.now_ms() + self._settings.registration_timeout_ms
         self._enter(State.STARTING)
         self._next(0)
 
     def metadata_replayed(self, offset: int) -> None:
-        """Everything up to and including `offset` is in the broker's image and acted upon."""
+        """Note that the broker has applied the metadata up to and including `offset`."""
         before, self._metadata_offset = self._metadata_offset, offset
         if self.state in (State.STARTING, State.RECOVERY) and before < self.broker_epoch <= offset:
             self._next(0)
 
     def logs_loaded(self) -> None:
+        """Note that all logs are open, so that the broker may be unfenced."""
         self._loaded = True
         if self.state is State.RECOVERY:
             self._next(0)
 
     def fenced(self) -> None:
-        """The image shows this broker fenced while it runs: ask to come back without waiting."""
+        """Send a heartbeat immediately, because the metadata shows this running broker as
+        fenced."""
         if self.state is State.RUNNING:
             self._next(0)
 
     def begin_shutdown(self) -> None:
-        """Controlled shutdown; `SHUTTING_DOWN` follows when the controller lets go."""
+        """Ask for a controlled shutdown. The state becomes SHUTTING_DOWN when the controller
+        permits it, or immediately if the broker does not run."""
         if self.state in (State.RUNNING, State.RECOVERY):
             self._enter(State.PENDING_CONTROLLED_SHUTDOWN)
             self._next(0)
@@ -146,6 +164,7 @@ class BrokerLifecycle:
             self._enter(State.SHUTTING_DOWN)
 
     def close(self) -> None:
+        """Stop all requests and enter NOT_RUNNING."""
         self._enter(State.NOT_RUNNING)
         if self._timer is not None:
             self._timer.cancel()
@@ -159,7 +178,7 @@ class BrokerLifecycle:
             self._on_state(state)
 
     def _next(self, delay_ms: float) -> None:
-        """Send the next request after `delay_ms`, or as soon as the one in flight is answered."""
+        """Send the next request after `delay_ms`, or after the answer of the one in flight."""
         if self._in_flight:
             self._due_at_once = self._due_at_once or delay_ms == 0
             return
@@ -215,8 +234,8 @@ class BrokerLifecycle:
             waited_ms = self._settings.registration_timeout_ms
             self._on_failed(
                 RegistrationRefused(
-                    f"no controller took the registration within {waited_ms} ms "
-                    "(initial.broker.registration.timeout.ms): is the quorum up?"
+                    f"no active controller registered this broker within {waited_ms} ms "
+                    "(initial.broker.registration.timeout.ms). Check that the quorum is up"
                 )
             )
             return
@@ -228,7 +247,10 @@ class BrokerLifecycle:
             return
         if response is None or response.error != ErrorCode.NONE:
             if response is not None and response.error != ErrorCode.NOT_CONTROLLER:
-                logger.warning("heartbeat answered %s", ErrorCode.of(response.error).name)
+                logger.warning(
+                    "the controller answered the heartbeat with %s; the broker sends it again",
+                    ErrorCode.of(response.error).name,
+                )
             self._retry()
             return
         self._failures = 0
@@ -254,8 +276,8 @@ class BrokerLifecycle:
             self._enter(State.SHUTTING_DOWN)
 
     def _retry(self) -> None:
-        """Exponential backoff up to half the session; a lost controller is usually replaced
-        soon."""
+        """Send again after an exponential backoff of at most a quarter of the session timeout,
+        because a lost controller is usually replaced soon."""
         self._due_at_once = False
         longest_ms = self._settings.session_timeout_ms / 4
         delay_ms = min(BACKOFF_FIRST_MS * 2.0 ** min(self._failures, 10), longest_ms)

@@ -1,6 +1,21 @@
-"""The log directory of a broker: its partition logs, and how they are opened and checkpointed.
+"""The log directory of a broker: opening, flushing, checkpointing and deleting the partition logs.
 
-`log_manager.py` is the owner. `found.py` holds the directories that a start found,
-`log_opening.py` opens one, `checkpoint_files.py` and `producer_snapshots.py` hold what shortens
-the next recovery. `docs/protocol/storage-and-recovery.md` has the rules.
+Decisions: may a log be trusted after a start, from which offset must it be recovered, when is it
+flushed, and when does a directory go.
+
+Inputs: the directories and checkpoint files that the start finds, and the partitions that the
+metadata assigns to this broker. Outputs: open logs (`quorum/log`), producer states, and checkpoint
+files in Kafka's format.
+
+In reading order:
+
+- `log_manager.py`: the owner of the directory.
+- `unopened_directories.py`: the directories that the start found; `log_opening.py`: the opening of
+  one log.
+- `log_flusher.py`: the periodic flush; `offset_checkpoints.py`: the rules of the checkpointed
+  offsets; `checkpoint_files.py`: the order of their writes from two threads.
+- `producer_snapshots.py`: the files of producer states; `producer_loading.py`: the states from a
+  snapshot and the log behind it.
+
+`docs/protocol/storage-and-recovery.md` states the rules with their tests.
 """

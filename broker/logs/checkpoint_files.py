@@ -1,7 +1,7 @@
-"""The checkpoints of offsets of one log directory, written from two threads.
+"""Orders the writes of the checkpoint files, which come from two threads.
 
-Usually in the disk's thread, from a copy. After a truncation the recovery points are written at
-once, before anything is appended again; a copy taken before must then not be written over them.
+Usually the disk's thread writes a copy of the offsets. Before a truncation, the event loop writes
+lowered offsets itself. An older copy must not replace them afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from quorate.quorum.seams import Disk
 
 
 class CheckpointFiles:
+    """The checkpoint files of one log directory.
+
+    Invariant: a file holds the offsets of the latest copy taken so far. A lock guards the
+    writes."""
+
     def __init__(self, disk: Disk, log_dir: str) -> None:
+        """Write the files of `log_dir`."""
         self._disk = disk
         self._log_dir = log_dir
         self._lock = threading.Lock()
@@ -23,11 +29,12 @@ class CheckpointFiles:
         self._newest: dict[str, int] = {}
 
     def write(self, name: str, offsets: Mapping[PartitionName, int]) -> None:
-        """Durable when it returns."""
+        """Write the offsets durably. Blocks."""
         self.writing(name, offsets)()
 
     def writing(self, name: str, offsets: Mapping[PartitionName, int]) -> Callable[[], None]:
-        """To be run in any thread; does nothing when later offsets were written meanwhile."""
+        """Return a function that writes these offsets, for any thread. It does nothing if later
+        offsets have been written."""
         self._taken += 1
         taken = self._taken
 

@@ -1,7 +1,7 @@
-"""The log of one partition is opened, by what its manager judged before.
+"""Opens the log of one partition with the parameters of its manager.
 
-It touches nothing but the partition's directory and what it was given, so that it may run in the
-disk's thread, step by step, while the loop goes on; see `partition_opener.py`.
+The opening touches only the partition's directory, so that the disk's thread can run it in steps
+while the event loop goes on (`broker/replication/partition_opener.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ logger = logging.getLogger("quorate.broker.replication")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOpenParameters:
-    """What is known of a log before it is read."""
+    """The facts about a log that are known before it is read.
+
+    `existed` is False for a new partition. `clean` is True for a new log, and for one that a clean
+    shutdown closed. `recovery_point`, `start_offset` and `high_watermark` are the checkpointed
+    offsets. `latest_unsaved_epoch` bounds the leader epochs of unflushed batches. `peers_have_it`
+    says that other replicas have everything acknowledged."""
 
     name: PartitionName
     topic_id: Uuid
@@ -33,28 +38,33 @@ class LogOpenParameters:
     wall_ms: int
     existed: bool
     clean: bool
-    """Made just now, or closed in order."""
+    """True if the log is new, or a clean shutdown closed it."""
     recovery_point: int
     start_offset: int
     high_watermark: int
     latest_unsaved_epoch: int
     peers_have_it: bool
-    """All that was acknowledged can be fetched again."""
+    """True if other replicas have everything acknowledged."""
 
 
 def open_log(disk: Disk, parameters: LogOpenParameters) -> Steps[Log]:
-    """Raises CorruptLog, unless peers have it."""
+    """Open the log, in steps, and recover it if it was not closed cleanly. Return the log.
+
+    If the log is damaged and peers have the records, the damaged rest is set aside. Otherwise raise
+    CorruptLog."""
     trusted = parameters.clean
     try:
         log = yield from _opening(disk, parameters, clean=trusted)
     except CorruptLog as damage:
         if not parameters.peers_have_it:
             raise
-        logger.warning("%s; what follows is set aside and fetched from the leader", damage)
+        logger.warning(
+            "%s. This replica sets the rest aside and fetches it from the leader", damage
+        )
         trusted = False
         log = yield from _opening(disk, parameters, clean=False, set_aside=True)
         if log.recovery.cut_at_offset is None and log.start_offset > damage.offset:
-            log.reset_to(damage.offset)  # it is the beginning that is gone
+            log.reset_to(damage.offset)  # the beginning of the log is damaged
     if not parameters.existed:
         checkpoints.write_partition_metadata(disk, parameters.directory, parameters.topic_id)
     elif not trusted:

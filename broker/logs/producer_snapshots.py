@@ -1,13 +1,12 @@
-"""Where a partition's producer state comes from at the start: Kafka's `<offset>.snapshot` files and
-the log behind them.
+"""The snapshot files of producer states, `<offset>.snapshot`, in Kafka's format.
 
-A snapshot holds each producer's last batches as of an offset, with a CRC. It only shortens the
-scan: a damaged, missing or too new one is passed over.
+A snapshot holds the last batches of each producer as of an offset, with a CRC. It only shortens the
+scan of the log: a damaged or missing snapshot is ignored.
 
-Kafka writes one entry per producer, for its last batch, but only where a segment begins or the
-broker stopped cleanly. Ours are taken at any time, so all batches that are kept are written, the
-last one last: it is the one that Kafka believes. With the last alone, a producer whose retries
-begin further back would be told that it is out of order.
+Kafka writes one entry for each producer, for its last batch, and only when a segment begins or the
+broker stops cleanly. Here a snapshot is taken at any time, so all kept batches of a producer are
+written. The last batch is the last entry, which is the one that Kafka uses. With the last batch
+alone, an earlier retry would be rejected as out of order.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ _SEQUENCES = 2**31
 
 
 def encode(states: ProducerStates) -> bytes:
+    """Return the content of a snapshot of `states`."""
     entries = [
         _PRODUCER.pack(
             producer_id,
@@ -54,7 +54,7 @@ _NOBODY = encode(ProducerStates())
 
 
 def decode(content: bytes) -> ProducerStates | None:
-    """None when this is no whole snapshot."""
+    """Return the states of a snapshot, or None if the content is not a whole snapshot."""
     if len(content) < _HEAD.size:
         return None
     version, crc, count = _HEAD.unpack_from(content)
@@ -79,8 +79,10 @@ def decode(content: bytes) -> ProducerStates | None:
 
 
 def write_snapshot(disk: Disk, directory: str, offset: int, content: bytes) -> None:
-    """Blocks. Older snapshots go when the new one is in place. One without producers is not written
-    over another of that offset: of the many logs that nothing happens to, most have none."""
+    """Write a snapshot durably, then remove the older ones. Blocks.
+
+    A snapshot without producers is not written if there is a snapshot of this offset: most idle
+    logs have no producers."""
     found = list_snapshots(disk, directory)
     if content == _NOBODY and offset in found:
         return
@@ -91,7 +93,8 @@ def write_snapshot(disk: Disk, directory: str, offset: int, content: bytes) -> N
 
 
 def remove_snapshots_above(disk: Disk, directory: str, end_offset: int) -> None:
-    """What the log grows to from here on is another history, durably."""
+    """Remove the snapshots above `end_offset` durably. Blocks. After a truncation, new records may
+    take the offsets that those snapshots describe."""
     above = [offset for offset in list_snapshots(disk, directory) if offset > end_offset]
     for offset in above:
         disk.remove(snapshot_path(directory, offset))
@@ -100,6 +103,7 @@ def remove_snapshots_above(disk: Disk, directory: str, end_offset: int) -> None:
 
 
 def list_snapshots(disk: Disk, directory: str) -> list[int]:
+    """Return the offsets of the snapshots in a partition's directory. Blocks."""
     return [
         offset
         for name in disk.list(directory)
@@ -108,4 +112,5 @@ def list_snapshots(disk: Disk, directory: str) -> list[int]:
 
 
 def snapshot_path(directory: str, offset: int) -> str:
+    """Return the path of the snapshot at `offset`."""
     return segment_file(directory, offset, PRODUCER_SNAPSHOT_SUFFIX)

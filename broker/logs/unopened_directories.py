@@ -1,9 +1,8 @@
-"""The partitions' directories that a start finds: whose they are, and whether one is missing.
+"""The partition directories that a start finds and that are not open yet.
 
-partition.metadata says of which topic a directory is. It is not synced when the directory is made,
-so a crash of the machine may take it, and it may be damaged.
-
-Directories of other topics are never deleted but set aside as `-stray`.
+`partition.metadata` names the topic of a directory. The file is not synced when the directory is
+made, so a power loss may remove it, and it may be damaged. A directory of another topic is renamed
+to `-stray`, never deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 class UnopenedDirectories:
-    """Those that nobody has opened yet."""
+    """The unopened partition directories of a log directory, by name."""
 
     def __init__(
         self,
@@ -30,7 +29,8 @@ class UnopenedDirectories:
         unique: Callable[[], str],
         forget: Callable[[PartitionName], None],
     ) -> None:
-        """`forget` is told what was set aside."""
+        """Begin empty. `unique` returns a random text for the name of a stray. `forget` gets the
+        name of a directory that was set aside."""
         self._disk = disk
         self._log_dir = log_dir
         self._unique = unique
@@ -44,10 +44,15 @@ class UnopenedDirectories:
         return name in self._names
 
     def add(self, name: PartitionName) -> None:
+        """Add a directory that the start found."""
         self._names[name] = None
 
     def adopt(self, name: PartitionName, topic_id: Uuid, *, peers_have_it: bool) -> bool:
-        """True when a directory of that very topic is there. Raises CorruptCheckpoint."""
+        """Return True if there is a directory `name` of the topic `topic_id`. Set a directory
+        of another topic aside.
+
+        Raise CorruptCheckpoint if its topic is unreadable, unless peers have the records.
+        Blocks."""
         if name not in self._names:
             return False
         directory = f"{self._log_dir}/{name}"
@@ -58,10 +63,11 @@ class UnopenedDirectories:
         return False
 
     def opened(self, name: PartitionName) -> None:
-        """Until then it counts among those that the end of the node finds unread."""
+        """Remove a directory whose log is open now."""
         self._names.pop(name, None)
 
     def set_aside_all(self) -> None:
+        """Set all remaining directories aside. Blocks."""
         for name in list(self._names):
             self._set_aside(name)
             del self._names[name]
@@ -69,7 +75,7 @@ class UnopenedDirectories:
     def _set_aside(self, name: PartitionName) -> None:
         target = stray_directory_name(name, self._unique())
         logger.warning(
-            "%s in %s belongs to no replica of this broker: set aside as %s",
+            "directory %s in %s belongs to no replica of this broker and is renamed to %s",
             name,
             self._log_dir,
             target,
@@ -79,15 +85,18 @@ class UnopenedDirectories:
 
 
 def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool) -> Uuid | None:
-    """None when it is not known and need not be: the topic may have been made anew since, when this
-    broker was away and so not in its ISR. The last one of an ISR cannot have missed that: what is
-    missing is as `expected`, and what is damaged raises CorruptCheckpoint."""
+    """Return the topic id of a directory, or None if it is unknown and the replica may begin anew.
+
+    If `partition.metadata` is missing or damaged, the topic may have been deleted and created again
+    while this broker was away. A broker that is the last one of the ISR cannot have missed that.
+    For it a missing file means the topic `expected`, and a damaged one raises CorruptCheckpoint.
+    Blocks."""
     try:
         found = checkpoints.read_partition_metadata(disk, directory)
     except CorruptCheckpoint as error:
         if not peers_have_it:
             raise
-        logger.warning("%s", error)
+        logger.warning("%s. Peers have the records, so the replica begins anew", error)
         return None
     if found is None and not peers_have_it:
         checkpoints.write_partition_metadata(disk, directory, expected)
@@ -96,11 +105,13 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
 
 
 def require_none_lost(directory: str, recovery_point: int) -> None:
-    """There is no `directory`, this broker is the last one of the ISR, and it was shut down in
-    order with that recovery point: what it had then was not deleted by the cluster."""
+    """Raise CorruptLog if the log of a missing `directory` held records.
+
+    Call it if this broker is the last one of the ISR and was shut down cleanly. The recovery point
+    shows that the log had records, and the cluster has not deleted them."""
     if recovery_point > 0:
         reason = (
-            f"it is gone, and was flushed up to offset {recovery_point} (to give that up, take its "
-            f"line out of {checkpoints.RECOVERY_POINTS_NAME})"
+            f"the directory is gone, and was flushed up to offset {recovery_point}. Restore it, or "
+            f"remove its line from {checkpoints.RECOVERY_POINTS_NAME} to give up its records"
         )
         raise CorruptLog(directory, 0, 0, reason)

@@ -71,7 +71,7 @@ def test_outside_of_the_isr_the_damaged_rest_is_set_aside_and_fetched_again(
     assert cluster.content(3, topic) == whole
     partition = cluster.image.partition(topic, 0)
     assert partition is not None and partition.isr == (1, 2, 3), "it caught up"
-    assert "set aside and fetched from the leader" in caplog.text
+    assert "sets the rest aside and fetches it from the leader" in caplog.text
     aside = any(name.endswith(".log.damaged") for name in disk.list(PATH))
     assert aside or "the log ends here" in caplog.text
 
@@ -243,7 +243,9 @@ def test_a_missing_directory_that_nobody_else_has_is_no_empty_log(
     disk.remove_tree(PATH)
     for _ in range(2):  # a supervisor starts it again
         cluster.start(1, disk)
-        with pytest.raises(AssertionError, match="is gone, and was flushed up to offset 30"):
+        with pytest.raises(
+            AssertionError, match="the directory is gone, and was flushed up to offset 30"
+        ):
             cluster.run(100)
         refused(cluster)
         disk = cluster.kill(1)
