@@ -14,9 +14,10 @@ from quorate.quorum.protocol.wire import Message
 
 
 def error_response(api: Api, version: int, error: ErrorCode, message: str | None) -> Message | None:
-    """Return a response with `error` in which all other fields are empty.
+    """Return a response with `error`, and with `message` if the version has a field for it.
 
-    Return None if the response of that version has no top-level error code."""
+    All other fields are empty. Return None if the response of that version has no top-level error
+    code."""
     response = api.response
     plan = layout(response, version, version >= api.flexible_since)
     if all(field.name != "error_code" for field in plan.plain):

@@ -158,8 +158,8 @@ class ServerHandshake(Handshake):
         theirs: Hello = sole_message(frame, Hello)
         mine = self._settings.hello()
         if reason := refusal_of(mine, theirs):
-            told = mine if is_newer(theirs, mine) else None
-            self._send(HelloReply(hello=told, refusal=reason))
+            hello = mine if is_newer(theirs, mine) else None
+            self._send(HelloReply(hello=hello, refusal=reason))
             self._refused(reason)
         else:
             self._send(HelloReply(hello=mine))

@@ -100,8 +100,7 @@ _pack = msgpack.Packer().pack  # reuses its buffer; only the event loop's thread
 
 
 def packed(message: Message, correlation_id: int) -> bytes:
-    """Return `message` as msgpack, for a frame. Raise an error of msgpack if a value cannot be
-    packed."""
+    """Return `message` as msgpack, for a frame. Its class must be in the table."""
     kind = BY_CLASS[type(message)]
     data: bytes = _pack(kind.write(kind.number, correlation_id, message))
     return data

@@ -85,10 +85,10 @@ def _refusal(status: int, reason: str) -> web.Response:
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
-    """Keeps two objects that aiohttp would hide from a client.
+    """Keeps the transport, which aiohttp offers to servers only, and the HTTP response.
 
-    The transport is the connection. The response releases its connection only if it is closed, also
-    when the peer closes first."""
+    `_keep` must close the response. Otherwise its connection is not released if the peer closes
+    first."""
 
     transport: asyncio.Transport
 

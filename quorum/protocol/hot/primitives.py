@@ -148,7 +148,7 @@ def check_elements(kind: Bound, so_far: int, more: int) -> None:
 
 
 def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
-    """Return a string, or None for null. Raise DecodeError if it is too long."""
+    """Return a string, or None for null. Raise DecodeError if it is too long or cut off."""
     if flexible:
         length, position = read_length(buffer, position, True)
     else:
