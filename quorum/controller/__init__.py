@@ -24,9 +24,9 @@ Files in reading order:
 - controller.py: the inputs, and the table that maps a request class to its rule
 - context.py, result.py, settings.py, messages.py: a rule's input, its output, the configuration,
   and the node-to-node messages
-- registration.py, heartbeat.py, sessions.py, hints.py: the life of a broker (docs/differences.md,
-  "Failures are noticed sooner")
-- broker_changes.py, elections.py, partition_change.py: leaders and ISRs
+- registration.py, heartbeat.py, broker_states.py, sessions.py, hints.py: the life of a broker
+  (docs/differences.md, "Failures are noticed sooner")
+- broker_changes.py, elections.py, partition_change.py, partition_states.py: leaders and ISRs
 - alter_partition.py, elect_leaders.py, reassign.py: changes of one partition that a leader or an
   administrator requests
 - topics.py, partitions.py, assignments.py, placement.py, topic_names.py, directories.py: new topics

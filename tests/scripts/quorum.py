@@ -7,6 +7,7 @@ repeats the one before it, and an answer without news, are not shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from quorate.quorum.raft import messages
@@ -27,6 +28,8 @@ KINDS: dict[str, type[messages.Request]] = {
 }
 """The requests that `deliver` and `drop` can name. With "-answer", the name means a response."""
 ANSWER = "-answer"
+ON_THE_WAY = re.compile(r"is (unattached|prospective|candidate) in epoch")
+"""The roles that a node passes through in an election."""
 
 
 class Quorum:
@@ -42,7 +45,8 @@ class Quorum:
             cluster.start(node_id)
         cluster.settle()
         cluster.trace.clear()
-        self.state(step)
+        names = ", ".join(map(str, self._started))
+        self.trace.append(f"nodes {names} are voters, and none of them knows a leader")
 
     @property
     def trace(self) -> list[str]:
@@ -93,10 +97,13 @@ class Quorum:
         return any(node_id in link for link in self._cluster.cut)
 
     def elect(self, step: Step) -> None:
-        """`elect NODE`: the node's timeout ends, all messages are delivered, and it leads."""
+        """`elect NODE`: the node's timeout ends, all messages are delivered, and it leads. With
+        `trace=short` only the roles at the end are shown."""
         self.timeout(step)
         self._cluster.settle()
         (node_id,) = step.numbers()
+        if self._cluster.short:
+            self.trace[:] = [line for line in self.trace if not ON_THE_WAY.search(line)]
         if self._cluster.role(node_id) is not Role.LEADER:
             raise step.error(f"node {node_id} is {self._cluster.role(node_id)}")
 
@@ -260,8 +267,7 @@ class Quorum:
 
     def state(self, step: Step) -> None:
         """`state [NODE...]`: show role, epoch and high watermark."""
-        ids = [] if step.command == "nodes" else step.numbers()
-        for node_id in ids or self._started:
+        for node_id in step.numbers() or self._started:
             raft = self._cluster.nodes[node_id].raft
             if raft is None:
                 self.trace.append(f"node {node_id} is down")
