@@ -81,7 +81,7 @@ class FaultTransport:
                 address, wire, wrapped, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
             )
         except TimeoutError:
-            raise PeerUnreachable(f"{address} is not reached: its link is held") from None
+            raise PeerUnreachable(f"cannot reach {address}: its link is held") from None
         finally:
             try:
                 await self._running()
@@ -110,7 +110,7 @@ class FaultTransport:
     async def _passable(self, node_id: int | None, address: Address) -> None:
         while True:
             if self._faults.cuts(node_id, address):
-                raise PeerUnreachable(f"{address} is not reached: its links are cut")
+                raise PeerUnreachable(f"cannot reach {address}: its links are cut")
             if not self._faults.holds(node_id, address):
                 return
             waiter = asyncio.get_running_loop().create_future()

@@ -85,7 +85,7 @@ class _Attempt:
     def _accepted(self, listener: SimListener) -> None:
         if self._wire not in listener.accept:
             logger.warning("%s does not speak %s", listener.address, self._wire.value)
-            failure = PeerUnreachable(f"{self._address} is not reached: closed at once")
+            failure = PeerUnreachable(f"cannot reach {self._address}: closed at once")
             return self._answer(lambda: self._fail(failure))
         if self._host.dead:
             return None
@@ -108,13 +108,13 @@ class _Attempt:
             client.abort()
             return
         if client.closed:  # a reset overtook the answer
-            self._fail(PeerUnreachable(f"{self._address} is not reached: closed at once"))
+            self._fail(PeerUnreachable(f"cannot reach {self._address}: closed at once"))
             return
         client.start(self._accept(client))
         self._made.set_result(client)
 
     def _time_out(self) -> None:
-        self._fail(PeerUnreachable(f"{self._address} is not reached: timed out"))
+        self._fail(PeerUnreachable(f"cannot reach {self._address}: timed out"))
 
     def _fail(self, error: Exception) -> None:
         if not self._made.done():
