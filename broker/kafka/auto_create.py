@@ -1,5 +1,9 @@
-"""Creates the topics that requests ask for in vain: with the broker's defaults, or as the broker
-needs its own (__consumer_offsets)."""
+"""Creates topics that a request names and that do not exist.
+
+A topic of a client gets the controller's defaults (`auto.create.topics.enable`). An internal topic
+gets the configs that its coordinator needs. The topics are created by a CreateTopics request to the
+active controller.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +26,37 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 
 MAX_TOPICS = 1000
-"""Topics that one Metadata request creates. When the client asks again, the next are created."""
-DEFAULTS = -1  # partitions and replicas as the controller is configured
-# What the client hears instead: it asks for metadata again, and then finds the topic.
+"""Maximum number of topics that one Metadata request creates. When the client asks again, the next
+ones are created."""
+DEFAULTS = -1
+"""The number of partitions or replicas that means the controller's default."""
 CLIENT_ERRORS = {
     ErrorCode.NONE: ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.TOPIC_ALREADY_EXISTS: ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.INVALID_REPLICATION_FACTOR: ErrorCode.INVALID_REPLICATION_FACTOR,
     ErrorCode.INVALID_TOPIC_EXCEPTION: ErrorCode.INVALID_TOPIC_EXCEPTION,
 }
+"""The error that the client receives for the result of a creation, as in Kafka. After
+LEADER_NOT_AVAILABLE, the client requests metadata again and then finds the topic. Other results
+become UNKNOWN_TOPIC_OR_PARTITION."""
 Errors = dict[str, ErrorCode]
+"""The error for the client by topic name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoCreation:
-    """`internal`: the broker's own topics, as they are created."""
+    """Creates topics through the active controller.
+
+    `internal` holds the internal topics with their partitions, replicas and configs, by name."""
 
     forwarder: Forwarder
     internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
 
     def create(self, names: list[str], done: Callable[[Errors], None]) -> None:
+        """Create up to MAX_TOPICS of these topics, and call `done` with the error of each.
+
+        If the controller does not answer, `done` gets no errors at all.
+        """
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(
             topics=tuple(
@@ -73,6 +88,7 @@ class AutoCreation:
 
 
 def with_defaults(name: str) -> CreatableTopic:
+    """Return a topic with the controller's default number of partitions and replicas."""
     return CreatableTopic(
         name=name,
         num_partitions=DEFAULTS,
@@ -83,7 +99,8 @@ def with_defaults(name: str) -> CreatableTopic:
 
 
 def internal_topics(node: Mapping[str, Any]) -> dict[str, CreatableTopic]:
-    """As Kafka's brokers create theirs, by the node's settings."""
+    """Return the internal topics as Kafka's brokers create them. `node` maps config keys to parsed
+    values."""
     configs = {
         "cleanup.policy": "compact",
         "compression.type": "producer",

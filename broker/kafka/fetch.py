@@ -1,8 +1,8 @@
-"""Fetch (1) of consumers: what is below the high watermark, in slices of the log that are not
-decoded.
+"""Handles Fetch (API key 1) of consumers: returns records below the high watermark.
 
-Followers fetch on the node port; here a replica id is refused, but for -2, which reads to the log
-end (for verification tools).
+The records are slices of the log, which this broker does not decode. Followers fetch on the node
+port. This port therefore refuses every replica id but -2, with which verification tools read up to
+the log end.
 """
 
 from __future__ import annotations
@@ -30,20 +30,28 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps
 
 SLICED_ABOVE_BYTES = 8 << 10
-"""Requests that are larger are parsed in steps."""
-
+"""Larger requests are parsed in steps."""
 TOP_LEVEL_ERROR_SINCE = 7
+"""The first version whose response has an error of the whole request."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchHandler:
+    """Handles Fetch on one listener of a broker, on the broker's event loop."""
+
     replicas: Replicas
     topics: TopicDirectory
     max_bytes: int
-    """fetch.max.bytes: what one answer holds at most, whatever the client asks for."""
+    """The config fetch.max.bytes: the maximum size of a response, even if the client asks for
+    more."""
 
     def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
-        """Answer a Fetch. `body` is the request after its header."""
+        """Respond when enough records are there or the request's time is over.
+
+        `body` is the request after its header. Return the steps of a large request, or None. A
+        request with a follower's replica id gets CLUSTER_AUTHORIZATION_FAILED, or before version 7
+        a closed connection. Raise DecodeError if the request is malformed.
+        """
         if len(body) > SLICED_ABOVE_BYTES:
             return self._handle_large(context, body)
         self._fetch(context, parse_fetch_request(body, context.version))

@@ -1,5 +1,9 @@
-"""FindCoordinator (10): the leader of the group's partition of __consumer_offsets, which is created
-when the first group is looked for."""
+"""Handles FindCoordinator (API key 10): names the leader of a group's partition of
+__consumer_offsets.
+
+The first request for a group creates __consumer_offsets. Transactional ids have no coordinator,
+because Quorate has no transactions.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,17 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
 GROUP, TRANSACTION = 0, 1
+"""The key types."""
 SEVERAL_KEYS_SINCE = 4
+"""The first version that names several groups (KIP-699)."""
 KEY_ENTRIES, CHARS_PER_ENTRY = 4, 16
-"""Weights in `Pace` of one key and of its hash."""
+"""The weight of a key in `Pace`, and the number of characters whose hash weighs one entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindCoordinatorHandler:
+    """Handles FindCoordinator on one listener of a broker, on the broker's event loop."""
+
     listener: str
     image: Callable[[], MetadataImage]
     creation: AutoCreation
@@ -38,6 +46,14 @@ class FindCoordinatorHandler:
     def handle(
         self, context: RequestContext, request: FindCoordinatorRequest
     ) -> Steps[None] | None:
+        """Respond with the coordinator of each key, or with an error for it.
+
+        The errors are COORDINATOR_NOT_AVAILABLE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a
+        transactional id, and INVALID_REQUEST for another key type. The response waits for the
+        creation of __consumer_offsets, and while a broker is suspected (`suspects.py`). Return the
+        steps that are left, or None.
+        """
+
         def answer() -> None:
             context.run(self._answer(context, request))
 
@@ -90,6 +106,7 @@ class FindCoordinatorHandler:
 
 
 def without_coordinator(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+    """Return the result of a key without a coordinator."""
     return Coordinator(
         key=key,
         node_id=NO_NODE,

@@ -1,5 +1,8 @@
-"""ListOffsets (2) and OffsetForLeaderEpoch (23): where a log starts, ends, was at a time, left an
-epoch."""
+"""Handles ListOffsets (API key 2) and OffsetForLeaderEpoch (23) on the leader of a partition.
+
+ListOffsets returns the start, the end, or the offset of a timestamp of a log. OffsetForLeaderEpoch
+returns the end offset of a leader epoch (KIP-101, KIP-320).
+"""
 
 from __future__ import annotations
 
@@ -34,32 +37,43 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
 CONSUMER = -1
+"""The replica id of consumers."""
 ENTRIES, SEARCH_ENTRIES = 4, 200
-"""Weights in `Pace` of a partition, and of one whose log is searched by time."""
+"""Weights in `Pace` of a partition, and of a partition whose log is searched by timestamp."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+"""The special timestamps of ListOffsets. Every other value is a timestamp in ms."""
 NO_TIMESTAMP = -1
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
-"""The version of ListOffsets that has it (KIP-734, KIP-405, KIP-1005)."""
+"""The first ListOffsets version that knows a special timestamp (KIP-734, KIP-405, KIP-1005)."""
 
-TimestampedOffset = tuple[int, int, int]  # timestamp, offset, leader epoch
+TimestampedOffset = tuple[int, int, int]
+"""Timestamp in ms, offset and leader epoch."""
 
 
 def failed_partition(partition_id: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    """Return the ListOffsets result of a partition that failed."""
     return ListOffsetsPartitionResponse(partition_index=partition_id, error_code=error)
 
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsHandler:
+    """Handles both APIs on one broker, on the broker's event loop."""
+
     replicas: Replicas
     lookups: LogLookups = field(default_factory=LogLookups)
 
     def list_offsets(
         self, context: RequestContext, request: ListOffsetsRequest
     ) -> Steps[None] | None:
+        """Respond with one offset for each partition that the request names.
+
+        A partition without a matching record gets offset -1. A partition that the request names
+        twice gets INVALID_REQUEST, because the client could not tell the two results apart. Return
+        the steps that are left, or None.
+        """
         return begun(self.lookups.run(context, self._list_offsets(context, request)))
 
     def _list_offsets(self, context: RequestContext, request: ListOffsetsRequest) -> Lookup[None]:
-        """What is asked for twice is not answered: one answer could not be told from the other."""
         twice = yield from named_twice(request)
         topics, pace = [], Pace()
         for topic in request.topics:
@@ -87,6 +101,11 @@ class ListOffsetsHandler:
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
     ) -> Lookup[ListOffsetsPartitionResponse]:
+        """Return the result of one partition, which this broker must lead.
+
+        A new leader answers LATEST with OFFSET_NOT_AVAILABLE until its high watermark has passed
+        the start of its epoch (KIP-207).
+        """
         if version < SINCE.get(wanted.timestamp, 0):
             return failed_partition(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
@@ -95,7 +114,7 @@ class ListOffsetsHandler:
             assert leading is not None
             behind = hosted.partition.high_watermark < leading.epoch_start_offset
             if replica_id == CONSUMER and wanted.timestamp == LATEST and behind:
-                # The high watermark of the last leader may have been greater (KIP-207).
+                # The high watermark of the last leader may have been higher.
                 error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
             return failed_partition(wanted.partition_index, error)
@@ -125,6 +144,12 @@ class ListOffsetsHandler:
     def epoch_end_offsets(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
     ) -> Steps[None] | None:
+        """Respond with the end offset of a leader epoch for each partition.
+
+        The result is the largest epoch up to the requested one that the log has, and its end
+        offset. It is -1 if the requested epoch is above the latest epoch of the log. Return the
+        steps that are left, or None.
+        """
         return begun(self._epoch_end_offsets(context, request))
 
     def _epoch_end_offsets(
@@ -159,6 +184,7 @@ class ListOffsetsHandler:
     def _leader(
         self, topic: str, partition: int, current_leader_epoch: int
     ) -> tuple[HostedPartition | None, ErrorCode]:
+        """Return the partition and NONE if this broker leads it in the epoch, or else the error."""
         registry = self.replicas.registry
         hosted = registry.find(topic, ZERO_UUID, partition)
         if hosted is None:
@@ -187,15 +213,18 @@ def named_twice(request: ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
 
 
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
+"""The error for OFFSET_NOT_AVAILABLE before version 5, which does not have that error."""
 
 
 def latest(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
+    """Return the high watermark for a consumer, and the log end offset for a tool."""
     consumer = replica_id == CONSUMER
     offset = hosted.partition.high_watermark if consumer else hosted.log.end_offset
     return NO_TIMESTAMP, offset, hosted.partition.leader_epoch
 
 
 def earliest(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
+    """Return the log start offset."""
     offset = hosted.log.start_offset
     return NO_TIMESTAMP, offset, hosted.log.epochs.epoch_at(offset)
 
@@ -206,17 +235,22 @@ def no_tiered_offset(hosted: HostedPartition, replica_id: int) -> TimestampedOff
 
 
 def at_max_timestamp(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
+    """Return the first record with the largest timestamp, or None if that record is not committed
+    (KIP-734)."""
     yield from hosted.log.learn_max_timestamps()
     return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
 
 
 def at_time(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
+    """Return the first record with this or a later timestamp, or None if that record is not
+    committed."""
     found = yield from look_up_timestamp(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch
 
 
+# The results that need no search of the log.
 DIRECT: dict[int, Callable[[HostedPartition, int], TimestampedOffset | None]] = {
     LATEST: latest,
     EARLIEST: earliest,
@@ -226,4 +260,4 @@ DIRECT: dict[int, Callable[[HostedPartition, int], TimestampedOffset | None]] = 
 SEARCHES: dict[int, Callable[[HostedPartition, int], Lookup[TimestampedOffset | None]]] = {
     MAX_TIMESTAMP: at_max_timestamp,
 }
-"""Any other value is a timestamp."""
+"""The searches for special timestamps. `at_time` searches for all others."""
