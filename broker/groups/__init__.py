@@ -17,13 +17,16 @@ this broker leads. Outputs: responses, and records appended to __consumer_offset
 
 Files in reading order:
 
-- `coordinator.py`: the shards of this broker; loading, routing, and rebuilding after a failure.
+- `coordinator.py`, `shard_context.py`: the shards of this broker; loading, routing, and rebuilding
+  after a failure.
+- `partition_of.py`: the partition that stores a group.
 - `shard.py`: the requests to the groups of one partition.
-- `state.py`, `group.py`, `subscription.py`: one group and its members.
+- `state.py`, `group.py`, `member.py`, `subscription.py`: one group and its members.
 - `rebalance.py`, `joining.py`, `membership.py`: the join phase, the sync phase and sessions.
-- `offsets.py`: OffsetCommit rules and offset expiration.
-- `records.py`, `journal.py`, `replicated_journal.py`, `loading.py`: the log.
-- `guarded.py`, `settings.py`, `reply.py`, `descriptions.py`: support.
+- `offsets.py`, `offset_requests.py`, `expiration.py`: committed offsets.
+- `records.py`, `group_record.py`, `journal.py`, `replicated_journal.py`, `loading.py`: the log.
+- `background.py`, `guarded.py`: long work in steps, and work that raises.
+- `responses.py`, `descriptions.py`, `reply.py`, `client_errors.py`, `settings.py`: support.
 
 Sources: KIP-134 (initial rebalance delay), KIP-211 (offset expiration), KIP-345 (static members),
 KIP-389 (group.max.size), KIP-394 (MEMBER_ID_REQUIRED), KIP-496 (OffsetDelete), KIP-814 (skipped

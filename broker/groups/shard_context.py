@@ -16,8 +16,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 class ShardContext:
     """One partition that this broker leads, with its shard.
 
-    The shard waits for its replica, or is loading, ready, or failed. Requests are parked only while
-    it is neither ready nor failed."""
+    The shard waits for its replica, or is loading, ready, or failed. Requests wait only while it is
+    neither ready nor failed."""
 
     leader_epoch: int
     shard: Shard
@@ -29,7 +29,7 @@ class ShardContext:
     waiting: list[WaitingRequest] = field(default_factory=list)
 
     def answer_waiting(self, settle: Callable[[WaitingRequest], None]) -> None:
-        """Pass each parked request to `settle` and empty the list."""
+        """Pass each waiting request to `settle`, and empty the list."""
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             settle(each)

@@ -1,4 +1,4 @@
-"""ListGroups (16), DescribeGroups (15) and DeleteGroups (42)."""
+"""Handles ListGroups (API key 16), DescribeGroups (15) and DeleteGroups (42)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,25 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
 ENTRIES, ASK_ENTRIES, CHARS_PER_ENTRY = 2, 20, 16
-"""Weights in `Pace` of a group that is listed, of one that its shard is asked for, and of the hash
-of its id."""
+"""The weights in `Pace` of a listed group and of a request to a shard, and the number of characters
+of a group id whose hash weighs one entry."""
 NOT_FOUND_SINCE = 6
-"""Before that version of DescribeGroups, a group that does not exist is one that is Dead."""
+"""The first DescribeGroups version with GROUP_ID_NOT_FOUND. Before, an unknown group is described
+as Dead, without an error (KIP-1043)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAdminHandler:
+    """Handles the admin requests for groups on one broker, on the broker's event loop."""
+
     coordinator: GroupCoordinator
 
     def list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None] | None:
+        """Respond with the groups of this broker that pass the filters.
+
+        The error is COORDINATOR_LOAD_IN_PROGRESS while a shard is loading, because the list would
+        be incomplete. Return the steps that are left, or None.
+        """
         return begun(self._list(context, request))
 
     def _list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None]:
@@ -65,10 +73,14 @@ class GroupAdminHandler:
     def describe(
         self, context: RequestContext, request: DescribeGroupsRequest
     ) -> Steps[None] | None:
+        """Respond with the description of each group, or with an error for it.
+
+        A group that the request names twice is described once. Return the steps that are left, or
+        None.
+        """
         return begun(self._describe(context, request))
 
     def _describe(self, context: RequestContext, request: DescribeGroupsRequest) -> Steps[None]:
-        """A group that is named twice is described once: its members may say much."""
         names = tuple(dict.fromkeys(request.groups))
         asked = request.include_authorized_operations
 
@@ -100,6 +112,11 @@ class GroupAdminHandler:
             )
 
     def delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None] | None:
+        """Delete the named groups and their offsets, and respond with the result of each.
+
+        The errors of a group are GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR and those of
+        an append. Return the steps that are left, or None.
+        """
         return begun(self._delete(context, request))
 
     def _delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None]:
@@ -123,9 +140,11 @@ class GroupAdminHandler:
 
 
 def deleted(shard: Shard, group_id: str) -> DeletableGroupResult:
+    """Delete the group and return its result. Raise KafkaError as `Shard.delete` does."""
     shard.delete(group_id)
     return result(group_id, ErrorCode.NONE)
 
 
 def result(group_id: str, error: ErrorCode) -> DeletableGroupResult:
+    """Return the DeleteGroups result of one group."""
     return DeletableGroupResult(group_id=group_id, error_code=error)

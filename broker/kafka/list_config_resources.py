@@ -1,4 +1,4 @@
-"""ListConfigResources (74): which resources there are whose configs can be described (KIP-1142)."""
+"""Handles ListConfigResources (API key 74): lists the resources that have configs (KIP-1142)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from quorate.quorum.steps import Steps, begun
 
 BROKER_LOGGER, GROUP = 8, 32
 RESOURCE_TYPES_SINCE = 1
+"""The first version that names resource types. Version 0 lists client metrics only (KIP-1000)."""
 
 
 def topics(image: MetadataImage) -> Iterable[str]:
+    """Return the names of all topics."""
     return image.topic_ids
 
 
 def brokers(image: MetadataImage) -> list[str]:
+    """Return the ids of all unfenced brokers."""
     return [str(each) for each in image.broker_ids() if not image.brokers[each].fenced]
 
 
 def none(image: MetadataImage) -> list[str]:
-    """There are no configs of these here."""
+    """Return no names: Quorate has no such resources."""
     return []
 
 
@@ -45,12 +48,17 @@ KINDS: dict[int, Callable[[MetadataImage], Iterable[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListConfigResourcesHandler:
+    """Handles ListConfigResources on one broker, from the broker's committed image."""
+
     image: Callable[[], MetadataImage]
 
     def handle(
         self, context: RequestContext, request: ListConfigResourcesRequest
     ) -> Steps[None] | None:
-        """Before version 1 there were client metrics only."""
+        """Respond with the resources of the named types, or of all types.
+
+        An unknown type gets UNSUPPORTED_VERSION. Return the steps that are left, or None.
+        """
         asked = dict.fromkeys(request.resource_types) or dict.fromkeys(KINDS)
         if context.version < RESOURCE_TYPES_SINCE:
             asked = {CLIENT_METRICS: None}

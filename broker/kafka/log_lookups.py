@@ -20,7 +20,9 @@ from quorate.quorum.seams import Buffer
 
 
 class LogLookups:
-    """The lookups of all requests of a broker. `expanded` counts the large payloads."""
+    """The lookups of all requests of a broker, on the broker's event loop.
+
+    `expanded` counts the large payloads."""
 
     def __init__(self) -> None:
         self.expanded = 0
@@ -32,8 +34,10 @@ class LogLookups:
         return RunningLookup(self, context, lookup)
 
     def take(self, running: RunningLookup) -> bool:
-        """Return True if no other lookup holds a payload. Otherwise `running` is resumed later. A
-        lookup that failed in one partition may still hold its turn when it goes on to the next."""
+        """Return True if no other lookup holds a payload. Otherwise `running` is resumed later.
+
+        A lookup that failed in one partition may still hold its turn when it begins the next one.
+        """
         if self._holder is None or self._holder is running:
             self._holder = running
             return True
@@ -41,7 +45,7 @@ class LogLookups:
         return False
 
     def release(self, running: RunningLookup) -> None:
-        """Let the next lookup continue, if `running` was the one that held a payload."""
+        """If `running` held a payload, let the next lookup continue."""
         if self._holder is not running:
             return
         self._holder = self._waiting.popleft() if self._waiting else None
@@ -50,7 +54,7 @@ class LogLookups:
 
 
 class RunningLookup(Generator[None, None, None]):
-    """The steps of one lookup. They end where the lookup waits, and are begun anew after that."""
+    """The steps of one lookup. They end where the lookup waits, and a new run continues it."""
 
     def __init__(self, lookups: LogLookups, context: RequestContext, lookup: Lookup[None]) -> None:
         self._lookups = lookups
@@ -61,6 +65,7 @@ class RunningLookup(Generator[None, None, None]):
         self._waits = False
 
     def send(self, value: None, /) -> None:
+        """Run one step. Raise StopIteration if the lookup has ended or waits."""
         try:
             while (asked := self._ask()) is not None:
                 if isinstance(asked, Release):
@@ -92,7 +97,7 @@ class RunningLookup(Generator[None, None, None]):
         raise kind if value is None else value  # type: ignore[misc]
 
     def close(self) -> None:
-        """End the lookup, unless it waits: then it ends when it is resumed without a request."""
+        """End the lookup. A lookup that waits ends when it is resumed."""
         if not self._waits:
             self._end()
 

@@ -1,10 +1,10 @@
-"""Metadata (API 3): brokers, topics and partition leaders from the broker's image, and topic
-auto-creation.
+"""Handles Metadata (API key 3): returns brokers, topics and partition leaders from the broker's
+committed image, and creates missing topics.
 
-What a client caches comes from one image, so brokers and leaders in an answer fit each other.
-Missing topics are created through the controller when both the client and auto.create.topics.enable
-want it; the answer says UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE until the broker has
-replayed them.
+The brokers and leaders of one response come from one image, so they are consistent. Missing topics
+are created if both the request and auto.create.topics.enable allow it. The response gives
+UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE for a topic until this broker has replayed its
+creation.
 """
 
 from __future__ import annotations
@@ -36,20 +36,30 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
 TOPIC_IDS_SINCE = 12
+"""The first version in which a request may name topics by id (KIP-516)."""
 TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
-"""Weights of a topic and of a partition in `Pace`: 250 topics make a step."""
+"""Weights in `Pace` of a topic and of a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataHandler:
+    """Handles Metadata on one listener of a broker, on the broker's event loop."""
+
     cluster_id: str
     listener: str
     image: Callable[[], MetadataImage]
     auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None]], None] | None
-    """Create these topics with defaults, then tell what became of each; None: switched off."""
+    """Creates topics with defaults, and calls back with the error of each; None if topics are not
+    created automatically."""
     suspects: Suspects
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None] | None:
+        """Respond with the named topics, or with all topics.
+
+        The response waits while a broker is suspected (`suspects.py`), and for the creation of
+        missing topics. Each topic and partition has its own error. Return the steps that are left,
+        or None.
+        """
         if context.version < TOPIC_IDS_SINCE and any(map(by_id, request.topics or ())):
             return begun(context.respond_steps(not_by_id(request)))
         connection = context.connection
@@ -77,8 +87,10 @@ class MetadataHandler:
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int
     ) -> Steps[Collection[MetadataRequestTopic]]:
-        """None asks for every topic; in version 0 an empty list did. As in Kafka, a topic that is
-        named twice is described once."""
+        """Return the requested topics, in steps, each once, as in Kafka.
+
+        All topics are requested by None, and in version 0 by an empty list.
+        """
         if request.topics is None or (version == 0 and not request.topics):
             names = yield from in_order(image.topic_ids)
             every, pace = [], Pace()
@@ -114,7 +126,9 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
     ) -> Steps[MetadataResponse]:
-        """`errors` say why a missing topic was not created."""
+        """Return the response, in steps. `errors` holds the errors of topics that were not
+        created, by name.
+        """
         topics, pace = [], Pace()
         asked = request.include_topic_authorized_operations
         operations = TOPIC_OPERATIONS if asked else NOT_REQUESTED
@@ -196,7 +210,8 @@ def missing_topics(
 def built(
     context: RequestContext, steps: Steps[MetadataResponse], elements: int
 ) -> Steps[MetadataResponse]:
-    """Return what `steps` return. Each of them builds so many elements of the response."""
+    """Run `steps` and return their result. Count `elements` more elements of the response for the
+    memory budget after each step."""
     while True:
         try:
             next(steps)
@@ -208,11 +223,14 @@ def built(
 
 
 def by_id(wanted: MetadataRequestTopic) -> bool:
+    """Return True if the request names this topic by its id."""
     return wanted.name is None or wanted.topic_id != ZERO_UUID
 
 
 def not_by_id(request: MetadataRequest) -> MetadataResponse:
-    """Versions 10 and 11 have a place for topic ids, and no more than that."""
+    """Return the response that refuses topic ids with INVALID_REQUEST.
+
+    Versions 10 and 11 have a field for topic ids, but do not allow them in a request."""
     return MetadataResponse(
         brokers=(),
         topics=tuple(
@@ -230,6 +248,10 @@ def not_by_id(request: MetadataRequest) -> MetadataResponse:
 def describe_partition(
     image: MetadataImage, index: int, partition: Partition, listener: str
 ) -> MetadataResponsePartition:
+    """Return the description of a partition for clients of `listener`.
+
+    A partition whose leader is missing or fenced gets LEADER_NOT_AVAILABLE, and one whose leader
+    lacks the listener gets LISTENER_NOT_FOUND."""
     leader = image.brokers.get(partition.leader)
     error = ErrorCode.NONE
     if leader is None or leader.fenced:
@@ -248,7 +270,7 @@ def describe_partition(
 
 
 def offline(image: MetadataImage, partition: Partition) -> tuple[int, ...]:
-    """Replicas on brokers that are not registered or fenced."""
+    """Return the replicas on brokers that are fenced or not registered."""
     brokers = image.brokers
     return tuple(
         each

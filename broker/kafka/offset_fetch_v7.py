@@ -1,4 +1,4 @@
-"""OffsetFetch (9) before version 8, where a request names one group: both forms of its data."""
+"""Converts OffsetFetch requests and responses before version 8, which name one group."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.steps import Steps
 
 TOP_LEVEL_ERROR_SINCE = 2
+"""The first version whose response has an error of the whole request."""
 
 
 def as_group(request: schemas.OffsetFetchRequest) -> Steps[schemas.OffsetFetchRequestGroup]:
-    """Return the one group of a request before version 8, in steps."""
+    """Return the group of a request before version 8, in steps."""
     if request.topics is None:
         return schemas.OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     topics, pace = [], Pace()
@@ -34,9 +35,10 @@ def of_one_group(
     wanted: schemas.OffsetFetchRequestGroup,
     version: int,
 ) -> Steps[schemas.OffsetFetchResponse]:
-    """Return the form of versions before 8, in steps.
+    """Return the response for a version before 8, in steps.
 
-    Before version 2, every partition has the error of the whole."""
+    `wanted` is the requested group. Before version 2, an error of the whole request is given for
+    every requested partition."""
     refused = group.error_code and version < TOP_LEVEL_ERROR_SINCE
     error = ErrorCode.of(group.error_code)
     topics, pace = [], Pace()
@@ -62,6 +64,7 @@ def of_one_group(
 def of_version_7(
     each: schemas.OffsetFetchResponsePartitions,
 ) -> schemas.OffsetFetchResponsePartition:
+    """Return the result of one partition in the form of versions before 8."""
     return schemas.OffsetFetchResponsePartition(
         partition_index=each.partition_index,
         committed_offset=each.committed_offset,
@@ -74,6 +77,7 @@ def of_version_7(
 def refused_partition(
     partition_index: int, error: ErrorCode
 ) -> schemas.OffsetFetchResponsePartition:
+    """Return the error of one partition in the form of versions before 8."""
     return schemas.OffsetFetchResponsePartition(
         partition_index=partition_index, committed_offset=-1, metadata="", error_code=error
     )
@@ -82,6 +86,7 @@ def refused_partition(
 def not_fetched(
     topic: schemas.OffsetFetchRequestTopics, error: ErrorCode
 ) -> schemas.OffsetFetchResponseTopics:
+    """Return the result of a topic whose partitions all have this error."""
     return schemas.OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -1,7 +1,8 @@
-"""Produce (0): batches to the replica manager as they came, results back when `acks` is satisfied.
+"""Handles Produce (API key 0): passes batches to the replica manager, and returns the results.
 
-Batches are not decoded here: the replica manager checks and places them. With acks=0 nobody waits
-for an answer, so an error closes the connection (the client then looks the leader up anew).
+This module does not decode the batches. The replica manager checks and appends them, and calls back
+when `acks` is satisfied. With acks=0 the client expects no response. An error then closes the
+connection, as in Kafka, and the client requests metadata again.
 """
 
 from __future__ import annotations
@@ -28,16 +29,24 @@ from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
 PARTITIONS_PER_STEP = 32
+"""Number of partitions that are appended to in one step."""
 Responder = Callable[[RequestContext, Sequence[ProducePartitionResult]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceHandler:
+    """Handles Produce on one listener of a broker, on the broker's event loop."""
+
     replicas: Replicas
     topics: TopicDirectory
 
     def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
-        """Raw: the body after the header."""
+        """Append the batches, and respond when `acks` is satisfied or the timeout is over.
+
+        `body` is the request after its header. Return the steps of a large request, or None. Each
+        partition has its own error. With a transactional id each partition gets
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Raise DecodeError if the request is malformed.
+        """
         request = parse_produce_request(body, context.version)
         if request is None:
             return begun(self._handle_large(context, body))

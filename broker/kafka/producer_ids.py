@@ -1,9 +1,9 @@
-"""InitProducerId (22): ids for idempotent producers, from blocks that the controller hands out
-(KIP-730).
+"""Handles InitProducerId (API key 22): gives ids to idempotent producers (KIP-98, KIP-730).
 
-No two producers of a cluster ever get the same id: a block is in the metadata log before it is
-used, and what is left of it when the broker stops is not used again. The next block is fetched
-before this one is used up. Transactions are not offered: a transactional id is refused.
+The active controller allocates the ids in blocks. No two producers of a cluster ever get the same
+id, because a block is committed in the metadata log before the broker uses it. When the broker
+stops, the rest of its block is lost. The broker requests the next block before the present one is
+used up. Quorate has no transactions, so a request with a transactional id is refused.
 """
 
 from __future__ import annotations
@@ -25,14 +25,20 @@ from quorate.quorum.protocol.schemas.init_producer_id import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 PREFETCH_BELOW = 100
+"""The number of remaining ids below which the broker requests the next block."""
 ALLOCATE_TIMEOUT_MS = 5000
 MAX_WAITING = 1000
+"""Maximum number of requests that wait for a block."""
 NO_PRODUCER_EPOCH = -1
 
 logger = logging.getLogger("quorate.broker.producers")
 
 
 class ProducerIds:
+    """The producer ids of one broker. It runs on the broker's event loop.
+
+    Invariant: at most one request for a block is in flight. At most two blocks are kept."""
+
     def __init__(
         self,
         controller: ControllerChannel,
@@ -47,6 +53,11 @@ class ProducerIds:
         self._requested = False
 
     def handle(self, context: RequestContext, request: InitProducerIdRequest) -> None:
+        """Respond with an unused producer id and epoch 0.
+
+        The errors are INVALID_REQUEST for a transactional id, and COORDINATOR_LOAD_IN_PROGRESS,
+        which clients retry, if no block can be allocated or MAX_WAITING requests wait.
+        """
         if request.transactional_id is not None:
             context.respond(failure(ErrorCode.INVALID_REQUEST))
             return
@@ -85,11 +96,13 @@ class ProducerIds:
             self._serve()
             return
         if response is not None:
-            logger.warning("no producer ids: %s", ErrorCode.of(response.error).name)
+            name = ErrorCode.of(response.error).name
+            logger.warning("the controller allocated no producer ids: %s; clients retry", name)
         waiting, self._waiting = self._waiting, deque()
-        for context in waiting:  # retriable: the client asks again
+        for context in waiting:  # the error is retriable
             context.respond(failure(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
 
 def failure(error: ErrorCode) -> InitProducerIdResponse:
+    """Return an error response."""
     return InitProducerIdResponse(error_code=error, producer_epoch=NO_PRODUCER_EPOCH)

@@ -1,5 +1,4 @@
-"""What the client port's handlers use of the replica manager, and where they find topics and
-leaders."""
+"""The interface of the client port's handlers to the replica manager, and the leaders' addresses."""
 
 from __future__ import annotations
 
@@ -24,18 +23,30 @@ from quorate.quorum.protocol.hot import (
 
 
 class PartitionRegistry(Protocol):
+    """The replicas on this broker."""
+
     traffic: Traffic
 
-    def __iter__(self) -> Iterator[HostedPartition]: ...
+    def __iter__(self) -> Iterator[HostedPartition]:
+        """Iterate over all open replicas."""
+        ...
 
-    def find(self, topic: str, topic_id: Uuid, partition_id: int) -> HostedPartition | None: ...
+    def find(self, topic: str, topic_id: Uuid, partition_id: int) -> HostedPartition | None:
+        """Return the open replica of the partition, or None. A zero topic id means the name."""
+        ...
 
-    def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode: ...
+    def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
+        """Return the error for a partition that `find` does not find."""
+        ...
 
 
 class Replicas(Protocol):
+    """The replica manager of this broker. All methods run on the broker's event loop."""
+
     @property
-    def registry(self) -> PartitionRegistry: ...
+    def registry(self) -> PartitionRegistry:
+        """Return the registry of the open replicas."""
+        ...
 
     def append(
         self,
@@ -43,14 +54,25 @@ class Replicas(Protocol):
         acks: int,
         timeout_ms: int,
         done: Callable[[Sequence[ProducePartitionResult]], None],
-    ) -> None: ...
+    ) -> None:
+        """Append batches to partitions that this broker leads.
+
+        Call `done` once with the results in the order of `appends`, when `acks` is satisfied or
+        after `timeout_ms`. The call may come before this method returns.
+        """
+        ...
 
     def delete_records(
         self,
         wanted: Sequence[ToDelete],
         timeout_ms: int,
         done: Callable[[Sequence[Deleted]], None],
-    ) -> None: ...
+    ) -> None:
+        """Delete the records below the given offsets, and call `done` once with the results.
+
+        `done` is called when the in-sync replicas have deleted them, or after `timeout_ms`.
+        """
+        ...
 
     def load_producers(self, hosted: HostedPartition) -> None:
         """Load the producer states of a partition; `HostedPartition.await_producers` reports the
@@ -64,17 +86,25 @@ class Replicas(Protocol):
         *,
         uses_topic_ids: bool,
         client: Client | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Read up to the high watermark, and call `respond` once, when `min_bytes` are there or the
+        request's time is over.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDirectory:
-    """Where the leaders are that clients of `listener` are told of (KIP-951)."""
+    """The addresses of leaders on one listener, for Produce and Fetch responses (KIP-951)."""
 
     image: Callable[[], MetadataImage]
     listener: str
 
     def endpoints(self, leaders: Iterable[tuple[int, int]]) -> list[NodeEndpoint]:
+        """Return the addresses of these leaders, given as (broker id, leader epoch).
+
+        A broker that is not registered or lacks the listener is omitted.
+        """
         brokers = self.image().brokers
         found = []
         for leader_id in sorted({leader[0] for leader in leaders}):

@@ -1,7 +1,7 @@
-"""Long lists of topics and partitions, divided into parts that a group's shard takes one by one.
+"""Divides the topics and partitions of a large request into parts, and joins the results.
 
-A shard works on a request as a whole, so the loop could serve nobody else meanwhile. Each part is
-answered for itself, and the answers are joined again.
+A group's shard and the replica manager handle one call in one step. A large request is therefore
+passed to them in parts, between which the event loop serves other connections.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
 from quorate.quorum.steps import Steps
 
 PARTITIONS_PER_PART = 250
+"""Maximum number of partitions in a part."""
 TOPIC_ENTRIES = 4
-"""The weight in `Pace` of a topic that is joined."""
+"""The weight in `Pace` of a topic in `joined`."""
 
 T = TypeVar("T")
 
@@ -54,7 +55,8 @@ def all_parts(topics: Sequence[T], field: str) -> Steps[list[tuple[T, ...]]]:
 
 
 def joined(topics: Iterable[T], field: str, key: Callable[[T], object]) -> Steps[tuple[T, ...]]:
-    """Join neighbours with the same key, in steps: their `field` holds the elements of all."""
+    """Join adjacent topics with the same key, in steps. The `field` of a joined topic holds the
+    elements of all of them."""
     found: list[T] = []
     elements: list[Any] | None = None  # of the last topic, if it is joined
     pace = Pace()
@@ -86,7 +88,7 @@ def in_pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def emptied(items: set[Any] | dict[Any, Any]) -> Steps[None]:
-    """Empty `items` in steps, because to free many objects takes long, too."""
+    """Empty `items` in steps, because freeing many objects in one step takes long, too."""
     pop: Callable[[], object] = items.popitem if isinstance(items, dict) else items.pop
     while items:
         for _ in range(min(len(items), STEP_ENTRIES)):
