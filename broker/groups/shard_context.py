@@ -44,10 +44,10 @@ class WaitingRequest:
 
 
 def still_loading(waiting: WaitingRequest) -> None:
-    """Refuse a parked request with COORDINATOR_LOAD_IN_PROGRESS."""
+    """Refuse a waiting request with COORDINATOR_LOAD_IN_PROGRESS."""
     waiting.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def not_coordinator(waiting: WaitingRequest) -> None:
-    """Refuse a parked request with NOT_COORDINATOR."""
+    """Refuse a waiting request with NOT_COORDINATOR."""
     waiting.refuse(ErrorCode.NOT_COORDINATOR)

@@ -1,4 +1,4 @@
-"""The interface of the client port's handlers to the replica manager, and the leaders' addresses."""
+"""The handlers' interface to the replica manager, and the addresses of leaders."""
 
 from __future__ import annotations
 
