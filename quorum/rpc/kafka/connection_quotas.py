@@ -1,4 +1,4 @@
-"""The bounds that the Kafka ports of a node share: connections, and the requests that wait in them.
+"""The bounds that one or more Kafka ports share: connections, and the requests that wait in them.
 
 - More than `max_connections`: another connection makes room for the new one. Connections without a
   valid request close first, the oldest of them first. Then the connection that was unused for the
@@ -9,8 +9,8 @@
 - Idle for `max_idle_ms`: the connection is closed. One timer checks all connections. A connection
   that waits for a response is not idle.
 - ALWAYS_TAKEN requests of each connection are taken. The requests beyond them are counted. While
-  `max_queued_requests` of them wait, connections with more requests are not read. A client with
-  long pipelines therefore cannot slow down the others.
+  `max_queued_requests` of them wait, connections with ALWAYS_TAKEN requests are not read. A client
+  with long pipelines therefore cannot slow down the others.
 """
 
 from __future__ import annotations
