@@ -1,8 +1,8 @@
-"""`python -m tests.chaos.ablated RULE up ...`: `quorate` with one rule replaced in every node.
+"""The command `python -m tests.chaos.ablated RULE up ...`: `quorate` with one rule replaced in
+every node.
 
-The nodes are forked from this process, so what is replaced here is replaced there. Production code
-has no switch for it.
-"""
+The nodes are forked from this process, so that the replacement is in effect there, too. The
+production code has no switch for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quorate.quorum.raft.vote import campaign
 
 
 def fence_alone(context: Any, broker: Any, cause: Any) -> list[Any]:
-    """It is fenced, and goes on leading."""
+    """Return records that fence the broker and leave it the leader of its partitions."""
     return [
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=broker_changes.FENCE, cause=cause
@@ -29,6 +29,8 @@ def fence_alone(context: Any, broker: Any, cause: Any) -> list[Any]:
 
 
 def once(begin: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a function that campaigns for the first epoch only."""
+
     def first_only(core: Any) -> None:
         if core.election.epoch == 0:
             begin(core)

@@ -1,4 +1,4 @@
-"""Rehearsals on real processes: good as Quorate is, and bad as soon as one rule is missing."""
+"""Scenario runs on real processes: the verdict is good, and bad if one rule is removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUN_TIMEOUT_S = 400.0
 
 @contextmanager
 def cluster_without(rule: str, directory: Path) -> Iterator[str]:
-    """A cluster in which one rule is replaced, see ablated.py."""
+    """Run a cluster in which one rule is replaced (ablated.py), and yield its directory."""
     controllers = "3" if rule == "election" else "1"
     up = ("up", "--dir", str(directory), "--port", "0", "--detach", "--faults", *FAST_SESSIONS)
     command = [sys.executable, "-m", "tests.chaos.ablated", rule, *up, "--controllers", controllers]
@@ -41,7 +41,7 @@ def cluster_without(rule: str, directory: Path) -> Iterator[str]:
 
 
 def run_scenario(*arguments: str) -> dict[str, Any]:
-    """The JSON, whose verdict is the exit status."""
+    """Return the JSON result of a run. Its verdict must match the exit status."""
     ended = run_quorate("chaos", "run", *arguments, "--format", "json", timeout_s=RUN_TIMEOUT_S)
     assert ended.stdout, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
@@ -50,22 +50,26 @@ def run_scenario(*arguments: str) -> dict[str, Any]:
 
 
 def bad(found: dict[str, Any]) -> set[str]:
+    """Return the names of the checks that failed."""
     return {check["name"] for check in found["checks"] if not check["good"]}
 
 
 def what(found: dict[str, Any]) -> str:
+    """Return the events of the timeline as lines."""
     return "\n".join(f"{event['ms']} {event['what']}" for event in found["timeline"])
 
 
 def readme_block(title: str) -> str:
+    """Return the first shell block of a section of the README."""
     section = (ROOT / "README.md").read_text().partition(f"## {title}\n")[2]
     block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert block is not None, f"README has no block under {title!r}"
     return block[1]
 
 
-def test_the_readmes_rehearsal_as_written(tmp_path: Path) -> None:
-    """The flagship, both variants, on a cluster of its own that is gone afterwards."""
+def test_the_readmes_scenario_as_written(tmp_path: Path) -> None:
+    """Run the block of the README: both variants, on a temporary cluster that is removed
+    afterwards."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -119,7 +123,7 @@ def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None
         ("rolling-restart", "isr-expansion"),
     ],
 )
-def test_without_it_the_rehearsal_is_bad(scenario: str, rule: str, tmp_path: Path) -> None:
+def test_without_the_rule_the_run_is_bad(scenario: str, rule: str, tmp_path: Path) -> None:
     with cluster_without(rule, tmp_path / "c") as directory:
         found = run_scenario(scenario, "--dir", directory)
     assert found["verdict"] == "bad"
@@ -129,7 +133,7 @@ def test_without_it_the_rehearsal_is_bad(scenario: str, rule: str, tmp_path: Pat
 @pytest.mark.parametrize(
     "scenario", ["leader-kill", "controller-kill", "rolling-restart", "heartbeat-timeout"]
 )
-def test_every_rehearsal_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_path: Path) -> None:
+def test_every_scenario_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_path: Path) -> None:
     directory = str(tmp_path / "c")
     up = quorate("up", "--dir", directory, "--port", "0", "--detach", "--faults", *FAST_SESSIONS)
     subprocess.run(up, check=True, timeout=90, stdout=subprocess.DEVNULL)
@@ -144,9 +148,10 @@ def test_every_rehearsal_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_p
     assert found["acknowledged"] > 0
     assert len(found["unavailable_ms"]) == 12
     assert Path(page).exists()
-    assert again.stdout.split() == [], "the rehearsal's topic is gone"
+    assert again.stdout.split() == [], "the topic of the run must be deleted"
 
 
 def bootstrap(directory: str) -> str:
+    """Return the bootstrap servers of the cluster in a directory."""
     entry: dict[str, str] = json.loads((Path(directory) / "cluster.json").read_text())
     return entry["bootstrap"]

@@ -1,4 +1,4 @@
-"""librdkafka as the tests of local clusters use it."""
+"""Producers and consumers of librdkafka for the tests of local clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_S = 60.0
 
 
 def produce(bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
-    """All acknowledged by every in-sync replica, each once, or an assertion."""
+    """Produce the values. Assert that each one is acknowledged once, by all in-sync replicas."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0}
     )
@@ -34,7 +34,7 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    """The first `count` records of partition 0."""
+    """Return the values of the first `count` records of partition 0."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
@@ -54,4 +54,5 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
 
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
+    """Return `count` different values."""
     return [b"%d" % number for number in range(first, first + count)]

@@ -1,8 +1,8 @@
-"""The wheel in an environment of its own, in a project whose packages are called as our folders.
+"""The wheel, installed in an environment of its own, in a project whose packages have the names of
+Quorate's folders.
 
-Nothing is downloaded: what the wheel depends on is seen through a .pth file, in which editable
-installs have no effect.
-"""
+Nothing is downloaded. The environment finds the dependencies through a .pth file, in which editable
+installs have no effect."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_the_fixture_in_an_asynchronous_test(quorate_cluster):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's directory; the environment is beside it."""
+    """The directory of the project. The environment is next to it."""
     base = tmp_path_factory.mktemp("installed")
     source, project, environment = base / "source", base / "project", base / "environment"
     source.mkdir()
@@ -120,6 +120,7 @@ OTHERS = ["-oasyncio_default_fixture_loop_scope=function"]  # unset, it is a war
 def run_pytest(
     project: Path, *arguments: str, others: Sequence[str] = OTHERS
 ) -> subprocess.CompletedProcess[str]:
+    """Run pytest in the project with the environment's Python, and return the ended process."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
         [project.parent / "environment/bin/python", "-m", "pytest", "-q", *others, *arguments],

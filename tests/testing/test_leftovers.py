@@ -1,5 +1,6 @@
-"""What a local cluster holds in this process is gone with it. Alone in its module: nothing else may
-come and go meanwhile."""
+"""A local cluster leaves no tasks, files or objects in its process after it is closed.
+
+The test is alone in its module, because nothing else may create or release objects meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ async def test_kills_and_the_end_leave_nothing_behind() -> None:
         return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd")), threading.active_count()
 
     async with LocalCluster():
-        pass  # what is imported and opened once per process
+        pass  # imports modules and opens what each process needs once
     before = held()
     async with LocalCluster(controllers=3, brokers=2) as cluster:
         await cluster.create_topic("orders", partitions=3)

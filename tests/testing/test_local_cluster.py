@@ -1,4 +1,4 @@
-"""LocalCluster from the outside: what its users do, with the clients they have."""
+"""LocalCluster with the clients and calls of its users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quorate.testing import (
 )
 from tests.testing.clients import consume, numbered, produce
 
-# A broker that says nothing for a second is fenced; a controller that does, replaced.
+# A broker that is silent for a second is fenced. A silent active controller is replaced.
 QUICK = {
     "broker.heartbeat.interval.ms": 200,
     "broker.session.timeout.ms": 1000,
@@ -34,6 +34,7 @@ QUICK = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ThreadedCluster]:
+    """A cluster of three controllers and three brokers with short timeouts."""
     with LocalCluster(controllers=3, brokers=3, config=QUICK) as cluster:
         yield cluster
 
@@ -81,12 +82,12 @@ def test_a_broker_that_is_parted_from_the_controllers(
 
 
 def test_brokers_that_are_parted_from_each_other(cluster: ThreadedCluster) -> None:
-    """Nobody is fenced; the leader takes out of the ISR who does not fetch."""
+    """No broker is fenced. The leader removes the follower that does not fetch from the ISR."""
     cluster.create_topic("alone", config={"min.insync.replicas": 1})
     leader = cluster.leader("alone")
     others = [each for each in cluster.broker_ids if each != leader]
     cluster.partition(leader, others)
-    cluster.partition(leader, others)  # once more is the same
+    cluster.partition(leader, others)  # a repetition changes nothing
     produce(cluster.bootstrap, "alone", [b"one"])
     assert cluster.leader("alone") == leader
     cluster.heal()

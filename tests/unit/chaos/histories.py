@@ -1,4 +1,4 @@
-"""A rehearsal's result made by hand, of any size."""
+"""A hand-made result of a scenario run, of any size."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ EXPECTED = Expected(expiry_tolerance_ms=500, max_unavailable_ms=2000)
 
 
 def compared(acknowledged: int = 3, missing: int = 0) -> Verdict:
+    """Return the comparison of acknowledged lines, of which the last `missing` ones were not
+    read."""
     lines = [b"x"] * acknowledged
     comparison = Comparison(lines, array("q", range(acknowledged)), 1)
     for number in range(acknowledged - missing):
@@ -23,7 +25,8 @@ def compared(acknowledged: int = 3, missing: int = 0) -> Verdict:
 
 
 def intervals(partitions: int) -> list[StateInterval]:
-    """Broker 4 leads every partition until 5,000 ms; then 5 and 6 do."""
+    """Return intervals in which broker 4 leads every partition until 5,000 ms, and then 5 and 6
+    do."""
     found = []
     for partition in range(partitions):
         found.append(StateInterval(partition, "led", 0, 5_000, "topic-created", 4, 0))
@@ -33,6 +36,7 @@ def intervals(partitions: int) -> list[StateInterval]:
 
 
 def evidence(partitions: int = 12, **changed: Any) -> Evidence:
+    """Return the evidence of a good run, with changed fields."""
     pinned = Pinned(node=4, from_ms=1_000, until_ms=9_000, acknowledged=7)
     pinned.successes = [(0, 2_000), (1, 4_900)]
     pinned.refused["NOT_LEADER_OR_FOLLOWER"] = 17
@@ -61,6 +65,7 @@ def evidence(partitions: int = 12, **changed: Any) -> Evidence:
 
 
 def result(partitions: int = 12, **changed: Any) -> Result:
+    """Return the result of a good run, with changed evidence."""
     found = evidence(partitions, **changed)
     return Result(
         scenario="heartbeat-timeout",

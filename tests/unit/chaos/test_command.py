@@ -14,6 +14,7 @@ from quorate.cli.chaos.scenario import STEPS
 
 
 def run(*arguments: str) -> Result:
+    """Run a command of `quorate chaos`."""
     return CliRunner().invoke(chaos, arguments)
 
 

@@ -1,4 +1,4 @@
-"""A node's fault socket: who may, what is answered, what a wrong line gets."""
+"""The fault socket of a node: its permissions, its answers, and its errors for wrong lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quorate.quorum.seams import Seams
 
 @pytest.fixture
 async def socket(tmp_path: Path) -> AsyncIterator[Path]:
-    """In a directory with a name that a socket cannot have."""
+    """A path of a fault socket in a directory whose name is too long for a socket."""
     path = tmp_path / ("long" * 25) / "faults.sock"
     path.parent.mkdir()
     path.write_text("left behind by a node that was killed")
@@ -40,6 +40,7 @@ async def socket(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def asked(path: Path, *lines: bytes) -> list[Any]:
+    """Send lines to a fault socket and return the decoded answers, None for a closed connection."""
     with short_enough(path) as name:
         reader, writer = await asyncio.open_unix_connection(name)
     answers = []
@@ -62,6 +63,7 @@ async def test_rules_are_put_in_force_whole(socket: Path) -> None:
 
 
 def mode_of(path: Path) -> int:
+    """Return the permission bits of a file."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
@@ -114,7 +116,7 @@ def test_nodes_without_faults_import_nothing_of_it() -> None:
     ids=lambda line: repr(line[:30]),
 )
 async def test_a_line_of_any_content_is_answered(socket: Path, line: bytes) -> None:
-    """5,000 brackets stopped the node."""
+    """A line of 5,000 brackets once stopped the node."""
     (refused, well) = await asked(socket, line, b"{}")
     assert refused.keys() == {"error"}
     assert len(refused["error"]) < 5000

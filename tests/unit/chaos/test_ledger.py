@@ -1,4 +1,4 @@
-"""Numbers of records: no two alike, each in its partition, each client's in order."""
+"""The numbers of records: all different, each in its partition, ascending for each client."""
 
 from __future__ import annotations
 

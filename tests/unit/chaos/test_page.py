@@ -1,4 +1,4 @@
-"""The page: whole, escaped, readable at any number of partitions."""
+"""The HTML page of a run: complete, escaped, and readable with any number of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VOID = {"meta", "input", "br", "link", "img"}
 
 
 class Tags(HTMLParser):
-    """Every tag that opens closes, in order."""
+    """A parser that asserts that all tags are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,11 +21,13 @@ class Tags(HTMLParser):
         self.lanes = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember an opened tag, and count the lanes."""
         if tag not in VOID:
             self.open.append(tag)
         self.lanes += "lane" in (dict(attrs).get("class") or "").split()
 
     def handle_endtag(self, tag: str) -> None:
+        """Assert that the tag closes the one that was opened last."""
         assert self.open.pop() == tag
 
 

@@ -1,4 +1,5 @@
-"""Copies of a partition on disk: the same bytes, or which are not, and by how much."""
+"""The comparison of a partition's replicas on disk: equal ones, differing ones, and the number of
+differing records."""
 
 from __future__ import annotations
 

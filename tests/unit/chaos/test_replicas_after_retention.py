@@ -1,4 +1,4 @@
-"""Replicas compared on the disks: what retention deleted on one of them is no difference."""
+"""Replicas on disk after retention: deleted records are no difference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from quorate.quorum.log.batch import build_value_batch
 
 
 def segment(log_dir: Path, base_offset: int, *values: bytes) -> None:
+    """Write a segment of t-0 with one batch for each value."""
     directory = log_dir / "t-0"
     directory.mkdir(parents=True, exist_ok=True)
     content = b"".join(
@@ -19,6 +20,7 @@ def segment(log_dir: Path, base_offset: int, *values: bytes) -> None:
 
 
 def differences(tmp_path: Path) -> dict[int, object]:
+    """Return the partitions whose two replicas differ."""
     log_dirs = {1: tmp_path / "1", 2: tmp_path / "2"}
     return dict(differing(log_dirs, "t", {0: (1, 2)}))
 
@@ -31,7 +33,7 @@ def test_segments_that_one_replica_deleted_are_no_difference(tmp_path: Path) -> 
 
 
 def test_a_log_that_retention_emptied_ends_where_the_other_one_ends(tmp_path: Path) -> None:
-    """A soak called this a difference: the empty log seemed to end at offset 0."""
+    """A soak test reported a difference, because the empty log seemed to end at offset 0."""
     segment(tmp_path / "1", 0, b"a", b"b")
     segment(tmp_path / "2", 2)
     assert differences(tmp_path) == {}

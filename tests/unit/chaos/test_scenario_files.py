@@ -1,4 +1,4 @@
-"""Scenario files: those that come along load; a mistake is told with file, line and rule."""
+"""Scenario files: the bundled ones load, and an error names file, line and rule."""
 
 from __future__ import annotations
 

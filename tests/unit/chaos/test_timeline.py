@@ -1,4 +1,4 @@
-"""What the metadata log says, told as events and spells."""
+"""Events and state intervals from records of the metadata log."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ START_MS = 1_000_000
 
 
 def logged(ms: int, record: MetadataRecord | LeaderChangeMessage, epoch: int = 1) -> LoggedRecord:
+    """Return a record of the log with the timestamp `ms` after the start."""
     return LoggedRecord(ms, epoch, START_MS + ms, record)
 
 
 def story() -> ClusterStates:
+    """Return states after the creation of the topic's partitions."""
     found = ClusterStates(TOPIC, START_MS)
     found.begin([4, 5, 6], active=1)
     created = [
@@ -42,12 +44,14 @@ def story() -> ClusterStates:
 
 
 def moved(partition: int, leader: int, topic: Uuid = TOPIC) -> PartitionChangeRecord:
+    """Return a change of a partition's leader and ISR."""
     return PartitionChangeRecord(
         partition_id=partition, topic_id=topic, leader=leader, isr=(5, 6), cause="session-expired"
     )
 
 
 def fenced(broker: int, how: int) -> BrokerRegistrationChangeRecord:
+    """Return a change of a broker's fencing."""
     return BrokerRegistrationChangeRecord(
         broker_id=broker, broker_epoch=1, fenced=how, cause="session-expired"
     )

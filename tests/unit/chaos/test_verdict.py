@@ -1,4 +1,4 @@
-"""Every kind of harm makes the verdict bad, and what proves nothing is not good."""
+"""Each kind of violation makes the verdict bad, and so does a run that proves nothing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from tests.unit.chaos.histories import compared, result
 
 
 def bad(**changed: Any) -> list[str]:
+    """Return the names of the failed checks of a result with changed evidence."""
     found = result(**changed)
     assert found.verdict == ("good" if found.good else "bad")
     return [check.name for check in found.checks if not check.good]
 
 
 def expiry(fenced_ms: int) -> Expiry:
+    """Return the end of a session whose last heartbeat was at 1,000 ms."""
     return Expiry(node=4, timeout_ms=3_000, last_heartbeat_ms=1_000, fenced_ms=fenced_ms, cause="x")
 
 
 def pinned(successes: list[tuple[int, int]], refused: int = 1, node: int = 4) -> Pinned:
+    """Return the results of a pinned client."""
     found = Pinned(node=node, from_ms=0, successes=successes)
     found.refused = Counter({"REQUEST_TIMED_OUT": refused} if refused else {})
     return found
@@ -56,9 +59,9 @@ def test_harm_is_found(changed: dict[str, Any], name: str) -> None:
     [
         {"expiries": [expiry(4_500)]},
         {"outages": [Outage(1, 0, 2_000)]},
-        # Followers that had not heard of the new leader confirmed it: the new leader has it too.
+        # Followers that did not know the new leader yet confirmed it, so the new leader has it.
         {"pinned": [pinned([(0, 5_250)])]},
-        # It leads partition 0 again, or leads it at last.
+        # The broker leads partition 0 again, or for the first time.
         {"pinned": [pinned([(0, 9_000)], node=5)]},
     ],
 )

@@ -1,5 +1,5 @@
-"""A Kafka port in a thread, whose answers a test scripts: what the command line is tested
-against."""
+"""A Kafka port in a thread, whose answers a test scripts. The tests of the command line connect to
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = Callable[[Any], Message | None]
 
 
 class FakeKafka:
-    """Serves the APIs of `answers` (by request class) in the versions that we speak."""
+    """Serves the APIs of `answers` (by request class) in the versions that Quorate supports."""
 
     def __init__(self, answers: dict[type[Message], Answer]) -> None:
         self.requests: list[Any] = []
@@ -37,9 +37,11 @@ class FakeKafka:
 
     @property
     def address(self) -> str:
+        """Return the address as HOST:PORT."""
         return f"{self.host}:{self.port}"
 
     def close(self) -> None:
+        """Close the listener and all connections, and wait for the threads."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for connection in self._connections:
@@ -60,7 +62,8 @@ class FakeKafka:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Until the client leaves, perhaps without waiting for its answer."""
+        """Answer requests until the client closes the connection, perhaps without reading an
+        answer."""
         with (
             contextlib.suppress(ConnectionError),
             connection,
@@ -107,6 +110,7 @@ class FakeKafka:
 
 @contextmanager
 def fake_kafka(answers: dict[type[Message], Answer]) -> Iterator[FakeKafka]:
+    """Run a fake Kafka port for the duration of the block."""
     server = FakeKafka(answers)
     try:
         yield server

@@ -1,4 +1,4 @@
-"""Which node the command line asks."""
+"""The node to which the command line sends a request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ ACTIVE = 2
 
 
 def quorum_answer(error: ErrorCode) -> cluster.DescribeQuorumResponse:
+    """Return a DescribeQuorum response with an error."""
     return cluster.DescribeQuorumResponse(error_code=error, topics=(), nodes=())
 
 
 def test_a_standby_controller_is_asked_who_is_active() -> None:
-    """--bootstrap-controller may name the others only: they say NOT_CONTROLLER for ever."""
+    """--bootstrap-controller may list only standby controllers, which answer NOT_CONTROLLER to
+    every change."""
     active = FakeKafka({cluster.DescribeQuorumRequest: lambda _: quorum_answer(ErrorCode.NONE)})
 
     def describe_cluster(_: Any) -> cluster.DescribeClusterResponse:

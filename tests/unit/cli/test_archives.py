@@ -1,4 +1,5 @@
-"""Archives that another person sent: what is unpacked, and the limits that refuse the rest."""
+"""Archives from untrusted sources: the extracted files, and the limits beyond which an archive is
+refused."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ KINDS = ("tar", "gztar", "bztar", "xztar", "zip")
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Path:
+    """The directory into which archives are extracted."""
     directory = tmp_path / "in"
     directory.mkdir()
     return directory
 
 
 def tar_of(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
+    """Write a tar archive with these members, and return its path."""
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
         for name, content in members.items():
             member = tarfile.TarInfo(name)
@@ -41,6 +44,7 @@ def tar_of(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
 
 
 def files(directory: Path) -> dict[str, bytes]:
+    """Return the content of all files below a directory by relative path."""
     return {
         str(each.relative_to(directory)): each.read_bytes()
         for each in directory.rglob("*")
@@ -102,7 +106,7 @@ def test_an_archive_beyond_a_limit_is_refused_before_it_is_written(
 
 
 def test_a_header_that_claims_gigabytes_is_not_read(tmp_path: Path, inside: Path) -> None:
-    """The reader of tar archives takes an extended header into memory whole."""
+    """Python's reader of tar archives would read an extended header into memory completely."""
     header = tarfile.TarInfo("././@PaxHeader")
     header.type, header.size = tarfile.XHDTYPE, 3 << 30
     archive = tmp_path / "a.tar"
@@ -114,7 +118,7 @@ def test_a_header_that_claims_gigabytes_is_not_read(tmp_path: Path, inside: Path
 def test_a_stream_that_expands_beyond_the_limit_is_left(
     tmp_path: Path, inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also what is skipped between two members counts."""
+    """Bytes that are skipped between two members count, too."""
     archive = tar_of(tmp_path / "a.tar.gz", {"../skipped": bytes(5_000_000), "0.log": b"x"})
     monkeypatch.setattr(archives, "COPY_BYTES", 0)
     monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 5_000_000)
@@ -195,6 +199,7 @@ def test_any_changed_archive_is_read_or_refused(data: st.DataObject, name: str) 
 
 
 def packed(name: str) -> bytes:
+    """Return an archive with one file, as bytes. The extension decides its format."""
     file = io.BytesIO()
     if name.endswith("zip"):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -211,7 +216,7 @@ PACKED = {name: packed(name) for name in ("a.tar.gz", "a.zip", "a.tar.xz")}
 
 
 def unpack_bytes(content: bytes, name: str) -> None:
-    """Unpack an archive from memory, also for the fuzzer."""
+    """Extract an archive from memory. The fuzzer calls it, too."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as root:

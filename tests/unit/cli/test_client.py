@@ -1,4 +1,4 @@
-"""The command line's own client: versions, frames, retries, keys, records."""
+"""The Kafka client of the command line: versions, frames, retries, keys, records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AdminOf = Callable[..., Admin]
 
 @pytest.fixture
 def admin_of() -> Iterator[AdminOf]:
-    """Admins of fake servers, closed at the end."""
+    """Creates an Admin for fake servers. All of them are closed at the end of the test."""
     with ExitStack() as stack:
 
         def make(*servers: FakeKafka) -> Admin:
@@ -43,6 +43,7 @@ def admin_of() -> Iterator[AdminOf]:
 
 
 def no_brokers(_: Any) -> metadata.MetadataResponse:
+    """Return a Metadata response without brokers."""
     return metadata.MetadataResponse(brokers=(), topics=())
 
 
@@ -68,7 +69,8 @@ def test_an_api_that_is_not_served_is_refused(admin_of: AdminOf) -> None:
 def test_ctrl_c_leaves_no_answer_behind_for_the_next_request(
     admin_of: AdminOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A console consumer that was interrupted took the answer to its fetch for its leaving's."""
+    """An interrupted console consumer once took the response to its Fetch for that to its
+    LeaveGroup."""
     receive, interrupted = Connection._receive, [KeyboardInterrupt()]
 
     def interruptible(self: Connection) -> bytes:
@@ -86,6 +88,7 @@ def test_ctrl_c_leaves_no_answer_behind_for_the_next_request(
 
 
 def two_brokers(first: FakeKafka, second: FakeKafka) -> metadata.MetadataResponse:
+    """Return a Metadata response with two brokers, 1 and 2."""
     return metadata.MetadataResponse(
         brokers=tuple(
             metadata.MetadataResponseBroker(node_id=number, host=each.host, port=each.port)
@@ -98,7 +101,8 @@ def two_brokers(first: FakeKafka, second: FakeKafka) -> metadata.MetadataRespons
 def test_several_brokers_are_asked_at_once(
     admin_of: AdminOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first answers when the second was asked; after a Ctrl-C no answer of either is left."""
+    """The first broker answers only after the second one has its request. After Ctrl-C no response
+    of either is left."""
     asked = threading.Event()
 
     def waits(_: object) -> Message:
@@ -131,6 +135,7 @@ def test_several_brokers_are_asked_at_once(
 
 
 def interrupted(_: Connection) -> bytes:
+    """Raise KeyboardInterrupt."""
     raise KeyboardInterrupt
 
 
@@ -174,13 +179,14 @@ def test_a_deadline_is_kept() -> None:
     ],
 )
 def test_keys_are_hashed_as_kafkas_clients_do(key: bytes, hashed: int) -> None:
-    """Values of Kafka's own tests."""
+    """The values are those of Kafka's own tests."""
     assert murmur2(key) == hashed % 2**32
     assert partition_of(key, 7) == (hashed & 0x7FFFFFFF) % 7
 
 
 class Topic:
-    """One partition, led by the fake itself, as a list of records."""
+    """A topic with one partition, which the fake server itself leads and stores as a list of
+    batches."""
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -188,6 +194,7 @@ class Topic:
         self.server: FakeKafka | None = None
 
     def answers(self) -> dict[Any, Answer]:
+        """Return the answers of the server."""
         return {
             metadata.MetadataRequest: self.described,
             init_producer_id.InitProducerIdRequest: lambda _: (
@@ -199,6 +206,7 @@ class Topic:
         }
 
     def described(self, request: Any) -> metadata.MetadataResponse:
+        """Answer Metadata."""
         assert self.server is not None
         partition = metadata.MetadataResponsePartition(
             partition_index=0, leader_id=4, replica_nodes=(4,), isr_nodes=(4,)
@@ -212,6 +220,7 @@ class Topic:
         )
 
     def produced(self, request: Any) -> produce.ProduceResponse:
+        """Answer Produce with the next error, or store the batch."""
         (topic,) = request.topic_data
         (data,) = topic.partition_data
         code = self.errors.pop(0) if self.errors else ErrorCode.NONE
@@ -223,14 +232,16 @@ class Topic:
         )
 
     def listed(self, request: Any) -> list_offsets.ListOffsetsResponse:
+        """Answer ListOffsets with offset 0."""
         found = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=0)
         topic = list_offsets.ListOffsetsTopicResponse(name="t", partitions=(found,))
         return list_offsets.ListOffsetsResponse(topics=(topic,))
 
     def fetched(self, request: Any) -> fetch.FetchResponse:
+        """Answer Fetch with all batches and a part of one more."""
         offset = request.topics[0].partitions[0].fetch_offset
         content = b"".join(self.batches)
-        # A broker answers whole batches, also with records before the offset, and may cut the last.
+        # A broker returns whole batches, with earlier records, and may cut off the last one.
         data = fetch.PartitionData(
             partition_index=0,
             high_watermark=9,

@@ -1,4 +1,4 @@
-"""`quorate metadata-quorum`, `cluster`, `configs` and `status` against scripted answers."""
+"""`quorate metadata-quorum`, `cluster`, `configs` and `status` with scripted answers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ DIRECTORY = "MvDxzVmcRsaTz33bUuRU6A"
 
 
 def replica(node_id: int, end: int, caught_up_ms: int = 900) -> cluster.QuorumReplicaState:
+    """Return the state of one replica in DescribeQuorum."""
     return cluster.QuorumReplicaState(
         replica_id=node_id,
         replica_directory_id=uuid_from_text(DIRECTORY) if node_id < 4 else ZERO_UUID,
@@ -31,6 +32,7 @@ def replica(node_id: int, end: int, caught_up_ms: int = 900) -> cluster.QuorumRe
 
 
 def quorum(_: Any) -> cluster.DescribeQuorumResponse:
+    """Answer DescribeQuorum: leader 2, voters 1 and 2, observer 4."""
     state = cluster.QuorumPartitionState(
         partition_index=0,
         leader_id=2,
@@ -47,6 +49,7 @@ def quorum(_: Any) -> cluster.DescribeQuorumResponse:
 
 
 def described_cluster(_: Any) -> cluster.DescribeClusterResponse:
+    """Answer DescribeCluster: brokers 4 and 5, of which 5 is fenced."""
     return cluster.DescribeClusterResponse(
         cluster_id="C",
         brokers=tuple(
@@ -65,6 +68,7 @@ CLUSTER: dict[Any, Answer] = {
 
 
 def run(answers: dict[Any, Answer], command: str, *arguments: str) -> tuple[Result, list[Any]]:
+    """Run a command against a fake server, and return the result and the requests."""
     with fake_kafka(answers) as server:
         given = [command, "--bootstrap-server", server.address, "--timeout", "2", *arguments]
         return CliRunner().invoke(main, given), server.requests
@@ -123,6 +127,7 @@ def test_cluster_id() -> None:
 
 
 def dynamic_config(request: Any) -> configs.DescribeConfigsResponse:
+    """Answer DescribeConfigs with one dynamic config."""
     entry = configs.DescribeConfigsResourceResult(
         name="retention.ms",
         value="5",
@@ -139,6 +144,7 @@ def dynamic_config(request: Any) -> configs.DescribeConfigsResponse:
 
 
 def altered(request: Any) -> configs.IncrementalAlterConfigsResponse:
+    """Answer IncrementalAlterConfigs, which refuses a config named "bad"."""
     (resource,) = request.resources
     bad = any(each.name == "bad" for each in resource.configs)
     response = configs.IncrementalAlterConfigsResourceResponse(
@@ -235,6 +241,7 @@ def test_status_shows_what_is_wrong_and_why() -> None:
 
 
 def partition(leader: int | None, isr: tuple[int, ...]) -> PartitionView:
+    """Return a partition with replicas 4, 5 and 6."""
     return PartitionView(partition=0, leader=leader, replicas=(4, 5, 6), isr=isr)
 
 

@@ -1,4 +1,4 @@
-"""cluster.json stays true about who runs."""
+"""cluster.json always shows which nodes run."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ NODE_ID = 1
 
 
 def cluster(root: Path) -> ClusterDir:
+    """Create the directory of a cluster with one controller and one broker."""
     directory = ClusterDir(root)
     directory.create(Shape(controllers=1, brokers=1, port=0))
     files = [directory.node_file(each) for each in directory.node_ids()]
@@ -37,6 +38,7 @@ def cluster(root: Path) -> ClusterDir:
 
 
 def pid(directory: ClusterDir) -> int | None:
+    """Return the pid of the controller in cluster.json."""
     return directory.read()["controllers"][0]["pid"]
 
 
@@ -48,7 +50,7 @@ def test_a_node_is_listed_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_second_start_does_not_unlist_the_first(tmp_path: Path) -> None:
-    """It is refused the directory and ends; once it took the running node's pid along."""
+    """A second start of a node is refused and must not remove the pid of the running node."""
     directory = cluster(tmp_path)
     running = os.getppid()
     set_pids(directory.file, {NODE_ID: running})

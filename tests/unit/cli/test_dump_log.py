@@ -1,4 +1,4 @@
-"""`quorate dump-log` prints what kafka-dump-log 4.1.1 printed of the same files."""
+"""`quorate dump-log` prints the same lines as kafka-dump-log 4.1.1 for the same files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ DUMPED = sorted(path.name.removesuffix(".dump.txt") for path in FIXTURE.glob("*.
 
 
 def dump(*arguments: str) -> Result:
+    """Run `quorate dump-log`."""
     return CliRunner().invoke(main, ["dump-log", *arguments])
 
 
@@ -46,6 +47,7 @@ def test_json_is_one_object_per_record() -> None:
 
 @pytest.fixture
 def segment(tmp_path: Path) -> Path:
+    """A segment with one compressed batch of two records."""
     batch = build_batch(
         [
             Record(7, 1000, b"k", b"v"),

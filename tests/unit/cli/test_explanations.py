@@ -1,4 +1,4 @@
-"""Causes found in the change log, backwards and then forwards; and on nodes that have none."""
+"""Causes from the change log, read backwards and then forwards, and nodes without a change log."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ BROKER_4 = ("broker", "", 4)
 
 
 def change(cause: str, **record: Any) -> dict[str, Any]:
+    """Return a line of the change log that changes partition 0 of topic T."""
     return {
         "type": "PARTITION_CHANGE_RECORD",
         "cause": cause,
@@ -41,7 +42,7 @@ MOVED = {
 
 
 class FakeLog:
-    """Records by offset; NoOps where there is none. Pages hold at most `page` offsets."""
+    """A change log with records at some offsets. A page covers at most `page` offsets."""
 
     def __init__(self, records: dict[int, dict[str, Any]], end: int, start: int = 0) -> None:
         self.records = records
@@ -50,6 +51,7 @@ class FakeLog:
         self.targets: list[str] = []
 
     def get(self, target: str) -> Page:
+        """Return the page for a target. Raise LookupError if it begins before the log."""
         self.targets.append(target)
         query = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
         start = int(query.get("from", self.start))
@@ -126,7 +128,10 @@ def test_nodes_that_tell_nothing_are_asked_once() -> None:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves one line at /v1/changes, and 410 for offset 0."""
+
     def do_GET(self) -> None:
+        """Answer the request."""
         body = json.dumps({"offset": 3}).encode() + b"\n"
         gone = "from=0" in self.path
         self.send_response(410 if gone else 200)
@@ -135,11 +140,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None: ...
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
 
 
 @contextmanager
 def http_node() -> Iterator[tuple[str, int]]:
+    """Run an HTTP server with Handler, and yield its address."""
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -152,7 +159,8 @@ def http_node() -> Iterator[tuple[str, int]]:
 
 
 def test_the_first_node_that_answers_is_heard() -> None:
-    """An Apache Kafka controller closes the connection: to it this is a frame of 1.2 GB."""
+    """A controller of Apache Kafka closes the connection, because the request looks like a frame of
+    1.2 GB."""
     with fake_kafka({}) as kafka, http_node() as node:
         addresses = [(kafka.host, kafka.port), node]
         assert get_from(addresses, "/v1/changes?from=3") == Page([{"offset": 3}], 4)

@@ -1,4 +1,4 @@
-"""features upgrade, downgrade, disable: what is asked, what is printed, how it ends."""
+"""features upgrade, downgrade and disable: the requests, the output, and the exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAID_NO = UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, er
 def run(
     answer: UpdateFeaturesResponse, *arguments: str
 ) -> tuple[Result, list[tuple[str, int, int]]]:
-    """The result, and the updates (feature, level, type) that the cluster was asked for."""
+    """Return the result, and the updates (feature, level, type) in the requests to the cluster."""
     with fake_kafka({UpdateFeaturesRequest: lambda request: answer}) as server:
         command = ["features", "--bootstrap-server", server.address, *arguments]
         result = CliRunner().invoke(main, command)

@@ -1,4 +1,4 @@
-"""`quorate metadata-quorum force-voters`: what the operator sees, is asked, and gets."""
+"""`quorate metadata-quorum force-voters`: its output, its question, and its result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ WALL_MS = 1_700_000_000_000
 
 
 def run(*arguments: str, answer: str = "") -> Result:
+    """Run a command with an answer on standard input."""
     return CliRunner().invoke(main, list(arguments), input=answer)
 
 
 def config_file(root: Path, node_id: int, role: str) -> Path:
+    """Write the .properties file of a node, and return its path."""
     file = root / f"{node_id}.properties"
     listener = "CONTROLLER://localhost:9093" if role == "controller" else "PLAINTEXT://localhost:1"
     file.write_text(
@@ -38,7 +40,7 @@ def config_file(root: Path, node_id: int, role: str) -> Path:
 
 
 def broker(root: Path, node_id: int, topics: int) -> str:
-    """The directory of a broker that knows so many topics."""
+    """Create the directory of a broker whose metadata has `topics` topics, and return it."""
     file = config_file(root, node_id, "broker")
     assert run("storage", "format", "-t", CLUSTER, "-c", str(file)).exit_code == 0
     directory = root / str(node_id) / METADATA_DIRECTORY
@@ -56,6 +58,7 @@ def broker(root: Path, node_id: int, topics: int) -> str:
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str]:
+    """Return a command line with two brokers' directories and one new controller."""
     directories = [broker(tmp_path, 4, 3), broker(tmp_path, 5, 20)]
     controller = config_file(tmp_path, 10, "controller")
     given = [part for each in directories for part in ("--dir", each)]

@@ -1,4 +1,4 @@
-"""Lines of `consumer-groups`, as kafka-consumer-groups 4.1.1 printed them for the same groups."""
+"""The lines of `consumer-groups` equal those of kafka-consumer-groups 4.1.1 for the same groups."""
 
 # ruff: noqa: E501 -- the tool's lines are as wide as they are
 from __future__ import annotations

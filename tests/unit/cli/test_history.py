@@ -1,4 +1,5 @@
-"""`quorate history` without Spark: a moment, a story, and where a history is."""
+"""`quorate history` without Spark: the state at an offset, the history of a partition, and the
+search for a log."""
 
 from __future__ import annotations
 
@@ -28,17 +29,19 @@ WHOLE = b"".join(batches())
 
 
 def run(*arguments: str | Path) -> Result:
+    """Run a command of `quorate history`."""
     return CliRunner().invoke(main, ["history", *map(str, arguments)])
 
 
 def said(*arguments: str | Path) -> Any:
+    """Return the JSON output of a successful command."""
     result = run(*arguments, "--format", "json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def replayed(end_offset: int) -> MetadataImage:
-    """Record by record, up to and including `end_offset`."""
+    """Return the image after all records up to and including `end_offset`, replayed one by one."""
     loader = Loader(MetadataImage())
     for batch in metadata_batches(WHOLE):
         for index, record in enumerate(batch.records):
@@ -137,7 +140,7 @@ def test_a_real_kafkas_story_has_no_causes_but_what_is_certain() -> None:
 
 def test_a_story_that_is_not_there(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, WHOLE)
-    for name in ("never", "b-9"):  # one that was aborted, one that nobody wrote
+    for name in ("never", "b-9"):  # an aborted topic, and one that never existed
         result = run("explain", tmp_path, "--topic", name)
         assert result.exit_code == 1 and f"knows no {name}" in result.output
 
@@ -163,11 +166,12 @@ def test_a_history_without_its_beginning(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-# --------------------------------------------------------------------------- where a history is
+# ------------------------------------------------------------------- the search for a history
 
 
 def a_cluster(root: Path, *lengths: int) -> Path:
-    """Controllers whose logs hold that many batches, and a broker with everything."""
+    """Create controllers whose logs have these numbers of batches, and a broker with all
+    batches."""
     nodes = [
         {"id": number, "log_dir": str(root / "nodes" / str(number) / "data")}
         for number in range(1, len(lengths) + 2)
@@ -183,12 +187,12 @@ def a_cluster(root: Path, *lengths: int) -> Path:
 @pytest.mark.parametrize(
     ("lengths", "node"),
     [
-        ((9, 5, 7), "3"),  # two of three have seven batches: they are committed
+        ((9, 5, 7), "3"),  # two of three have seven batches, which are thus committed
         ((5, 5, 9), "1"),
         ((15, 14, 3), "2"),
         ((9, 0, 7), "3"),
         ((4,), "1"),
-        ((0, 0, 9), "4"),  # too few voters to tell: what there is
+        ((0, 0, 9), "4"),  # too few voters for a majority: the longest log
         ((0, 0, 0), "4"),
     ],
 )
@@ -227,7 +231,7 @@ def test_an_archive_of_a_log(tmp_path: Path, deep: bool) -> None:
 
 
 def test_an_archive_leads_to_no_directory_outside_of_it(tmp_path: Path) -> None:
-    """Its cluster.json names directories of this machine, as they were where it was made."""
+    """The cluster.json in the archive names directories that exist on this machine."""
     live = tmp_path / "live"
     a_cluster(live, 9, 9, 9)
     root = tmp_path / "sent"

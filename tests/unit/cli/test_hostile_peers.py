@@ -24,7 +24,7 @@ Damage = Callable[[bytes], bytes]
 
 
 class DamagingKafka(FakeKafka):
-    """Changes the bytes of every answer to one API."""
+    """A fake server that changes the bytes of every response of one API."""
 
     def __init__(self, answers: dict[Any, Any], api_key: int, damage: Damage) -> None:
         self._api_key, self._damage = api_key, damage
@@ -38,7 +38,7 @@ class DamagingKafka(FakeKafka):
 
 
 def one_topic(server: list[FakeKafka]) -> dict[Any, Any]:
-    """The answers of a broker with one partition and one batch whose payload is damaged."""
+    """Return the answers of a broker with one partition, whose only batch has a damaged payload."""
     batch = bytearray(
         build_batch([Record(0, 1, b"k", b"v" * 100)], leader_epoch=0, codec=Codec.GZIP)
     )
@@ -70,7 +70,7 @@ def one_topic(server: list[FakeKafka]) -> dict[Any, Any]:
 
 
 def output_of(api_key: int, damage: Damage, *arguments: str) -> str:
-    """The output of a command that must end with status 1 and one line."""
+    """Return the only error line of a command that must end with status 1."""
     servers: list[FakeKafka] = []
     server = DamagingKafka(one_topic(servers), api_key, damage)
     servers.append(server)

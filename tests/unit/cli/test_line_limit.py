@@ -1,4 +1,4 @@
-"""Log lines that a peer can provoke, once per connection."""
+"""The limit of log lines that a peer can cause with each connection."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from quorate.cli.line_limit import MAX_KINDS, MAX_LINES, LineLimit
 
 
 class Clock:
+    """A clock that a test sets."""
+
     now_s = 5.0
 
     def __call__(self) -> float:
@@ -20,6 +22,7 @@ class Clock:
 
 @pytest.fixture
 def lines() -> Iterator[tuple[Clock, io.StringIO, logging.Logger]]:
+    """A clock, the written text, and a logger with the limit."""
     clock, written = Clock(), io.StringIO()
     handler = logging.StreamHandler(written)
     handler.addFilter(LineLimit(clock))

@@ -1,4 +1,4 @@
-"""The command itself: lazy, complete, and quick to say what it can do."""
+"""The `quorate` command: every command exists, is imported on demand, and starts fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY = ("asyncio", "aiohttp", "msgpack", "rich", "pyspark", "confluent_kafka", 
 
 
 def loaded_modules(*arguments: str) -> set[str]:
-    """What a command imports, in an interpreter of its own."""
+    """Return the modules that a command imports in a new interpreter."""
     program = (
         "import sys\n"
         "from quorate.cli.main import main\n"

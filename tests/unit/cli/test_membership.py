@@ -45,7 +45,7 @@ def test_the_bytes() -> None:
 
 
 def joined(coordinator: Answer, join: Answer, *arguments: str) -> Result:
-    """The result of `console-consumer --group` against a broker that answers as given."""
+    """Run `console-consumer --group` against a broker with these answers."""
     servers: list[FakeKafka] = []
 
     def described(_: Any) -> Message:
@@ -77,17 +77,20 @@ def joined(coordinator: Answer, join: Answer, *arguments: str) -> Result:
 
 
 def found(_: Any) -> Message:
+    """Answer FindCoordinator with node 1."""
     node = find_coordinator.Coordinator(key="g", node_id=1, host="h", port=1)
     return find_coordinator.FindCoordinatorResponse(node_id=1, coordinators=(node,))
 
 
 def none_available(_: Any) -> Message:
+    """Answer FindCoordinator with COORDINATOR_NOT_AVAILABLE."""
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     node = find_coordinator.Coordinator(key="g", node_id=-1, host="", port=-1, error_code=code)
     return find_coordinator.FindCoordinatorResponse(error_code=code, coordinators=(node,))
 
 
 def refuses(code: ErrorCode) -> Answer:
+    """Return an answer to JoinGroup with this error."""
     return lambda _: group_membership.JoinGroupResponse(
         error_code=code, leader="", member_id="m", members=()
     )
@@ -95,6 +98,7 @@ def refuses(code: ErrorCode) -> Answer:
 
 @pytest.fixture
 def short_rebalances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduces the time that a join may take in addition to --timeout."""
     monkeypatch.setattr(membership, "REBALANCE_TIMEOUT_MS", 200)
 
 

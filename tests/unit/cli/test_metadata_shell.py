@@ -1,5 +1,6 @@
-"""`quorate metadata-shell`, where it is not Kafka's (that is in tests/golden): what it reads, what
-it says as JSON, how it ends, and how it talks at a terminal."""
+"""`quorate metadata-shell`, beyond the comparison with Kafka's shell (tests/golden).
+
+The tests cover the inputs, the JSON output, the exit status, and the session at a terminal."""
 
 from __future__ import annotations
 
@@ -41,6 +42,7 @@ SNAPSHOT = NODE / "00000000000000000368-0000000001.checkpoint"
 
 
 def shell(*arguments: str, stdin: str = "") -> Result:
+    """Run `quorate metadata-shell`."""
     return CliRunner().invoke(main, ["metadata-shell", *arguments], input=stdin)
 
 
@@ -57,7 +59,7 @@ def test_a_log_directory_is_shown_at_its_end_and_at_any_offset() -> None:
 def test_an_offset_that_is_not_in_the_log() -> None:
     beyond = shell("-s", str(NODE), "--offset", "479", "ls", "/")
     assert (beyond.exit_code, "it ends at offset 478, before 479" in beyond.stderr) == (1, True)
-    # Only Raft's own records stand up to there.
+    # Up to this offset there are only Raft's own records.
     assert "no metadata record" in shell("-s", str(NODE), "--offset", "0", "ls", "/").stderr
 
 
@@ -70,7 +72,7 @@ def test_the_log_of_a_topic_is_refused(tmp_path: Path, value: bytes | None) -> N
 
 
 def test_a_directory_whose_log_begins_with_a_snapshot(tmp_path: Path) -> None:
-    """The snapshot's records count as of the offset that it ends at."""
+    """The records of a snapshot count as of the offset at which it ends."""
     shutil.copy(SNAPSHOT, tmp_path)
     log = (NODE / "00000000000000000000.log").read_bytes()
     (tmp_path / "00000000000000000368.log").write_bytes(log[batch_position(log, 368) :])
@@ -81,6 +83,7 @@ def test_a_directory_whose_log_begins_with_a_snapshot(tmp_path: Path) -> None:
 
 
 def batch_position(log: bytes, base_offset: int) -> int:
+    """Return the position in bytes of the batch with this base offset."""
     position = 0
     while int.from_bytes(log[position : position + 8], "big") != base_offset:
         position += 12 + int.from_bytes(log[position + 8 : position + 12], "big")
@@ -173,7 +176,8 @@ def test_a_glob_is_shown_as_the_paths_that_it_matches() -> None:
 
 
 def test_default_quotas_have_a_name() -> None:
-    """Kafka's shell drops them from the name, and cannot find what it lists."""
+    """Kafka's shell omits default entities from the name, and cannot find the paths that it
+    lists."""
     assert entity_text((("user", None),)) == "user(<default>)"
     assert entity_text((("client-id", "c"), ("user", None))) == "clientId(c)_user(<default>)"
     foreign = ForeignState()
@@ -270,7 +274,8 @@ def test_completion() -> None:
 
 @pytest.mark.timeout(60)
 def test_at_a_terminal() -> None:
-    """A line that Tab completed, a name of several columns, Ctrl-C, and Ctrl-D to end."""
+    """The session has a line that Tab completes, a name of several columns, Ctrl-C, and Ctrl-D at
+    the end."""
     told = at_terminal(b"ls /im\t\n", b"cat /image/producerIds/n\t\n", CTRL_C, b"\x04")
     assert "[ Kafka Metadata Shell ]" in told
     assert "acls          cluster  delegationToken  producerIds  scram\n" in told
@@ -285,7 +290,8 @@ AT_TERMINAL = "import os, sys; os.login_tty(0); os.execv(sys.argv[1], sys.argv[1
 
 
 def at_terminal(*typed: bytes) -> str:
-    """What is on the screen when the shell has ended; typed at each prompt."""
+    """Return the content of the screen at the end of a session. `typed` is the input at each
+    prompt."""
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
     command = [sys.executable, "-m", "quorate.cli", "metadata-shell", "-s", str(SNAPSHOT)]
     ours, terminal = pty.openpty()
@@ -299,6 +305,7 @@ def at_terminal(*typed: bytes) -> str:
 
 
 def on_screen(terminal: int, keys: Iterator[bytes]) -> bytes:
+    """Return the output of a terminal, and type the next keys at each prompt."""
     screen = typed = b""
     try:
         while True:
@@ -309,7 +316,7 @@ def on_screen(terminal: int, keys: Iterator[bytes]) -> bytes:
             if screen.endswith(b">> "):
                 typed = next(keys)
                 os.write(terminal, typed)
-    except OSError:  # its end is closed
+    except OSError:  # the other end is closed
         return screen
     finally:
         os.close(terminal)

@@ -1,5 +1,7 @@
-"""reassign-partitions, leader-election, delete-records, get-offsets, log-dirs, features: the lines,
-which are those of Kafka's 4.1.1 tools on the same answers, and mistakes in files."""
+"""reassign-partitions, leader-election, delete-records, get-offsets, log-dirs and features.
+
+Their lines equal those of Kafka's 4.1.1 tools for the same answers. Mistakes in files are
+reported."""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ PLAN = {
 
 
 def run(answers: dict[type[Message], Answer], *arguments: str) -> tuple[Result, FakeKafka]:
-    """Brokers 4, 5, 6 at one address; topic t with partitions 0 and 1 on 4 and 5, led by 4."""
+    """Run a command against brokers 4, 5 and 6 at one address, with partitions 0 and 1 of topic t
+    on 4 and 5, led by 4."""
     with fake_kafka({}) as server:
         server._answers = {cls.API_KEY: answer for cls, answer in answers.items()}
         server._answers.setdefault(metadata.MetadataRequest.API_KEY, lambda asked: known(server))
@@ -50,6 +53,7 @@ def run(answers: dict[type[Message], Answer], *arguments: str) -> tuple[Result, 
 
 
 def known(server: FakeKafka) -> metadata.MetadataResponse:
+    """Return the Metadata response of these brokers."""
     return metadata.MetadataResponse(
         brokers=tuple(
             metadata.MetadataResponseBroker(node_id=each, host=server.host, port=server.port)
@@ -71,6 +75,7 @@ def known(server: FakeKafka) -> metadata.MetadataResponse:
 
 
 def ongoing(*partitions: int) -> Answer:
+    """Return an answer to ListPartitionReassignments with these partitions in progress."""
     answer = reassignments.ListPartitionReassignmentsResponse(
         topics=(
             reassignments.OngoingTopicReassignment(
@@ -91,6 +96,8 @@ def ongoing(*partitions: int) -> Answer:
 
 
 def altered(*errors: int) -> Answer:
+    """Return an answer to AlterPartitionReassignments with these errors."""
+
     def answer(request: Any) -> Message:
         partitions = [each for topic in request.topics for each in topic.partitions]
         return reassignments.AlterPartitionReassignmentsResponse(
@@ -130,6 +137,7 @@ CLEARING = (
 
 @pytest.fixture
 def plan(tmp_path: Path) -> str:
+    """Write the file of a plan and return its path."""
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(PLAN))
     return str(file)

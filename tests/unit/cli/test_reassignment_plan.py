@@ -1,4 +1,4 @@
-"""Plans: rules that hold for every cluster, and the cases an administrator looks at."""
+"""Plans of reassignments: the properties of every plan, and typical cases."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ FOUR: Racks = dict.fromkeys((4, 5, 6, 7))
 
 
 def topic(*replicas: tuple[int, ...]) -> Assignment:
+    """Return the assignment of topic t with these replicas."""
     return {("t", number): each for number, each in enumerate(replicas)}
 
 

@@ -1,4 +1,4 @@
-"""When replicas of a partition hold the same, and what is said when they do not."""
+"""The comparison of a partition's replicas, and the lines about differences."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from quorate.quorum.log.record import Record
 
 
 def comparison(end: int, offset: int = 0) -> Comparison:
+    """Return a comparison of three replicas up to `end`."""
     return Comparison(topic="t", partition=0, replicas=(1, 2, 3), offset=offset, end=end)
 
 
 def batch(base_offset: int, *values: bytes, epoch: int = 3) -> bytes:
+    """Return a batch of records with these values."""
     records = [Record(base_offset + n, 1000, None, value) for n, value in enumerate(values)]
     return bytes(build_batch(records, leader_epoch=epoch))
 
 
 def held(*batches: bytes, high_watermark: int = 100) -> ReplicaResponse:
+    """Return the response of a replica with these batches."""
     return ReplicaResponse(high_watermark, memoryview(b"".join(batches)))
 
 
@@ -27,6 +30,7 @@ A, B, C = batch(0, b"a", b"b"), batch(2, b"c"), batch(3, b"d")
 
 
 def told(found: Comparison, *replicas: ReplicaResponse) -> list[str]:
+    """Compare the responses, and return the differences as texts."""
     return [str(each) for each in found.compare(dict(enumerate(replicas, 1)))]
 
 
@@ -45,7 +49,7 @@ def test_what_one_lacks_so_far_is_lag() -> None:
 
 
 def test_nothing_is_compared_above_a_high_watermark() -> None:
-    """There a follower may hold what another leader will overwrite."""
+    """A follower may have records there that another leader will overwrite."""
     other = batch(2, b"x")
     found = comparison(3)
     assert told(found, held(A, B), held(A, other, high_watermark=2)) == []
@@ -84,7 +88,7 @@ def test_another_epoch_which_no_checksum_covers() -> None:
 
 
 def test_a_batch_that_does_not_match_its_own_checksum() -> None:
-    """Kafka's tool compares the checksums in the headers only."""
+    """Kafka's tool compares only the checksums in the headers."""
     damaged = bytearray(A)
     damaged[-3] ^= 1
     found = comparison(2)
@@ -119,7 +123,7 @@ CUTS = st.lists(st.tuples(*[st.none() | st.integers(0, 200)] * 3), max_size=12)
 def test_another_batch_is_found_wherever_answers_are_cut(
     sizes: list[int], another: tuple[int, int] | None, cuts: list[tuple[int | None, ...]]
 ) -> None:
-    """Against the obvious: whether the replicas' bytes are the same."""
+    """The oracle compares the bytes of the replicas."""
     offsets = [sum(sizes[:number]) for number in range(len(sizes))]
     replicas = [[batch(at, *[b"v"] * n) for at, n in zip(offsets, sizes, strict=True)]] * 3
     if another is not None and another[1] < len(sizes):

@@ -1,5 +1,6 @@
-"""`quorate replica-verification` against brokers whose answers are scripted: what it asks, and how
-it goes on when a replica does not answer, begins later, or is cut short."""
+"""`quorate replica-verification` against brokers with scripted answers.
+
+The tests cover the requests, and replicas that do not answer, begin later, or are truncated."""
 
 from __future__ import annotations
 
@@ -26,12 +27,13 @@ ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 
 
 def batch(base_offset: int, value: bytes = b"v", epoch: int = 3) -> bytes:
+    """Return a batch with one record."""
     return bytes(build_batch([Record(base_offset, 1000, None, value)], leader_epoch=epoch))
 
 
 @dataclass
 class Replica:
-    """One partition's on one broker; a batch holds one record."""
+    """One replica of a partition on one broker. Each batch has one record."""
 
     batches: Sequence[bytes]
     start: int = 0
@@ -44,6 +46,7 @@ class Replica:
             self.high_watermark = self.start + len(self.batches)
 
     def fetched(self, wanted: fetch.FetchPartition) -> fetch.PartitionData:
+        """Return the data for a fetch of this partition."""
         place = wanted.fetch_offset - self.start
         outside = not 0 <= place <= len(self.batches)
         error = ErrorCode.OFFSET_OUT_OF_RANGE if outside else self.error
@@ -57,6 +60,8 @@ class Replica:
 
 @dataclass
 class Broker:
+    """A broker with replicas by partition."""
+
     replicas: dict[int, Replica]
     one_partition: bool = False
     """Its answers hold the records of the first partition only: they are bounded."""
@@ -64,6 +69,7 @@ class Broker:
     after: Callable[[], None] = lambda: None
 
     def fetch(self, request: fetch.FetchRequest) -> Message | None:
+        """Answer a Fetch, or return None if a replica is silent."""
         self.fetches.append(request)
         wanted = [each for topic in request.topics for each in topic.partitions]
         if any(self.replicas[each.partition].silent for each in wanted):
@@ -101,6 +107,7 @@ class Broker:
 
 @contextmanager
 def serving(brokers: dict[int, Broker]) -> Iterator[str]:
+    """Run the brokers as fake servers, and yield the address of one."""
     servers: dict[int, FakeKafka] = {}
 
     def known(_: object) -> Message:
@@ -132,16 +139,19 @@ def serving(brokers: dict[int, Broker]) -> Iterator[str]:
 
 
 def verify(brokers: dict[int, Broker], *options: str) -> Result:
+    """Run `quorate replica-verification` against the brokers."""
     with serving(brokers) as address:
         arguments = ["replica-verification", "--bootstrap-server", address, *options]
         return CliRunner().invoke(main, arguments)
 
 
 def lines(result: Result) -> list[str]:
+    """Return the lines of the output without times and addresses."""
     return [ADDRESS.sub("ADDRESS", line[25:]) for line in result.stdout.splitlines()]
 
 
 def each_of(*replicas: Replica) -> dict[int, Broker]:
+    """Return one broker for each replica of partition 0."""
     return {number: Broker({0: replica}) for number, replica in enumerate(replicas, LEADER)}
 
 
@@ -201,7 +211,8 @@ def test_a_replica_that_answers_an_error_and_one_that_is_behind() -> None:
 
 
 def test_what_is_deleted_meanwhile_is_passed_over() -> None:
-    """DeleteRecords and retention: the first fetch is answered OFFSET_OUT_OF_RANGE."""
+    """DeleteRecords or retention deletes records during the comparison: the first Fetch is answered
+    with OFFSET_OUT_OF_RANGE."""
     late = Replica(ALL[2:], start=2)
     brokers = each_of(Replica(ALL), late)
 

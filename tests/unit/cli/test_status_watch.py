@@ -1,4 +1,5 @@
-"""`status --watch`: a block per change, JSON lines, a terminal redrawn, an unreachable cluster."""
+"""`status --watch`: a block per change, JSON lines, a redrawn terminal, and an unreachable
+cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ BROKEN = replace(
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], Status]]:
-    """A `read` that gives these values, then is interrupted."""
+    """Creates a `read` function that returns these values one after another and is then
+    interrupted."""
 
     def scripted(*values: Status | Exception) -> Callable[[], Status]:
         script: Iterator[Status | Exception] = iter(values)

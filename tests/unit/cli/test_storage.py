@@ -1,4 +1,4 @@
-"""`quorate storage`: what it writes, what it refuses, and that a refusal touches nothing."""
+"""`quorate storage`: the files that it writes, and the refusals, which change no file."""
 
 from __future__ import annotations
 
@@ -34,15 +34,18 @@ DYNAMIC = "controller.quorum.bootstrap.servers=localhost:9093\n"
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
+    """The data directory of the node."""
     return tmp_path / "data"
 
 
 @pytest.fixture
 def disk() -> OsDisk:
+    """The real disk."""
     return OsDisk()
 
 
 def write_config(data: Path, quorum: str = STATIC, node_id: int = 1) -> Path:
+    """Write the .properties file of a controller, and return its path."""
     file = data.parent / "server.properties"
     file.write_text(
         f"process.roles=controller\nnode.id={node_id}\nlog.dirs={data}\n{quorum}"
@@ -52,19 +55,23 @@ def write_config(data: Path, quorum: str = STATIC, node_id: int = 1) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
+    """Run a command of `quorate storage`."""
     return CliRunner().invoke(main, ["storage", *map(str, arguments)])
 
 
 def format_node(data: Path, *more: str, quorum: str = STATIC, cluster: str = CLUSTER) -> Result:
+    """Format the data directory."""
     return run("format", "-t", cluster, "-c", write_config(data, quorum), *more)
 
 
 def dumped(path: Path) -> str:
+    """Return the output of `quorate dump-log` for a file of metadata records."""
     dump = ["dump-log", "--cluster-metadata-decoder", "--files", str(path)]
     return CliRunner().invoke(main, dump).output
 
 
 def content(data: Path) -> dict[str, bytes]:
+    """Return the content of all files of the directory by relative path, without the lock."""
     return {
         str(path.relative_to(data)): path.read_bytes()
         for path in sorted(data.rglob("*"))
@@ -179,11 +186,12 @@ def test_a_random_uuid_is_a_cluster_id() -> None:
 
 
 class TestMetaProperties:
-    """Both valid and equal, one damaged, none, or two that contradict each other (design,
-    "Storage")."""
+    """meta.properties and its copy: both valid and equal, one damaged, none, or two that contradict
+    each other."""
 
     @pytest.fixture(autouse=True)
     def formatted(self, data: Path) -> None:
+        """Formats the directory for each test."""
         format_node(data)
 
     @pytest.mark.parametrize("damaged", [META_FILE, META_COPY])
@@ -285,6 +293,7 @@ def test_a_formatted_directory_is_the_nodes_own(data: Path) -> None:
 
 
 def election_of(data: Path, disk: OsDisk) -> ElectionFile:
+    """Return the election files of the node."""
     directory = data / "__cluster_metadata-0"
     directory.mkdir(exist_ok=True)
     return ElectionFile(disk, str(directory), [1])
@@ -294,7 +303,8 @@ def election_of(data: Path, disk: OsDisk) -> ElectionFile:
 def test_an_epoch_that_a_false_message_raised_is_repaired(
     data: Path, disk: OsDisk, epoch: int
 ) -> None:
-    """A Vote with epoch 2^40 was saved, and each later winner stopped at its first record."""
+    """A controller saved the epoch of a Vote with epoch 2^40, and each later leader stopped at its
+    first record."""
     format_node(data)
     mark = read_mark(disk, str(data))
     assert mark is not None

@@ -1,4 +1,4 @@
-"""`quorate storage verify` on real directories, our own and Apache Kafka's."""
+"""`quorate storage verify` on real directories of Quorate and of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ LOG = f"{0:020}.log"
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
+    """The data directory of the node."""
     return tmp_path / "data"
 
 
 def verify(directory: Path, *more: str | Path) -> Result:
+    """Run `quorate storage verify`."""
     return CliRunner().invoke(main, ["storage", "verify", str(directory), *map(str, more)])
 
 
 def formatted(data: Path, role: str) -> Path:
+    """Format the directory for a node with this role, and return its .properties file."""
     file = data.parent / f"{role}.properties"
     listener = "CONTROLLER://localhost:9093" if role == "controller" else "PLAINTEXT://localhost:0"
     file.write_text(
@@ -50,7 +53,7 @@ def formatted(data: Path, role: str) -> Path:
 
 
 def metadata_log(data: Path, *, unflushed: int = 0) -> Path:
-    """Ten records that were flushed, and others."""
+    """Write a metadata log with ten flushed records and some more, and return its segment."""
     directory = data / "__cluster_metadata-0"
     settings = LogSettings(flushed_is_acknowledged=True)
     log = Log.open(OsDisk(), str(directory), settings, wall_ms=0, clean=False)
@@ -66,6 +69,7 @@ def metadata_log(data: Path, *, unflushed: int = 0) -> Path:
 
 
 def flip(path: Path, position: int) -> None:
+    """Flip one bit of a file."""
     content = bytearray(path.read_bytes())
     content[position] ^= 1
     path.write_bytes(content)
@@ -111,11 +115,13 @@ def test_a_torn_tail_is_cut_by_repair_alone(data: Path) -> None:
 
 
 def damaged_log(data: Path) -> str:
+    """Damage the metadata log, and return the place that the error must name."""
     flip(metadata_log(data), 100)
     return "byte 69, offset 1"
 
 
 def damaged_vote(data: Path) -> str:
+    """Damage both files of the vote, and return a part of the expected error."""
     directory = data / "__cluster_metadata-0"
     directory.mkdir()
     (directory / "quorum-state").write_text("{")
@@ -124,6 +130,7 @@ def damaged_vote(data: Path) -> str:
 
 
 def damaged_generation(data: Path) -> str:
+    """Damage the file of the generation, and return a part of the expected error."""
     directory = data / "__cluster_metadata-0"
     directory.mkdir()
     (directory / "quorate-quorum-generation").write_text("{")
@@ -134,7 +141,8 @@ def damaged_generation(data: Path) -> str:
 def test_a_node_that_refuses_its_directory_says_it_in_one_line(
     data: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], str]
 ) -> None:
-    """It is the operator's to mend: no broken invariant, no traceback."""
+    """The operator must repair the directory, so that the error is no broken invariant and no
+    traceback."""
     file = formatted(data, "controller")
     expected = damage(data)
     assert run_to_end(load_config(str(file)), None) == 1

@@ -1,4 +1,4 @@
-"""`quorate topics`: the lines, which are those of kafka-topics 4.1.1 on the same answers."""
+"""`quorate topics`: its lines equal those of kafka-topics 4.1.1 for the same answers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ LIVE = frozenset({4, 5, 6})
 
 
 def metadata_answer(*names: str) -> metadata.MetadataResponse:
+    """Return a Metadata response with these topics."""
     return metadata.MetadataResponse(
         brokers=tuple(
             metadata.MetadataResponseBroker(node_id=n, host="127.0.0.1", port=9092) for n in LIVE
@@ -41,6 +42,7 @@ def metadata_answer(*names: str) -> metadata.MetadataResponse:
 
 
 def described(_: Any) -> cluster.DescribeTopicPartitionsResponse:
+    """Answer DescribeTopicPartitions."""
     partitions = tuple(
         cluster.DescribeTopicPartitionsResponsePartition(
             partition_index=n,
@@ -62,6 +64,7 @@ def described(_: Any) -> cluster.DescribeTopicPartitionsResponse:
 
 
 def described_configs(request: Any) -> configs.DescribeConfigsResponse:
+    """Answer DescribeConfigs."""
     entry = configs.DescribeConfigsResourceResult
     return configs.DescribeConfigsResponse(
         results=tuple(
@@ -101,6 +104,7 @@ DESCRIBE: dict[Any, Answer] = {
 
 
 def run(answers: dict[Any, Answer], *arguments: str) -> tuple[Result, list[Any]]:
+    """Run `quorate topics` against a fake server, and return the result and the requests."""
     with fake_kafka(answers) as server:
         result = CliRunner().invoke(
             main, ["topics", "-b", server.address, "--timeout", "2", *arguments]
@@ -145,6 +149,7 @@ def test_a_topic_that_is_not_there() -> None:
 
 
 def created(*codes: ErrorCode) -> dict[Any, Answer]:
+    """Return an answer to CreateTopics with these errors, one per request."""
     left = list(codes)
 
     def answer(request: Any) -> topics.CreateTopicsResponse:
@@ -242,6 +247,7 @@ def test_a_pattern_is_for_the_whole_name() -> None:
 
 
 def partition(leader: int | None, isr: tuple[int, ...], adding: tuple[int, ...] = ()) -> Any:
+    """Return a partition with replicas 4, 5 and the added ones."""
     return PartitionView(
         partition=0, leader=leader, replicas=(4, 5, *adding), isr=isr, adding=adding
     )

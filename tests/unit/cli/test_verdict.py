@@ -1,4 +1,4 @@
-"""The demo's comparison must find every kind of harm."""
+"""The comparison of `quorate demo` must find every kind of violation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from quorate.cli.chaos.outage import Gap, Gaps, longest_around, outage_text
 
 LINES = [b"a", b"b", b"", b"d", b"b", b"f"]
 PARTITIONS = 2
-# Line n stands in partition n % 2 at offset n // 2.
+# Line n is in partition n % 2 at offset n // 2.
 GOOD = [(n % 2, n // 2, b"%d" % n, LINES[n]) for n in range(6)]
 
 Read = tuple[int, int, bytes, bytes]
 
 
 def compared(read: Iterable[Read], acknowledged: Iterable[int] = (0, 0, 1, 1, 2, 2)) -> Verdict:
+    """Return the comparison of the lines with these records."""
     comparison = Comparison(LINES, array("q", acknowledged), PARTITIONS)
     for each in read:
         comparison.read(*each)
@@ -26,6 +27,7 @@ def compared(read: Iterable[Read], acknowledged: Iterable[int] = (0, 0, 1, 1, 2,
 
 
 def counts(verdict: Verdict) -> dict[str, int]:
+    """Return the number of violations by kind, without those that have none."""
     return {name: kind.count for name, kind in verdict.violations() if kind.count}
 
 

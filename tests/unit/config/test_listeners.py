@@ -25,6 +25,7 @@ def resolve(
     inter_broker: str | None = None,
     roles: Sequence[str] = ("broker",),
 ) -> Listeners:
+    """Return the listeners of a node with these settings."""
     return resolve_listeners(
         listeners=listeners,
         advertised=advertised,

@@ -1,4 +1,4 @@
-"""A node's configuration from file, environment and overrides."""
+"""The configuration of a node from a file, the environment and overrides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ listeners=PLAINTEXT://localhost:9092
 controller.listener.names=CONTROLLER
 log.dirs=/tmp/x
 """
-# What Kafka 4.1 ships as config/server.properties.
+# The content of config/server.properties in Kafka 4.1.
 KAFKA_SAMPLE = """\
 process.roles=broker,controller
 node.id=1
@@ -50,10 +50,12 @@ log.segment.bytes=1073741824
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
+    """The path of the .properties file."""
     return tmp_path / "server.properties"
 
 
 def loaded(file: Path, text: str, **variables: str) -> NodeConfig:
+    """Write the file, and load it with these environment variables."""
     file.write_text(text)
     return load(str(file), environment=variables, hostname="here")
 
@@ -159,7 +161,7 @@ def test_what_must_be_set(file: Path, key: str) -> None:
 
 
 def test_the_names_that_http_is_asked_by(file: Path) -> None:
-    """A scraper asks a controller by its host in controller.quorum.voters."""
+    """A scraper addresses a controller by its host in controller.quorum.voters."""
     text = """\
 process.roles=controller
 node.id=2

@@ -1,5 +1,4 @@
-"""Our tables of keys against Kafka 4.1.1's own (name, type, default, range), dumped from its
-jars."""
+"""Quorate's tables of keys, compared with those of Kafka 4.1.1 (name, type, default, range)."""
 
 from __future__ import annotations
 
@@ -21,6 +20,7 @@ REMOTE_STORAGE = ("remote.", "local.")
 
 
 def kafka_table(name: str) -> dict[str, tuple[str, str, str]]:
+    """Return (type, default, range) of each key in a table that was dumped from Kafka's jars."""
     rows = [line.split("\t") for line in (HERE / name).read_text().splitlines()]
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
@@ -38,6 +38,7 @@ OUR_KEYS = [
 
 
 def identity(value: object) -> str:
+    """Return the name of a key for the id of a parametrized test."""
     return value.name if isinstance(value, Key) else ""
 
 
