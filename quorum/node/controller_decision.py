@@ -19,10 +19,12 @@ from quorate.quorum.metadata.read_back import read_back
 from quorate.quorum.metadata.replay import replay
 
 MAX_BATCH_RECORDS = 1_000
-"""Every node replays a batch in one step. An atomic result is one batch, however many it has."""
+"""Maximum number of records of a batch, because every node replays a batch in one step. An atomic
+result is one batch, whatever its number of records."""
 MAX_BATCH_BYTES = 4 << 20
 MAX_RESULT_BYTES = 6 << 20
-"""An atomic result must fit one batch of the metadata log: 8 MiB with its framing."""
+"""Maximum size of an atomic result, which must fit in one batch of the metadata log (8 MiB with its
+framing)."""
 
 
 class TooLarge(Exception):
@@ -33,7 +35,7 @@ class TooLarge(Exception):
 # as long to make.
 @dataclass(slots=True)
 class Part:
-    """Values that go into one batch together, and the image that they lead to."""
+    """Encoded records that belong into one batch, and the image and the delta after them."""
 
     values: list[bytes]
     image: MetadataImage
@@ -42,7 +44,7 @@ class Part:
 
 @dataclass(slots=True)
 class Decision:
-    """A checked outcome. `response` is encoded."""
+    """The checked outcome of a rule. `response` is encoded."""
 
     parts: list[Part]
     response: object

@@ -1,8 +1,8 @@
-"""Admin requests in Kafka's bytes, as they come to a controller: forwarded by brokers or sent
-directly.
+"""Admin requests in Kafka's protocol: those that brokers forward and those of admin clients.
 
-Both ways end in `_ask`: decode, rule, answer with the response's bytes. What only Raft knows
-(DescribeQuorum) is answered here.
+Both kinds end in `_ask`. It answers DescribeQuorum from Raft's state, gives requests about voters
+to `voter_admin.py`, and gives all others to the controller's rules. The answer has Kafka's bytes in
+the version of the request.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ RULED = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.UPDATE_FEATURES,
 )
-# What the client is told, and what it tells a forwarding broker.
+# Kafka's error for each refusal, for admin clients and for brokers that forward a request.
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
     Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
@@ -66,6 +66,11 @@ REFUSALS = {
 
 
 class ControllerPort:
+    """The Kafka port of a controller (KIP-919), and its handler of envelopes.
+
+    Owned by the node's event loop. Requests of links that are closed meanwhile are decided all the
+    same; their answers are dropped."""
+
     def __init__(self, core: NodeCore, shell: ControllerShell) -> None:
         self._core = core
         self._shell = shell
@@ -92,11 +97,15 @@ class ControllerPort:
         )
 
     def accept(self, link: Link) -> LinkHandler:
+        """Return the handler of a new connection of a client (the Accept of `Wire.KAFKA`)."""
         return self._server.accept(link)
 
     def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
-        """A broker's client asked; the answer goes back in the bytes that the client
-        understands."""
+        """Handle a request that a broker forwards for its client (KIP-590).
+
+        The response holds the bytes for the client. Its error is UNSUPPORTED_VERSION for an API or
+        version that is not forwarded, INVALID_REQUEST for bytes that cannot be decoded, and the
+        error in REFUSALS for a request that was not carried out."""
         api = APIS.get(message.api_key)
         if api is None or message.api_key not in ERROR_RESPONSES or not api.serves(message.version):
             reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
@@ -131,10 +140,10 @@ class ControllerPort:
     def _ask(
         self, request: Message, version: int, source: Hashable, answer: Callable[[object], None]
     ) -> None:
-        """Answer once, with the response's bytes in `version` or with a Refusal.
+        """Call `answer` once, with the response's bytes in `version` or with a Refusal.
 
-        A response of the rules is encoded before anything is appended. Those of Raft's requests
-        are encoded when they come: they hold nothing that the client sent."""
+        A response of the rules is encoded before anything is appended. A response of Raft is
+        encoded when it arrives. It holds nothing that the client sent, so it can be encoded."""
 
         def encoded(response: object) -> object:
             return response if isinstance(response, Refusal) else encode(response, version)
@@ -174,12 +183,12 @@ class ControllerPort:
         )
 
         if request.endpoint_type != CONTROLLERS:
-            # Version 0 asks for brokers because it knows nothing else (KIP-919).
+            # Version 0 has no field for the endpoint type and means brokers (KIP-919).
             names_type = context.version >= ENDPOINT_TYPE_SINCE
             error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if names_type else ErrorCode.INVALID_REQUEST
             context.fail(
                 error,
-                "this is a controller: brokers are described by brokers (--bootstrap-server)",
+                "this is a controller: ask a broker to describe brokers (--bootstrap-server)",
             )
             return
         context.respond(
@@ -203,6 +212,8 @@ class ControllerPort:
 
 
 def no_such_quorum(request: DescribeQuorumRequest) -> Message:
+    """Return the answer to a DescribeQuorum of anything but the metadata log:
+    UNKNOWN_TOPIC_OR_PARTITION for each partition."""
     from quorate.quorum.protocol.schemas import cluster
 
     def unknown(each: cluster.QuorumPartition) -> cluster.QuorumPartitionState:
@@ -227,7 +238,8 @@ def no_such_quorum(request: DescribeQuorumRequest) -> Message:
 
 
 def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:
-    """DescribeQuorum's answer (KIP-836): who leads, and how far everybody's log is."""
+    """Return the answer to DescribeQuorum (KIP-595, KIP-836): the leader, the high watermark, and
+    the log end offset and the fetch times of each replica."""
     from quorate.quorum.protocol.schemas import cluster
 
     def replica(each: ReplicaDescription) -> cluster.QuorumReplicaState:

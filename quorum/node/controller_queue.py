@@ -22,9 +22,13 @@ MAX_QUEUED_PER_SOURCE = 5_000
 
 
 class ControllerQueue(Generic[R]):
+    """The waiting requests. Owned by the node's event loop.
+
+    Invariant: no source in `_clients` has an empty queue."""
+
     def __init__(self) -> None:
         self._nodes: deque[R] = deque()
-        self._clients: dict[Hashable, deque[R]] = {}  # the source whose turn is next comes first
+        self._clients: dict[Hashable, deque[R]] = {}  # The next source comes first.
         self._length = 0
         self._client_is_next = False
 
@@ -70,5 +74,5 @@ class ControllerQueue(Generic[R]):
         requests = self._clients.pop(source)
         request = requests.popleft()
         if requests:
-            self._clients[source] = requests  # behind all other sources
+            self._clients[source] = requests  # Its next turn is after all other sources.
         return request

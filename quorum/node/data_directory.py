@@ -22,38 +22,38 @@ logger = logging.getLogger("quorate.storage")
 
 
 def keep_private(disk: Disk, path: str) -> None:
-    """Take access to an existing directory from group and others, as far as this user may."""
+    """Remove the access of all other users to an existing directory, if this user may do so."""
     try:
         if disk.restrict(path):
-            logger.warning("%s was open to group or others: its mode is 0700 now", path)
+            logger.warning("other users had access to %s: changed its mode to 0700", path)
     except PermissionError as error:
         logger.warning(
-            "%s is open to group or others, and belongs to another user (%s): run `chmod "
-            "700` on it as its owner",
+            "other users have access to %s, and it belongs to another user (%s): run `chmod 700` "
+            "on it as its owner",
             path,
             error,
         )
 
 
 def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
-    """Return the identity in the node's directory. Block.
+    """Return the identity in meta.properties of the node's directory. Blocks.
 
-    `repair` renews a damaged one of the two copies. Raise StorageError if the directory is not
-    formatted or belongs to another node or cluster."""
+    If `repair`, write a missing or damaged copy of it again. Raise StorageError if the directory
+    is not formatted or belongs to another node or cluster."""
     meta = read_meta(disk, config.log_dir, repair=repair)
     if meta is None:
         raise StorageError(
-            f"No readable meta.properties files found: {config.log_dir} is not formatted; run "
+            f"No readable meta.properties files found: {config.log_dir} is not formatted. Run "
             "`quorate storage format -t CLUSTER_ID -c FILE`"
         )
     if meta.node_id != config.node_id:
         raise StorageError(
-            f"{config.log_dir} belongs to node.id {meta.node_id}, not to {config.node_id}: set "
-            "log.dirs or node.id right"
+            f"{config.log_dir} belongs to node.id {meta.node_id}, not to {config.node_id}: "
+            "correct log.dirs or node.id"
         )
     if config.cluster_id not in (None, meta.cluster_id):
         raise StorageError(
             f"{config.log_dir} belongs to cluster {meta.cluster_id}, not to {config.cluster_id}: "
-            "set log.dirs or CLUSTER_ID right"
+            "correct log.dirs or CLUSTER_ID"
         )
     return meta

@@ -1,8 +1,7 @@
-"""DescribeConfigs (32): every key of a topic or broker, its effective value and where that comes
-from.
+"""DescribeConfigs (API 32): the keys of a topic or a broker, their effective values and sources.
 
-Precedence is Kafka's: a topic's own value, then for both kinds the broker's dynamic value, the
-cluster-wide dynamic default, the node's file, the key's default.
+The order of precedence is Kafka's: the topic's own value, the broker's dynamic value, the dynamic
+default of the cluster, the node's configuration file, the default of the key.
 """
 
 from __future__ import annotations
@@ -42,13 +41,14 @@ class Source(enum.IntEnum):
     DEFAULT = 5
 
 
-Value = tuple[str, str | None, Source]  # name of the key that gave it, text, source
+Value = tuple[str, str | None, Source]
+"""The name of the key that gives the value, the value as text, and its source."""
 Described = tuple[Value, Sequence[Value]]
-"""What is in force, and all that might be, in order of precedence."""
+"""The effective value, and all values in the order of precedence."""
 RESOURCE_ENTRIES, CONFIG_ENTRIES = 10, 5
 """Weights of a resource and of one of its configs in `Pace`."""
 DYNAMIC = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER)
-# Node keys that stand for others of other units, as those of TOPIC_KEYS say.
+# The node keys that give one setting in different units, by the key that comes first.
 SYNONYMS = {
     key.synonyms[0][0]: tuple(name for name, _ in key.synonyms)
     for key in TOPIC_KEYS.values()
@@ -58,12 +58,18 @@ SYNONYMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsHandler:
+    """The handler on one node. `image` returns the image with the dynamic configs."""
+
     node: NodeConfig
     image: Callable[[], MetadataImage]
 
     def handle(
         self, context: RequestContext, request: DescribeConfigsRequest
     ) -> Steps[None] | None:
+        """Answer the request, or return the rest of the work as steps if it is long.
+
+        A result has INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST (another
+        broker's id, or an unsupported type) in place of configs."""
         return begun(self._describe(context, request))
 
     def _describe(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[None]:
@@ -136,7 +142,7 @@ class DescribeConfigsHandler:
             return NODE_KEYS, lambda key: self._of_this_broker(image, key)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"resource type {kind} has no configs here: 2 (topic) or 4 (broker)",
+            f"resource type {kind} has no configs here: name 2 (topic) or 4 (broker)",
         )
 
     def _of_topic(self, image: MetadataImage, topic: str, key: Key) -> Described:
@@ -161,8 +167,10 @@ class DescribeConfigsHandler:
         return (values[0] if values else (key.name, None, Source.DEFAULT)), values
 
     def _values(self, image: MetadataImage, name: str) -> Iterator[Value]:
-        """Of a node key and its synonyms; what stands before its own first value is not told, as
-        in Kafka, so a default in hours is named only where the key in ms has a value."""
+        """Return the values of a node key and its synonyms, from the key's own first value on.
+
+        Kafka also leaves out synonyms before that value. A default in hours is therefore named only
+        if the key in ms has a value."""
         return dropwhile(lambda each: each[0] != name, self._all_values(image, name))
 
     def _all_values(self, image: MetadataImage, name: str) -> Iterator[Value]:
@@ -192,6 +200,7 @@ class DescribeConfigsHandler:
 def describe(
     key: Key, in_force: Value, synonyms: Sequence[Value], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
+    """Return the description of one key, with the parts that the request wants."""
     _, text, source = in_force
     return DescribeConfigsResourceResult(
         name=key.name,

@@ -46,11 +46,11 @@ def finish_replacement(disk: Disk, parent: str) -> None:
         if not name.startswith(f"{METADATA_DIRECTORY}.") or not name.isprintable() or "/" in name:
             raise StorageError(
                 f"{parent}/{DECISION_FILE} is damaged: {name[:80]!r} names no backup of "
-                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into it, without "
-                "a newline"
+                f"{METADATA_DIRECTORY}. Write the name that force-voters printed into this file, "
+                "without a newline"
             )
         _move(disk, parent, name)
-        logger.warning("%s: the rebuild of its metadata, interrupted, is complete now", parent)
+        logger.warning("completed an interrupted replacement of the metadata in %s", parent)
 
 
 def _move(disk: Disk, parent: str, backup: str) -> None:
@@ -61,6 +61,6 @@ def _move(disk: Disk, parent: str, backup: str) -> None:
             disk.sync_dir(parent)
         disk.rename(rebuilt, current)
         disk.sync_dir(parent)
-    remove_mark(disk, parent)  # it is about the directory that was replaced
+    remove_mark(disk, parent)  # The mark describes the directory that was replaced.
     disk.remove(f"{parent}/{DECISION_FILE}")
     disk.sync_dir(parent)

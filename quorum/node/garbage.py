@@ -1,12 +1,12 @@
-"""The collector of cyclic garbage must not stop a node whose image is large.
+"""Keeps Python's collector of reference cycles from stopping a node with a large image.
 
-A full collection looks at every container there is: 0.25 s with a million partitions, none of which
-is in a cycle. So when one took long, what it left is put beyond its reach (`gc.freeze`): it is no
-garbage now, and what is let go of later goes by its reference count all the same. Lost is only a
-cycle among objects that had outlived a full collection when it was made: a link that was there, not
-one of each request.
+A full collection visits every container object. That takes 0.25 s with a million partitions, none
+of which is in a cycle. After a full collection that took longer than LONG_S, all surviving objects
+are therefore frozen (`gc.freeze`), and the collector does not visit them again. A frozen object is
+still freed when its reference count becomes 0. Only a reference cycle formed among objects that
+were already frozen would leak. Requests form no such cycles.
 
-Of the whole process, so a node's process asks for it, and no library.
+The setting applies to the whole process, so only the process of a node requests it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import gc
 from time import thread_time
 
 LONG_S = 0.005
+"""CPU time of a full collection, in seconds, after which the survivors are frozen."""
 OLDEST = 2
 
 
 class Collections:
-    """Told by the collector when a collection begins and ends."""
+    """A callback in `gc.callbacks`, which measures full collections."""
 
     def __init__(self) -> None:
         self._begin_s = 0.0
@@ -34,4 +35,5 @@ class Collections:
 
 
 def keep_collections_short() -> None:
+    """Freeze the surviving objects of this process after each long full collection."""
     gc.callbacks.append(Collections())

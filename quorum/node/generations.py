@@ -1,10 +1,11 @@
-"""Which generation of the quorum this node belongs to, and following it into a later one: the shell
-around `raft/generation.py`.
+"""The generation of the quorum that this node belongs to, and the change to a later one.
 
-A later generation is durable here before anybody is told of it; then all links are made anew, for
-those that are up lead into the old one. It is written while the loop waits: whoever follows has no
-record that the rebuilt quorum lacks, and in another thread's time the old leader could be reached
-again and send some.
+A generation begins when `force-voters` rebuilds a quorum. `raft/generation.py` decides whether a
+node may follow into a later generation (docs/protocol/rebuilding-a-quorum.md).
+
+The new generation is durable before this node names it in a handshake. Then all links are renewed,
+because they lead to nodes of the old generation. The file is written while the event loop waits.
+Otherwise the old leader could send records meanwhile that the rebuilt quorum does not have.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ logger = logging.getLogger("quorate.quorum.generation")
 
 
 class Generations:
-    """Raises GenerationFileError."""
+    """The generation of one node, in memory and on disk. Owned by the node's event loop.
+
+    `rebuilds` are the rebuilds of this node's quorum, oldest first; their number is the generation.
+    """
 
     def __init__(
         self,
@@ -39,6 +43,10 @@ class Generations:
         superseded: Callable[[], None],
         on_failed: Callable[[BaseException], None],
     ) -> None:
+        """Read the generation from `directory`. Raise GenerationFileError if the file is damaged.
+
+        `standing` returns the state that decides. `followed` is called when this node has followed,
+        and `superseded` when it stays although a later generation exists."""
         self._file = GenerationFile(disk, directory)
         self._standing = standing
         self._followed = followed
@@ -49,7 +57,8 @@ class Generations:
         self.rebuilds = self._file.load()
 
     def met(self, hello: Hello) -> None:
-        """A node of a later generation. Blocks, for one small file, once in a generation."""
+        """Follow the sender of `hello` into its later generation, if this node may. Blocks for the
+        write of one small file."""
         standing = self._standing(self.rebuilds)
         reason = why_not_follow(standing, hello.rebuilds)
         if reason:
@@ -65,8 +74,8 @@ class Generations:
         self.rebuilds = hello.rebuilds
         kept = self.rebuilds[-1]
         logger.warning(
-            "following node %d into quorum generation %d, rebuilt from what ended at offset %d of "
-            "epoch %d",
+            "following node %d into quorum generation %d, rebuilt from a log that ended at offset "
+            "%d of epoch %d",
             hello.node_id,
             len(self.rebuilds),
             kept.offset,

@@ -1,8 +1,13 @@
-"""meta.properties: whose directory this is (Kafka's file), and our checksummed copy of it.
+"""meta.properties, Kafka's file with the identity of a data directory, and its checksummed copy.
 
-Both valid and equal: fine. One valid: the other is repaired. No copy (Kafka formatted the
-directory): one is made. Both valid and different: refused, for one of two identities is wrong and
-nobody can say which (design "Storage")."""
+| meta.properties | its copy | a start |
+|---|---|---|
+| valid | valid and equal | continues |
+| valid | missing or damaged | writes the copy; Apache Kafka formats a directory without one |
+| missing or damaged | valid | writes meta.properties |
+| valid | valid and different | is refused, because one identity is wrong and nothing says which |
+| neither is valid | one at least is damaged | is refused |
+"""
 
 from __future__ import annotations
 
@@ -29,13 +34,16 @@ logger = logging.getLogger("quorate.storage")
 
 
 class StorageError(Exception):
-    """A directory that must not be used as asked: says which, why, and the way out."""
+    """A data directory must not be used as requested. The message says which directory, why, and
+    what to do."""
 
     for_operator = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
+    """The identity of a data directory."""
+
     cluster_id: str
     node_id: int
     directory_id: Uuid
@@ -45,6 +53,7 @@ Decoder = Callable[[bytes, str], MetaProperties]
 
 
 def encode(meta: MetaProperties) -> bytes:
+    """Return the content of meta.properties."""
     values = {
         "cluster.id": meta.cluster_id,
         "directory.id": uuid_to_text(meta.directory_id),
@@ -55,10 +64,12 @@ def encode(meta: MetaProperties) -> bytes:
 
 
 def encode_copy(content: bytes) -> bytes:
+    """Return the content of the copy: a line with the CRC-32C, then the content of the original."""
     return b"#crc32c=%08x\n" % crc32c(content) + content
 
 
 def decode(content: bytes, path: str) -> MetaProperties:
+    """Return the identity in a meta.properties. Raise StorageError, which names `path`."""
     try:
         entries = {each.name: each.value for each in properties.parse(content.decode(), path)}
     except (ConfigError, UnicodeDecodeError) as error:
@@ -78,14 +89,18 @@ def decode(content: bytes, path: str) -> MetaProperties:
 
 
 def decode_copy(content: bytes, path: str) -> MetaProperties:
+    """Return the identity in a copy. Raise StorageError if it is damaged."""
     line, _, rest = content.partition(b"\n")
     if line != b"#crc32c=%08x" % crc32c(rest):
-        raise StorageError(f"{path}: its checksum does not fit")
+        raise StorageError(f"{path} is damaged: its checksum does not match its content")
     return decode(rest, path)
 
 
 def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperties | None:
-    """None when the directory is not formatted; StorageError when its identity is damaged."""
+    """Return the identity of `log_dir`, or None if the directory is not formatted. Blocks.
+
+    If `repair`, write the one of the two files that is missing or damaged. Raise StorageError if
+    both are damaged, or if both are valid and differ."""
     path, copy_path = f"{log_dir}/{META_FILE}", f"{log_dir}/{META_COPY}"
     content, copied = _read(disk, path), _read(disk, copy_path)
     if content is None and copied is None:
@@ -94,16 +109,16 @@ def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperti
     copy, copy_problem = attempt(copied, copy_path, decode_copy)
     if primary and copy and primary != copy:
         raise StorageError(
-            f"{path} says {describe(primary)}, its copy {META_COPY} says {describe(copy)}: remove "
-            "the one that is wrong"
+            f"{path} contains {describe(primary)}, but its copy {META_COPY} contains "
+            f"{describe(copy)}: remove the file that is wrong"
         )
     if primary is None and copy is None:
-        raise StorageError(f"{problem or copy_problem}; restore it from a backup of this directory")
+        raise StorageError(f"{problem or copy_problem}. Restore it from a backup of this directory")
     meta = primary or copy
-    assert meta is not None
+    assert meta is not None, "one of the two is valid"
     if repair and (primary is None or copy is None):
         damaged = path if primary is None else copy_path
-        logger.warning("%s is missing or damaged: written again", damaged)
+        logger.warning("%s was missing or damaged: wrote it again from its other copy", damaged)
         write_meta(disk, log_dir, meta)
     return meta
 
@@ -119,6 +134,7 @@ def _read(disk: Disk, path: str) -> bytes | None:
 def attempt(
     content: bytes | None, path: str, decoder: Decoder
 ) -> tuple[MetaProperties | None, str]:
+    """Return the decoded identity and an empty string, or None and the problem."""
     if content is None:
         return None, f"{path} is missing"
     try:
@@ -128,6 +144,7 @@ def attempt(
 
 
 def describe(meta: MetaProperties) -> str:
+    """Return the identity for an error message."""
     return (
         f"cluster.id={meta.cluster_id} node.id={meta.node_id} "
         f"directory.id={uuid_to_text(meta.directory_id)}"
@@ -135,7 +152,8 @@ def describe(meta: MetaProperties) -> str:
 
 
 def write_meta(disk: Disk, log_dir: str, meta: MetaProperties) -> None:
-    """The copy first: the primary makes the directory a formatted one."""
+    """Write both files, durably. The copy is first, because meta.properties makes the directory a
+    formatted one."""
     content = encode(meta)
     replace(disk, f"{log_dir}/{META_COPY}", encode_copy(content))
     replace(disk, f"{log_dir}/{META_FILE}", content)

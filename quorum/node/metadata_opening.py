@@ -1,6 +1,6 @@
-"""The metadata directory of a node as it starts: log, snapshots, election and mark together.
+"""Opens the metadata directory of a node at its start: log, snapshots, election file and mark.
 
-A controller whose directory lost records or its vote starts nevertheless, and catches up with the
+A controller whose directory lost records or its vote starts nevertheless. It catches up with the
 leader before it votes (`metadata_mark.py`, `raft/catching_up.py`).
 """
 
@@ -36,17 +36,21 @@ logger = logging.getLogger("quorate.quorum.storage")
 
 @dataclass(frozen=True, slots=True)
 class OpenedMetadata:
+    """An opened metadata directory."""
+
     storage: MetadataStorage
     election_file: ElectionFile
     election: Election
     mark: MarkFile | None
     """None on a broker."""
     lost: str
-    """The loss of the directory, for the operator; empty if the node may vote."""
+    """The loss that keeps this controller from voting, for the operator. Empty if it may vote."""
 
 
 def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) -> OpenedMetadata:
-    """Open the metadata directory. Blocks. Raises CorruptLog, ArchiveRefused, ElectionFileError."""
+    """Open the metadata directory of the replica `me`. Blocks.
+
+    Raise CorruptLog, ArchiveRefused or ElectionFileError if it is damaged beyond repair."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     had_marker = disk.exists(f"{directory}/{FLUSHED_MARKER_NAME}")
@@ -75,7 +79,7 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
 def _mark(
     disk: Disk, parent: str, directory: str, found: DirectoryContents, me: ReplicaKey
 ) -> tuple[MarkFile, Election, str]:
-    """Bring the mark up to date. What it restricts is durable on return."""
+    """Bring the mark up to date. A restriction of this controller is durable on return."""
     on_disk = mark = read_mark(disk, parent)
     if mark is not None and mark.directory_id != me.directory_id:
         # An operator declared the disk a new one by a new directory id.
@@ -109,8 +113,8 @@ def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
 def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
     """Lift the restriction of a controller because an operator says that the disk lost nothing.
 
-    No node runs on the directory. This node votes for no other in epochs that it took part in.
-    Durable on return. Raises ElectionFileError."""
+    No node may run on the directory. In epochs in which this node may have voted, it votes for no
+    other node. The change is durable on return. Raise ElectionFileError."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     disk.make_dirs(directory)
@@ -129,7 +133,7 @@ def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
 def declare_lost(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
     """Make a controller catch up with the leader before it votes again.
 
-    No node runs on the directory. Durable on return."""
+    No node may run on the directory. The change is durable on return."""
     parent = config.metadata_log_dir
     mark = read_mark(disk, parent)
     if mark is None or mark.directory_id != me.directory_id:

@@ -1,12 +1,14 @@
-"""What a node keeps of the metadata on its disk: one log, its snapshots, the state to begin with.
+"""The metadata on a node's disk: one log, its snapshots, and the state to start with.
 
 Invariants, also after a crash at any step:
 
-- The log starts at 0 or where the earliest snapshot ends: there is no gap between the two.
-- No snapshot is older than the log's start: who asks for what is cut off is judged by the earliest.
-- A log that ends below the latest snapshot was being replaced by it: that is done first.
-- The state to begin with is the latest whole snapshot's. A damaged one is set aside as long as the
-  log, or an older snapshot, still says the same; else the node refuses to start.
+- The log starts at 0 or at the end of the earliest snapshot, without a gap.
+- No snapshot ends below the start of the log.
+- If the log ends below the latest snapshot, a crash interrupted its replacement by this snapshot.
+  The start completes the replacement.
+- The node starts with the state of the latest undamaged snapshot. A damaged snapshot is set aside
+  if the log, or an older snapshot and the log, still hold its records. Otherwise the node does not
+  start.
 """
 
 from __future__ import annotations
@@ -41,17 +43,23 @@ logger = logging.getLogger("quorate.quorum.storage")
 
 @dataclass(frozen=True, slots=True)
 class MetadataStorage:
+    """An opened metadata directory. `close` releases its files."""
+
     log: Log
     snapshots: SnapshotFiles
     beginning: SnapshotContents
+    """The image and the voters of the latest snapshot, or those of an empty log."""
     history: VoterHistory
-    """Who votes, as the beginning and the log behind it say, committed or not."""
+    """The voter sets of the latest snapshot and of the log after it, committed or not."""
 
     @classmethod
     def open(
         cls, disk: Disk, directory: str, settings: LogSettings, *, wall_ms: int
     ) -> MetadataStorage:
-        """Blocks. Raises CorruptLog, ArchiveRefused."""
+        """Open the directory, recover the log and read the latest snapshot. Blocks.
+
+        Raise CorruptLog if the directory is damaged beyond repair, and ArchiveRefused if the
+        archive of `settings` cannot be used."""
         snapshots = SnapshotFiles.open(disk, directory)
         log = Log.open(disk, directory, settings, wall_ms=wall_ms, clean=False)
         if settings.archive_directory:
@@ -63,16 +71,17 @@ class MetadataStorage:
             log.reset_to(latest.offset, latest.epoch)
         elif log.start_offset > 0:
             _start_at_snapshot(log, snapshots)
-        snapshots.remove_before(log.start_offset)  # a power cut brought it back
+        snapshots.remove_before(log.start_offset)  # A power loss can undo a removal.
         return cls(log, snapshots, beginning, _history(log, snapshots, beginning))
 
     def close(self) -> None:
+        """Make the log durable and close all files. Blocks."""
         self.snapshots.close()
         self.log.close()
 
 
 def _history(log: Log, snapshots: SnapshotFiles, beginning: SnapshotContents) -> VoterHistory:
-    """Blocks: walks over the headers of all batches behind the beginning."""
+    """Return the voter sets. Blocks: it reads the headers of all batches after the snapshot."""
     latest = snapshots.latest
     if latest is None:
         history = VoterHistory(_formatted(log.disk, log.directory))
@@ -89,7 +98,7 @@ def _history(log: Log, snapshots: SnapshotFiles, beginning: SnapshotContents) ->
 
 
 def _formatted(disk: Disk, directory: str) -> QuorumVoters:
-    """Who votes in a new quorum: the snapshot at offset 0 that `storage format` wrote."""
+    """Return the voters of a new quorum, from the snapshot at offset 0 of `storage format`."""
     path = f"{directory}/{snapshot_name(BEFORE_ALL)}"
     content = read_small(disk, path)
     if content is None:
@@ -101,14 +110,16 @@ def _formatted(disk: Disk, directory: str) -> QuorumVoters:
 
 
 def _start_at_snapshot(log: Log, snapshots: SnapshotFiles) -> None:
-    """Segments go whole, so the first one may begin below the snapshot that the log starts at."""
+    """Let the log start at the earliest snapshot that touches it.
+
+    Segments are removed as a whole, so the first segment may begin below that snapshot."""
     first = next((each for each in snapshots if each.offset >= log.start_offset), None)
     if first is None:
         raise CorruptLog(
             log.directory,
             0,
             log.start_offset,
-            "the log starts here, but no snapshot says what was before",
+            "the log starts here, but no snapshot holds the records before it",
         )
     log.advance_start(first.offset)
     if log.last_epoch < first.epoch:
@@ -116,7 +127,9 @@ def _start_at_snapshot(log: Log, snapshots: SnapshotFiles) -> None:
 
 
 def _latest_whole(snapshots: SnapshotFiles, log: Log) -> SnapshotContents:
-    """Blocks: reads and checks all of it."""
+    """Return the latest undamaged snapshot, and set damaged ones aside. Blocks: it reads all of it.
+
+    Raise CorruptLog if the log does not hold the records of a damaged snapshot."""
     while (snapshot := snapshots.latest) is not None:
         try:
             return read_snapshot(snapshot, snapshots.chunks(snapshot))
@@ -126,6 +139,8 @@ def _latest_whole(snapshots: SnapshotFiles, log: Log) -> SnapshotContents:
             if not log.start_offset <= from_offset <= snapshot.offset <= log.end_offset:
                 path = snapshots.path(snapshot)
                 raise CorruptLog(path, 0, snapshot.offset, str(error)) from error
-            logger.warning("set aside, the log still has what it stands for: %s", error)
+            logger.warning(
+                "set a damaged snapshot aside, because the log still holds its records: %s", error
+            )
             snapshots.set_aside(snapshot, DAMAGED_SUFFIX)
     return EMPTY

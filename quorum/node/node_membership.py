@@ -1,4 +1,4 @@
-"""From a node's configuration to what Raft has to know of the voters when it starts."""
+"""The voters and their addresses that a node's configuration names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ FIRST_BOOTSTRAP_ID = -2
 
 
 def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Membership:
+    """Return the membership with which the Raft core of the replica `me` starts."""
     return Membership(
         configured=tuple(ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters),
         history=history,
@@ -25,7 +26,9 @@ def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Mem
 
 
 def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
-    """By ids that no node has: whose addresses they are turns out when they are reached."""
+    """Return controller.quorum.bootstrap.servers by negative ids, which no node has.
+
+    The handshake shows which node listens at such an address."""
     return {
         FIRST_BOOTSTRAP_ID - number: Address(host, port)
         for number, (host, port) in enumerate(config.bootstrap_servers)
@@ -47,7 +50,7 @@ def voter_addresses(config: NodeConfig) -> dict[int, Address]:
 
 
 def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
-    """None when the configuration does not say where others reach this controller."""
+    """Return this controller as a voter, or None if no advertised listener names its address."""
     names = {each.name for each in config.listeners.controller}
     endpoints = tuple(
         VoterEndpoint(name=each.name, host=each.host, port=each.port)
@@ -65,7 +68,7 @@ def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
 
 
 def configured_voters(config: NodeConfig) -> list[Voter]:
-    """controller.quorum.voters as the log will have them; their directory ids are unknown here."""
+    """Return controller.quorum.voters as voters of the log. Their directory ids are unknown."""
     listener = config.listeners.controller[0].name if config.is_controller else "CONTROLLER"
     return [
         Voter(

@@ -1,12 +1,13 @@
-"""The boundary of the node port: which exception of a handler stops the node, and which does not.
+"""The boundary of the node port: it decides which exceptions of a handler stop the node.
 
 | exception | consequence |
 |---|---|
 | ProtocolError | The link closes. `rpc/delivery.py` logs it. |
-| StateInDoubt and its subclass InvariantViolation, CorruptLog, an OSError of this node's disk | The
-  node stops (`is_node_failure`). |
-| any other | The requester gets an error if its message has one, else its link closes. One line is
-  logged for each kind of message (`log_limit.py`), and a metric counts. |
+| StateInDoubt, CorruptLog, an OSError of this node's disk | The node stops (`is_node_failure`). |
+| any other | The sender gets an error response if the message has one, else its link closes. |
+
+The exceptions of the last row are counted by a metric, and a limited number of lines is logged for
+each kind of message (`log_limit.py`). InvariantViolation is a subclass of StateInDoubt.
 
 Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
 exception of a change into StateInDoubt.
@@ -58,7 +59,7 @@ HASH_CHARS = 16
 
 logger = logging.getLogger("quorate.node")
 
-# How a request is answered whose handler failed.
+# The responses with an error. Raft's requests have none: their links close.
 REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
     BrokerRegistrationRequest: lambda error: BrokerRegistrationResponse(error=error),
     BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
@@ -67,8 +68,8 @@ REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
     EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
 }
 
-# The replica that a request speaks for. It must be the one that shook hands. A leader's requests
-# name no directory.
+# The replica that a request speaks for. It must be the replica of the handshake. The requests of a
+# leader name no directory.
 SPEAKER: Mapping[type, Callable[[Any, Hello], ReplicaKey]] = {
     VoteRequest: lambda request, hello: request.candidate,
     BeginQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
@@ -90,7 +91,8 @@ def check_speaker(peer: Peer, message: Any) -> None:
     speaker = SPEAKER[type(message)](message, hello)
     if (speaker.id, speaker.directory_id) != (hello.node_id, Uuid(hello.directory_id)):
         raise ProtocolError(
-            f"{type(message).__name__} speaks for replica {speaker}, its sender is {hello.node_id}"
+            f"{type(message).__name__} speaks for replica {speaker}, but its sender is "
+            f"{hello.node_id}"
         )
 
 
@@ -98,7 +100,7 @@ def check_broker(peer: Peer, message: Any) -> None:
     """Raise ProtocolError if a broker's request speaks for another broker than its sender."""
     if message.broker_id != peer.node_id:
         raise ProtocolError(
-            f"{type(message).__name__} speaks for broker {message.broker_id}, its sender is "
+            f"{type(message).__name__} speaks for broker {message.broker_id}, but its sender is "
             f"{peer.node_id}"
         )
 
@@ -114,11 +116,14 @@ def affordable(message: Any, budget: Budget) -> Any:
 
 
 class NodeRequests:
-    """Guards the handlers of the node port, and counts the requests that fail."""
+    """Guards the handlers of the node port, and counts the requests that fail.
+
+    Owned by the node's event loop."""
 
     def __init__(self, clock: Clock, fail: Callable[[BaseException], None]) -> None:
+        """`fail` stops the node."""
         self.failures: Counter[str] = Counter()
-        """By kind of message: the names of the classes in the table of messages."""
+        """The number of failed requests by the name of the message's class."""
         self._fail = fail
         self._lines = LogLimit(clock)
 
@@ -152,7 +157,7 @@ class NodeRequests:
         digest = hashlib.sha256(packed(message, 0)).hexdigest()[:HASH_CHARS]
         place = traceback.extract_tb(error.__traceback__)[-1]
         logger.error(
-            "%s of %s failed (message %s) at %s:%d: %s%s",
+            "handling %s of %s failed (message %s) at %s:%d: %s%s",
             name,
             peer,
             digest,

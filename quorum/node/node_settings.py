@@ -1,4 +1,4 @@
-"""From a node's configuration to the settings of its metadata log, its snapshots and its Raft."""
+"""The settings of a node's metadata log, snapshots and Raft core, from its configuration."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from quorate.quorum.raft.settings import RaftSettings
 
 
 def metadata_log_settings(config: NodeConfig) -> LogSettings:
+    """Return the settings of the metadata log."""
     return LogSettings(
         segment_bytes=config["internal.metadata.log.segment.bytes"]
         or config["metadata.log.segment.bytes"],
@@ -19,6 +20,7 @@ def metadata_log_settings(config: NodeConfig) -> LogSettings:
 
 
 def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
+    """Return the settings of the metadata log's snapshots."""
     return SnapshotSettings(
         bytes_between=config["metadata.log.max.record.bytes.between.snapshots"],
         interval_ms=config["metadata.log.max.snapshot.interval.ms"],
@@ -28,6 +30,7 @@ def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
 
 
 def raft_settings(config: NodeConfig) -> RaftSettings:
+    """Return the settings of the Raft core."""
     return RaftSettings(
         election_timeout_ms=config["controller.quorum.election.timeout.ms"],
         fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],

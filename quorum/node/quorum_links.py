@@ -1,5 +1,7 @@
-"""A node's connections to the voters: one Connector each, shared by Raft and by a broker's
-requests."""
+"""The links of a node to the voters and the bootstrap servers.
+
+Each voter has one connector, which reconnects. Raft and the requests of a broker share its link.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,21 @@ from quorate.quorum.seams import Address, Seams
 
 
 class LinksListener(Protocol):
-    def on_voter_up(self, voter_id: int) -> None: ...
+    """The owner of the links, called on the event loop."""
 
-    def on_voter_lost(self, voter_id: int) -> None: ...
+    def on_voter_up(self, voter_id: int) -> None:
+        """The handshake with this voter is complete."""
 
-    def on_voter_refused(self, voter_id: int) -> None: ...
+    def on_voter_lost(self, voter_id: int) -> None:
+        """The link to this voter has closed."""
+
+    def on_voter_refused(self, voter_id: int) -> None:
+        """The voter's host refused a connection: no process listens at the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """ConnectorEvents of one voter."""
+    """The events of one connector (ConnectorEvents), passed on with the voter's id."""
 
     voter_id: int
     listener: LinksListener
@@ -40,7 +47,10 @@ class _Events:
 
 
 class QuorumLinks:
-    """`channel` and `send` work from `start` to `close`."""
+    """The connectors by voter id. Owned by the node's event loop.
+
+    A negative id stands for a bootstrap server, whose node id is unknown. Links exist from `start`
+    to `close`."""
 
     def __init__(
         self,
@@ -59,8 +69,7 @@ class QuorumLinks:
             self.know(voter_id, address)
 
     def know(self, voter_id: int, address: Address) -> None:
-        """It is reached there from now on. Negative ids are addresses of which nobody knows whose
-        they are (controller.quorum.bootstrap.servers)."""
+        """Connect to this voter at `address` from now on. Close a link to another address."""
         known = self._connectors.get(voter_id)
         if known is not None:
             if known.address == address:
@@ -78,30 +87,35 @@ class QuorumLinks:
             connector.start()
 
     def forget(self, voter_id: int) -> None:
+        """Close the link to this voter and do not reconnect."""
         connector = self._connectors.pop(voter_id, None)
         if connector is not None:
             connector.close()
 
     @property
     def known_ids(self) -> list[int]:
+        """Return the ids of all connectors, in the order in which they became known."""
         return list(self._connectors)
 
     def start(self) -> None:
+        """Connect to all known voters."""
         self._running = True
         for connector in self._connectors.values():
             connector.start()
 
     def close(self) -> None:
+        """Close all links and do not reconnect."""
         self._running = False
         for connector in self._connectors.values():
             connector.close()
 
     def channel(self, voter_id: int) -> Channel | None:
+        """Return the channel to this voter, or None if it is not connected."""
         connector = self._connectors.get(voter_id)
         return None if connector is None else connector.channel
 
     def renew(self) -> None:
-        """Every link is made anew, at once: this node says other things in its handshake now."""
+        """Reconnect all links immediately, because the handshake of this node has changed."""
         for connector in list(self._connectors.values()):
             if connector.channel is None:
                 connector.retry_now()
@@ -109,7 +123,8 @@ class QuorumLinks:
                 connector.channel.abort()
 
     def sign_of_life(self, voter_id: int) -> None:
-        """That node reached us: do not wait out the backoff to reach it."""
+        """Connect to this voter without the rest of a backoff, because it has connected to this
+        node. Do nothing if it is connected or unknown."""
         connector = self._connectors.get(voter_id)
         if connector is not None and connector.channel is None:
             connector.retry_now()
@@ -121,7 +136,8 @@ class QuorumLinks:
         timeout_ms: int,
         done: Callable[[Response | None], None],
     ) -> None:
-        """VoterLinks: a voter that is not connected does not answer."""
+        """Send a request of Raft (`VoterLinks.send`). `done` gets None if the voter is not
+        connected, does not answer in time, or its link closes."""
         channel = self.channel(voter_id)
         if channel is None:
             self._clock.call_soon(lambda: done(None))

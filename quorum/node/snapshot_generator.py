@@ -1,14 +1,15 @@
-"""Snapshots of the committed image, on every node: when, and what goes with an old one (KIP-630).
+"""Generates snapshots of the committed image, and removes old snapshots and old log (KIP-630).
 
-A snapshot is due after so many bytes of log or so much time, and where the latest one is found
-damaged. It is written from an immutable value, some records in each loop iteration, while the node
-works on; fsync, rename and removal are the disk thread's. When it is durable, retention lets go of
-the oldest ones and of the log below the earliest that is left: they do not count from that moment
-on, and their files go in one piece of work, the snapshots durably before the log's head (see
-MetadataStorage).
+Every node generates its own snapshots. A snapshot is due after a number of bytes of the log, after
+an interval, or if the latest snapshot is damaged.
 
-The time in a snapshot is its last record's, as the log has it, and the voters are those that the
-log says at its end: the same bytes on every node.
+The image is an immutable value. Some records of it are written in each iteration of the event loop,
+while the node works on. The disk's thread makes the snapshot durable. Then retention removes the
+oldest snapshots and the log below the earliest one that is left. The disk's thread removes the
+snapshots durably before the log's first segments (see `metadata_storage.py`).
+
+The timestamp in a snapshot is that of its last record in the log, and its voters are those of the
+log at its end. All nodes therefore write the same bytes.
 """
 
 from __future__ import annotations
@@ -36,15 +37,23 @@ logger = logging.getLogger("quorate.quorum.snapshots")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSettings:
+    """The settings of snapshots, from the node's configuration."""
+
     bytes_between: int
+    """Bytes of new log after which a snapshot is due (metadata.log.max.record.bytes...)."""
     interval_ms: int
-    """0: only by bytes."""
+    """Time after which a snapshot is due, or 0 if only the bytes count."""
     retention_bytes: int
+    """Maximum size of log and snapshots; -1 means no bound (metadata.max.retention.bytes)."""
     retention_ms: int
+    """Age after which a snapshot is removed; -1 means never (metadata.max.retention.ms)."""
 
 
 class SnapshotGenerator:
-    """`image` gives the committed image, None while it ends inside of a batch."""
+    """Generates the snapshots of one node. Owned by the node's event loop.
+
+    Invariant: at most one snapshot is written, or one retention runs, at a time. If the disk fails,
+    `on_failed` is called, and no further snapshot is written."""
 
     def __init__(
         self,
@@ -55,6 +64,8 @@ class SnapshotGenerator:
         voters_at: Callable[[int], QuorumVoters],
         on_failed: Callable[[BaseException], None],
     ) -> None:
+        """`image` returns the committed image, or None while that ends inside of a batch.
+        `voters_at` returns the voter set below an offset."""
         self._clock = seams.clock
         self._disk = seams.disk
         self._log = storage.log
@@ -69,9 +80,11 @@ class SnapshotGenerator:
         self._last_ms = self._cleaned_ms = seams.clock.now_ms()
 
     def start(self) -> None:
+        """Check every CHECK_MS whether a snapshot is due."""
         self._arm(CHECK_MS, self._check)
 
     def close(self) -> None:
+        """Stop. A snapshot that is not complete stays behind as a part file."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -82,7 +95,7 @@ class SnapshotGenerator:
                 return
             try:
                 then()
-            except Exception as error:  # a disk that fails, an image that cannot be written
+            except Exception as error:  # The disk failed, or the image cannot be encoded.
                 self.close()
                 self._on_failed(error)
 
@@ -125,7 +138,8 @@ class SnapshotGenerator:
         self._write(snapshot, write_snapshot(image, self._voters_at(snapshot.offset)), 0)
 
     def _timestamp_of(self, offset: int) -> int:
-        """The active controller's image carries its own clock's; the log says what all have."""
+        """Return the timestamp of a record from the log. The image of the active controller has
+        the time of that controller's clock instead."""
         (*_, (_, header)) = batches(self._log.read(offset, 1), verify=False)
         return header.max_timestamp_ms
 
@@ -146,13 +160,13 @@ class SnapshotGenerator:
             self.close()
             self._on_failed(error)
             return
-        assert snapshot is not None and size_bytes is not None
+        assert snapshot is not None and size_bytes is not None, "no snapshot was being written"
         self._snapshots.added(snapshot, size_bytes)
-        if snapshot.offset < self._log.start_offset:  # a later one was installed meanwhile
+        if snapshot.offset < self._log.start_offset:  # A later snapshot was installed meanwhile.
             self._snapshots.remove_before(self._log.start_offset)
             self._arm(CHECK_MS, self._check)
             return
-        logger.info("snapshot up to offset %d, %d bytes", snapshot.offset, size_bytes)
+        logger.info("wrote a snapshot up to offset %d: %d bytes", snapshot.offset, size_bytes)
         self._clean()
 
     # -- retention -------------------------------------------------------------------------------
@@ -174,7 +188,7 @@ class SnapshotGenerator:
         for snapshot in old:
             self._snapshots.forget(snapshot)
         earliest = self._snapshots.earliest
-        assert earliest is not None, "retention keeps one"
+        assert earliest is not None, "retention keeps at least one snapshot"
         self._log.advance_start(earliest.offset)
         expired = self._log.take_expired(high_watermark=earliest.offset, wall_ms=wall_ms)
 

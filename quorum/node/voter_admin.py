@@ -1,7 +1,8 @@
-"""Admin requests about who votes: AddRaftVoter, RemoveRaftVoter, UpdateFeatures of kraft.version.
+"""Admin requests about the voters: AddRaftVoter, RemoveRaftVoter, UpdateFeatures of kraft.version.
 
-They end in Raft, not in the controller's rules: the voters are Raft's own records. An answer waits
-until the new set has committed the change, at most the request's timeout; the change goes on then.
+Raft decides these requests, not the controller's rules, because the voters are in Raft's own
+records (KIP-853). An answer waits until the new voter set has committed the change, at most for the
+timeout of the request. The change continues after the timeout.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ Answer = Callable[[object], None]
 
 
 class VoterAdmin:
+    """The handler of these requests on one controller. Owned by the node's event loop."""
+
     def __init__(self, core: NodeCore) -> None:
         self._core = core
 
     def handles(self, request: Message) -> bool:
+        """Return True if Raft decides this request."""
         if request.API_KEY == ApiKey.UPDATE_FEATURES:
             from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 
@@ -44,6 +48,10 @@ class VoterAdmin:
         return request.API_KEY in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
 
     def ask(self, request: Message, answer: Answer) -> None:
+        """Carry out a request that `handles` accepts.
+
+        `answer` gets the response message once, or Refusal.NOT_CONTROLLER if this node does not
+        lead the quorum."""
         if self._core.raft.role is not Role.LEADER:
             answer(Refusal.NOT_CONTROLLER)
         elif request.API_KEY == ApiKey.ADD_RAFT_VOTER:
@@ -111,7 +119,7 @@ class VoterAdmin:
         if len(request.feature_updates) != 1:
             respond(
                 ErrorCode.INVALID_UPDATE_VERSION,
-                f"{KRAFT_VERSION} is Raft's own and cannot be updated together with others",
+                f"{KRAFT_VERSION} is a feature of Raft: update it in a request of its own",
             )
             return
         (update,) = request.feature_updates
@@ -133,7 +141,7 @@ class VoterAdmin:
         )
 
     def _elsewhere(self, cluster_id: str | None, respond: Callable[[int, str], None]) -> bool:
-        """Meant for another cluster: refused."""
+        """Return True if the request names another cluster. It is refused then."""
         if cluster_id in (None, self._core.cluster_id):
             return False
         text = f"the cluster id is {self._core.cluster_id}, not {cluster_id}"
@@ -143,7 +151,7 @@ class VoterAdmin:
     def _in_time(
         self, respond: Callable[[int, str], None], timeout_ms: int
     ) -> Callable[[int, str], None]:
-        """Answered once, by what comes first."""
+        """Return a callback that responds once: with the result, or with a timeout before it."""
         waiting = [respond]
 
         def once(error: int, message: str) -> None:
@@ -151,7 +159,10 @@ class VoterAdmin:
                 timer.cancel()
                 waiting.pop()(error, message)
 
-        late = "the change was not committed in time; it may be later: look before trying again"
+        late = (
+            "the change was not committed in time, and may still be committed: describe the quorum "
+            "before you try again"
+        )
         timer = self._core.seams.clock.call_later(
             max(1, min(timeout_ms, CHANGE_TIMEOUT_MS)),
             partial(once, ErrorCode.REQUEST_TIMED_OUT, late),

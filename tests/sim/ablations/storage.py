@@ -156,6 +156,6 @@ ABLATIONS = (
         "_begin",
         cut_before_it_is_written,
         Script(scripts.power_cuts_while_snapshots_are_taken),
-        "no snapshot says what was before",
+        "no snapshot holds the records before",
     ),
 )

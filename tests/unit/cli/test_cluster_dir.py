@@ -81,7 +81,7 @@ def test_a_damaged_identity_does_not_keep_the_other_nodes_from_starting(tmp_path
     for config in configs:
         for name in (META_FILE, META_COPY):
             (Path(config.log_dir) / name).write_text("?")
-    with pytest.raises(Refused, match="restore it from a backup"):
+    with pytest.raises(Refused, match="Restore it from a backup"):
         prepare(directory, shape, set())
 
 

@@ -233,13 +233,13 @@ class TestMetaProperties:
     def test_two_that_contradict_each_other_are_refused(self, data: Path, disk: OsDisk) -> None:
         text = (data / META_FILE).read_text()
         (data / META_FILE).write_text(text.replace("node.id=1", "node.id=2"))
-        with pytest.raises(StorageError, match="remove the one that is wrong"):
+        with pytest.raises(StorageError, match="remove the file that is wrong"):
             read_meta(disk, str(data))
 
     def test_two_damaged_files_are_refused(self, data: Path, disk: OsDisk) -> None:
         (data / META_FILE).write_text("version=1\n")
         (data / META_COPY).write_text("")
-        with pytest.raises(StorageError, match=r"cluster\.id is missing; restore it"):
+        with pytest.raises(StorageError, match=r"cluster\.id is missing. Restore it"):
             read_meta(disk, str(data))
 
     def test_a_node_takes_only_its_own_directory(self, data: Path, disk: OsDisk) -> None:
@@ -253,7 +253,7 @@ class TestMetaProperties:
 
 
 def test_a_node_says_how_to_format(data: Path, disk: OsDisk) -> None:
-    with pytest.raises(StorageError, match="run `quorate storage format"):
+    with pytest.raises(StorageError, match="Run `quorate storage format"):
         require_formatted(disk, load(str(write_config(data)), environment={}))
 
 

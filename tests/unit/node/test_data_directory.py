@@ -212,7 +212,7 @@ def a_snapshot() -> None:
         if name.endswith(".checkpoint"):
             node.disk.remove(f"{DIRECTORY}/{name}")
     if node.storage.log.start_offset > 0:
-        with pytest.raises(CorruptLog, match="no snapshot says what was before"):
+        with pytest.raises(CorruptLog, match="no snapshot holds the records before"):
             node.open()
 
 

@@ -322,7 +322,7 @@ def test_a_gap_between_snapshot_and_log_is_refused() -> None:
     node.append(3, 2)
     node.storage.close()
     node.disk.remove(f"{DIRECTORY}/{snapshot_name(EpochOffset(2, 40))}")
-    with pytest.raises(CorruptLog, match="no snapshot says what was before"):
+    with pytest.raises(CorruptLog, match="no snapshot holds the records before"):
         reopened(node)
 
 

@@ -100,7 +100,9 @@ def test_any_other_exception_fails_its_request(
     ]
     assert not boundary.failed
     assert boundary.requests.failures == {"BrokerHeartbeatRequest": 1, "EnvelopeRequest": 1}
-    assert "BrokerHeartbeatRequest of node 7 (10.0.0.7:1234) failed (message " in caplog.text
+    assert (
+        "handling BrokerHeartbeatRequest of node 7 (10.0.0.7:1234) failed (message " in caplog.text
+    )
 
 
 def test_a_request_without_an_error_of_its_own_closes_the_link() -> None:

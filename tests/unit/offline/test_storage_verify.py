@@ -187,7 +187,7 @@ def shortened_metadata(node: MetadataDisk) -> None:
     ("damage", "kind", "file", "says"),
     [
         (flip(f"{ROOT}/{META_COPY}"), Kind.DERIVED, META_COPY, "is damaged"),
-        (both_metas, Kind.DAMAGED, META_FILE, "restore it from a backup"),
+        (both_metas, Kind.DAMAGED, META_FILE, "Restore it from a backup"),
         (remove(f"{ROOT}/{META_COPY}"), Kind.NOTE, META_COPY, "is missing"),
         (flip(f"{DIRECTORY}/{COPY_NAME}"), Kind.DERIVED, COPY_NAME, "checksum"),
         (another_vote, Kind.DAMAGED, KAFKA_NAME, "another leader in the same epoch"),
