@@ -216,7 +216,6 @@ class Leadership:
     def _enter(self, state: IsrState) -> None:
         """Replace the state of the ISR. Raise AssertionError if the transition is not allowed."""
         check_transition(self.isr, state)
-        assert set(state.committed) <= set(state.maximal), state
         self.isr = state
 
     def _propose(self, cause: Cause) -> None:

@@ -50,13 +50,18 @@ def start(core: Core) -> None:
         voted = core.me  # version 0 of Kafka's file holds no directory id
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
-    assert core.state.role in FIRST_ROLES, f"a node cannot start as {core.state.role}"
     if core.history.latest != STATIC_VOTERS:
         apply_history(core)
     core.verify_voter_key(core.me)  # reports another directory id than before
 
 
 def _role(core: Core, alone: bool) -> State:
+    state = _remembered_role(core, alone)
+    assert state.role in FIRST_ROLES, f"a node cannot start as {state.role}"
+    return state
+
+
+def _remembered_role(core: Core, alone: bool) -> State:
     leader_id = core.leader_id
     if leader_id == core.me.id:
         return ResignedLeader(
