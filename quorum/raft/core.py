@@ -246,6 +246,7 @@ class Core:
         """
         self._dirty = False
         if self.election != self._emitted_election:
+            assert self.election.epoch >= self._emitted_election.epoch, "the epoch decreased"
             self._emitted_election = self.election
             self.effects.append(effects.Persist(self.election))
         role = effects.RoleChanged(self.state.role, self.epoch, self.leader_id)
@@ -283,6 +284,7 @@ class Core:
 
     def raise_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to `offset`, if that is higher, and emit `Committed`."""
+        assert offset <= self.log.end_offset, f"{offset} is beyond the log, {self.log.end_offset}"
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.emit(effects.Committed(offset))
@@ -386,6 +388,10 @@ class Core:
             raise InvariantViolation(
                 f"a vote for {self.election.voted} in epoch {epoch} cannot become {voted} (R4)"
             )
+        known = self.leader_id if epoch == self.epoch else NO_NODE
+        assert known in (NO_NODE, leader_id), f"two leaders of epoch {epoch}: {known}, {leader_id}"
+        leads = state.role in (effects.Role.LEADER, effects.Role.RESIGNED)
+        assert leads == (leader_id == self.me.id), f"{state.role} of leader {leader_id}"
         self.set_election(Election(epoch, voted, leader_id, self.election.pinned))
         self.state = state
         self._dirty = True

@@ -157,6 +157,7 @@ def _record_fetch(core: Core, progress: Progress, request: FetchRequest) -> None
         progress.caught_up_ms = core.now_ms
     elif offset >= progress.last_fetch_log_end:
         progress.caught_up_ms = max(progress.caught_up_ms, progress.previous_fetch_ms)
+    assert request.catching_up or not progress.is_voter or progress.end_offset <= offset <= log_end
     progress.previous_fetch_ms = core.now_ms
     progress.last_fetch_log_end = log_end
     progress.end_offset = NO_OFFSET if request.catching_up else offset

@@ -113,6 +113,7 @@ def on_fetch_response(
         )
         _retry_later(core, fetching)
         return
+    assert core.log.last_epoch <= core.epoch, f"follows {core.epoch}, log {core.log_end()}"
     if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
         core.flush()  # first, because the leader waits for this flush
     if response.records and not core.is_voter:
@@ -373,6 +374,7 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
     if offset >= core.log.end_offset:
         return False
     core.log.truncate_to(offset)
+    assert core.high_watermark <= core.log.end_offset, "committed records were truncated"
     core.durable_offset = min(core.durable_offset, offset)
     core.requested_flush = NO_FLUSH  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))

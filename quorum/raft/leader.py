@@ -54,6 +54,9 @@ def become_leader(core: Core, granted: Collection[int]) -> None:
         check_quorum_ms=core.now_ms + core.settings.check_quorum_timeout_ms if others else None,
         begin_epoch_ms=core.now_ms if others else None,
     )
+    assert core.count_voters(granted) >= voters.majority, f"elected by {sorted(granted)} only"
+    assert core.election.voted == core.me, f"elected without its own vote: {core.election}"
+    assert core.log.last_epoch < core.epoch, "the log has records of the new epoch already"
     core.become(state, core.epoch, voted=core.me, leader_id=core.me.id)
     core.lost_elections = 0
     granting = tuple(voters.key(voter_id) for voter_id in voters.ids if voter_id in granted)
@@ -113,6 +116,7 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
     """Append the batch, and send it to the voters that wait, before it is durable here."""
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
+    assert core.log.end_offset > base_offset and core.log.last_epoch == core.epoch
     state.served_slice = ServedSlice(base_offset, core.log.end_offset, batch)
     complete_voter_fetches(core, state)
     core.flush()

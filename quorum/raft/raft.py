@@ -172,6 +172,7 @@ class Raft:
         if epoch != core.epoch:
             return
         core.durable_offset = max(core.durable_offset, min(offset, core.log.end_offset))
+        assert core.durable_offset <= core.log.end_offset, "more is durable than the log has"
         if isinstance(core.state, Leader):
             high_watermark.advance(core, core.state)
         self._step()

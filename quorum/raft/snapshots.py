@@ -180,9 +180,11 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
             f"this node leads with a log that ends at {core.log_end()} and does not contain the "
             f"installed snapshot {snapshot}"
         )
+    assert snapshot.offset >= core.high_watermark, f"{snapshot} is below {core.high_watermark}"
     core.log.reset_to(snapshot.offset, snapshot.epoch)
     core.snapshots.remove_before(snapshot.offset)
     core.durable_offset = core.log.flushed_offset
+    assert core.durable_offset <= core.log.end_offset == snapshot.offset
     core.requested_flush = NO_FLUSH
     core.emit(effects.SnapshotInstalled(snapshot))
     membership.on_snapshot_installed(core, quorum)

@@ -50,6 +50,8 @@ def start(core: Core) -> None:
         voted = core.me  # version 0 of Kafka's file holds no directory id
     core.set_election(replace(election, voted=voted, pinned=pinned))
     core.state = _role(core, alone)
+    assert core.epoch >= core.log.last_epoch, f"epoch {core.epoch}, log {core.log_end()}"
+    assert core.durable_offset <= core.log.end_offset, f"{core.durable_offset} is beyond the log"
     if core.history.latest != STATIC_VOTERS:
         apply_history(core)
     core.verify_voter_key(core.me)  # reports another directory id than before

@@ -102,6 +102,7 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
     if error == ErrorCode.NONE:
         if request.epoch > core.epoch:
             become_unattached(core, request.epoch)
+        assert core.epoch == request.epoch, f"asked in {request.epoch}, in epoch {core.epoch}"
         granted = _grants(core, request)
         if granted and not request.pre_vote and core.election.voted is None:
             become_voted(core, request.candidate)

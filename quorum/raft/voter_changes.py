@@ -65,9 +65,10 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
     state = core.state
     if not isinstance(state, Leader) or state.change is None or state.change.token != token:
         return
-    change, state.change = state.change, None
-    voter = change.voter
-    assert voter is not None
+    voter = state.change.voter
+    if voter is None:
+        return  # its record is appended already
+    state.change = None
     _require_ready(core, state)
     _require_new(core, voter)
     if not met:
@@ -254,12 +255,15 @@ def _require_new(core: Core, voter: Voter) -> None:
 
 
 def _change(core: Core, state: Leader, token: int, voters: list[Voter]) -> None:
+    changed = {key_of(each) for each in voters} ^ set(map(key_of, core.history.latest.voters))
+    assert len(changed) <= 1, f"more than one voter changes: {changed}"
     record = VotersRecord(version=0, voters=tuple(sorted(voters, key=lambda each: each.voter_id)))
     _append(core, state, token, (record,))
 
 
 def _append(core: Core, state: Leader, token: int, records: tuple[ControlRecord, ...]) -> None:
     append_control(core, state, records)
+    assert state.change is None, "a change of the voters is pending"
     state.change = VoterChange(token, None, core.log.end_offset - 1)
 
 

@@ -114,6 +114,7 @@ class VoterHistory:
         quorum = self.latest.after(record)
         if quorum == self.latest and not isinstance(record, VotersRecord):
             return False
+        assert offset > self._offsets[-1], f"voters at {offset} after {self._offsets[-1]}"
         self._offsets.append(offset)
         self._entries.append(quorum)
         return True

@@ -424,6 +424,6 @@ ABLATIONS = (
         "log_contains",
         lambda core, snapshot: True,
         RaftWalk(26, 400),
-        "offers a snapshot",
+        "is beyond the log",
     ),
 )
