@@ -13,7 +13,7 @@ from itertools import chain
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import all_parts
 from quorate.broker.kafka.result_collector import ResultCollector
-from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.steps import Pace
 from quorate.quorum.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ from quorate.quorum.protocol.schemas.topics import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, begun
 
-INTERNAL_TOPIC_REFUSED = Deleted(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
+INTERNAL_TOPIC_REFUSED = DeletionResult(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
 """The result for each partition of an internal topic: only its coordinators delete its records."""
 
 
@@ -48,7 +48,7 @@ class DeleteRecordsHandler:
     def _delete_records(
         self, context: RequestContext, request: DeleteRecordsRequest
     ) -> Steps[None]:
-        def respond(answers: Sequence[Sequence[Deleted]]) -> None:
+        def respond(answers: Sequence[Sequence[DeletionResult]]) -> None:
             context.run(self._respond(context, request, answers))
 
         parts = yield from all_parts(request.topics, "partitions")
@@ -62,7 +62,7 @@ class DeleteRecordsHandler:
         self,
         context: RequestContext,
         request: DeleteRecordsRequest,
-        answers: Sequence[Sequence[Deleted]],
+        answers: Sequence[Sequence[DeletionResult]],
     ) -> Steps[None]:
         response = yield from deletion_response(request, chain.from_iterable(answers))
         yield from context.respond_steps(response)
@@ -71,16 +71,16 @@ class DeleteRecordsHandler:
         self,
         topics: Sequence[DeleteRecordsTopic],
         timeout_ms: int,
-        done: Callable[[Sequence[Deleted]], None],
+        done: Callable[[Sequence[DeletionResult]], None],
     ) -> None:
         asked = [
-            ToDelete(topic.name, each.partition_index, each.offset)
+            DeletionRequest(topic.name, each.partition_index, each.offset)
             for topic in topics
             for each in topic.partitions
         ]
         allowed = [each for each in asked if each.topic not in INTERNAL_TOPICS]
 
-        def answer(results: Sequence[Deleted]) -> None:
+        def answer(results: Sequence[DeletionResult]) -> None:
             found = iter(results)
             done(
                 [
@@ -93,7 +93,7 @@ class DeleteRecordsHandler:
 
 
 def deletion_response(
-    request: DeleteRecordsRequest, results: Iterable[Deleted]
+    request: DeleteRecordsRequest, results: Iterable[DeletionResult]
 ) -> Steps[DeleteRecordsResponse]:
     """Return the response, in steps. `results` are in the order of the request's partitions."""
     answers = iter(results)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.broker.replication.consumer_fetches import Client
-from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_sessions import Respond
 from quorate.broker.replication.traffic import Traffic
@@ -64,9 +64,9 @@ class Replicas(Protocol):
 
     def delete_records(
         self,
-        wanted: Sequence[ToDelete],
+        wanted: Sequence[DeletionRequest],
         timeout_ms: int,
-        done: Callable[[Sequence[Deleted]], None],
+        done: Callable[[Sequence[DeletionResult]], None],
     ) -> None:
         """Delete the records below the given offsets, and call `done` once with the results.
 

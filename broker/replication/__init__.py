@@ -1,0 +1,27 @@
+"""The partition replicas of a broker: produce, fetch, replication, and the application of metadata.
+
+Decisions are in `broker/partition`; this package connects them with logs, requests, timers and
+other brokers. Everything runs on the event loop, except for the openings of logs and the loads of
+producer states, which run in the disk's thread.
+
+Inputs: requests of the client port and of followers, responses of leaders, and committed images of
+the metadata. Outputs: responses, fetch requests to leaders, and proposed ISR changes.
+
+In reading order:
+
+- `replica_manager.py`: the parts of a broker's replication, and their timers.
+- `partition_registry.py` and `hosted_partition.py`: the open replicas, and the requests that wait
+  for each.
+- `produce.py`, `delete_records.py` and `delayed_operations.py`: appends, deletions, and waiting
+  requests (Kafka's purgatory).
+- `reading.py`, `consumer_fetches.py` and `consumer_sessions.py`: Fetch of consumers;
+  `replica_sessions.py`: Fetch of followers; `session_cache.py`: the fetch sessions of both
+  (KIP-227).
+- `replica_fetcher_manager.py`, `replica_fetcher.py` and `partition_fetch_state.py`: this broker as
+  a follower.
+- `metadata_applier.py` and `partition_opener.py`: metadata changes become replicas and roles.
+- `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
+  counters and settings.
+
+`docs/protocol/isr.md` and `docs/protocol/log-divergence.md` state the rules with their tests.
+"""

@@ -1,9 +1,12 @@
-"""Fetch of consumers and verification tools, without a session. Followers: see `sessions.py`.
+"""Fetch of consumers and of verification tools, without a session. `replica_sessions.py` serves
+followers.
 
-Answered at once when there is enough, an error, a diverging epoch or no time to wait; else delayed
-until the high watermark (for those who read to the end: the log end) moves, the partition changes,
-or `max_wait_ms` is over. Beyond the bound of delayed fetches, the one that waited longest is
-answered with what there is, so that a client that parks many of them cannot make the others poll.
+A fetch is answered immediately if it has enough bytes, an error, a diverging epoch, or no time to
+wait. Otherwise it is delayed until the high watermark moves, the partition changes, or
+`max_wait_ms` is over. A fetch of a tool waits for the log end instead of the high watermark.
+
+The number of delayed fetches is bounded. Beyond the bound, the oldest one is answered with what
+there is, so that a client with many fetches cannot make others poll.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from quorate.quorum.steps import Steps
 
 Done = Callable[[Sequence[FetchPartitionResult]], None]
 SLICED_ABOVE = 256
-"""Fetches of more partitions are read in steps."""
+"""The number of partitions above which a fetch is read in steps."""
 NO_BOUND = 1 << 62
 
 
@@ -32,13 +35,17 @@ class Client(Protocol):
 
     on_abandoned: Callable[[], None] | None
 
-    def run(self, steps: Steps[None]) -> None: ...
+    def run(self, steps: Steps[None]) -> None:
+        """Run `steps` in slices of the event loop."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """`replica_id` is CONSUMER or DEBUGGING_CONSUMER. `client` runs long work in slices and
-    discards a fetch that waits if the client goes, because it may wait for weeks."""
+    """One Fetch without a session. `replica_id` is CONSUMER or DEBUGGING_CONSUMER.
+
+    If there is a `client`, it runs long work in slices, and the delayed fetch is discarded when its
+    connection closes."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER
@@ -49,6 +56,10 @@ class Fetch:
 
 
 class ConsumerFetches:
+    """The fetches of one broker's consumers and tools. The event loop owns it.
+
+    `delayed` holds the delayed fetches, the oldest first."""
+
     def __init__(
         self,
         delayed_operations: DelayedOperations,
@@ -57,8 +68,9 @@ class ConsumerFetches:
         max_parked: int,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
-        """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
-        self.delayed: dict[DelayedFetch, None] = {}  # the one that waits longest is first
+        """Serve the partitions of `registry`. `room` returns the bytes that one more response may
+        have (`quorum/rpc/budget.py`)."""
+        self.delayed: dict[DelayedFetch, None] = {}  # the oldest is first
         self.delayed_operations = delayed_operations
         self.callbacks = callbacks
         self.registry = registry
@@ -66,7 +78,8 @@ class ConsumerFetches:
         self._room = room
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
-        """Call `done` exactly once, perhaps before this returns, or never if the client goes."""
+        """Answer a fetch: call `done` once, perhaps before this returns, or never if the client's
+        connection closes. The results are in the order of the fetch's partitions."""
         if fetch.client is not None and len(fetch.partitions) > SLICED_ABOVE:
             fetch.client.run(self._fetch_steps(fetch, done))
         else:
@@ -95,14 +108,15 @@ class ConsumerFetches:
             fetch.client.run(delayed.watch_steps())
 
     def read(self, fetch: Fetch) -> tuple[list[FetchPartitionResult], int]:
-        """Return the results, and how many bytes are missing before they should be answered."""
+        """Return the results of a fetch, and the number of bytes that are missing to answer it
+        before `max_wait_ms`."""
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
         return results, missing_bytes(fetch, *so_far)
 
     def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchPartitionResult], int]]:
-        """Return what `read` returns, in steps."""
+        """Return the same as `read`, in steps."""
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         for some in chunks(fetch.partitions):
@@ -119,8 +133,8 @@ class ConsumerFetches:
         read_bytes: int,
         enough: bool,
     ) -> tuple[int, int, bool]:
-        """Read some of the fetch's partitions into `results`. Return the last three arguments as
-        they are then."""
+        """Read some partitions of a fetch into `results`. Return the new values of the last three
+        arguments."""
         to_log_end = fetch.replica_id != CONSUMER
         for wanted in partitions:
             limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
@@ -139,11 +153,15 @@ class ConsumerFetches:
 
 
 def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) -> int:
+    """Return the bytes that are missing to answer the fetch; 0 if it has enough."""
     return 0 if enough else max(0, fetch.min_bytes - read_bytes)
 
 
 class DelayedFetch:
-    """One fetch that waits; a Watcher of all its partitions."""
+    """One delayed fetch, which watches all its partitions.
+
+    Invariant: until its answer, it is in `ConsumerFetches.delayed`, in the delayed operations, and
+    among the watchers of its partitions; afterwards in none of them."""
 
     __slots__ = (
         "_done",
@@ -161,14 +179,14 @@ class DelayedFetch:
         self._fetches = fetches
         self._fetch = fetch
         self._missing_bytes = missing_bytes
-        self._reading = False  # in steps
+        self._reading = False  # True while the fetch is read again in steps
         self._done: Done | None = done
         self._watched: set[HostedPartition] = set()
         self._tick = fetches.delayed_operations.add(self, fetch.max_wait_ms)
         fetches.delayed[self] = None
 
     def watch(self, partitions: Sequence[FetchPartition]) -> None:
-        """Learn of what happens to these partitions."""
+        """Watch these partitions."""
         find = self._fetches.registry.find
         for wanted in partitions:
             hosted = find(wanted.topic, wanted.topic_id, wanted.partition)
@@ -179,8 +197,7 @@ class DelayedFetch:
     def watch_steps(self) -> Steps[None]:
         """Watch all partitions of the fetch, in steps, until it is answered.
 
-        If something happened to one of them after it was read, and before it was watched, read them
-        again."""
+        If a partition changed between its read and its watch, read all of them again."""
         late = False
         for some in chunks(self._fetch.partitions):
             if self._done is None:
@@ -203,10 +220,12 @@ class DelayedFetch:
         return bool(partition.leader_error(wanted.current_leader_epoch))
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
+        """Count the bytes that a tool may read now."""
         if self._fetch.replica_id != CONSUMER:
             self._arrived(size_bytes)
 
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
+        """Count the bytes that a consumer may read now."""
         if self._fetch.replica_id == CONSUMER:
             self._arrived(size_bytes)
 
@@ -216,12 +235,15 @@ class DelayedFetch:
             self._fetches.callbacks.wake(self._try)
 
     def changed(self, hosted: HostedPartition) -> None:
+        """Read again soon, because the partition's role, epoch or existence has changed."""
         self._fetches.callbacks.wake(self._try)
 
     def expire(self) -> None:
+        """Answer with what there is, because `max_wait_ms` is over."""
         self._read(last=True)
 
     def abandon(self) -> None:
+        """Discard the fetch, because its client's connection closed."""
         if self._done is not None:
             self._done = None
             self._fetches.delayed_operations.remove(self, self._tick)
@@ -232,7 +254,8 @@ class DelayedFetch:
             self._read(last=False)
 
     def _read(self, *, last: bool) -> None:
-        """Read again, and answer if that is enough or the `last` time."""
+        """Read again. Answer if there are enough bytes, or in any case if this is the `last`
+        time."""
         client = self._fetch.client
         if client is None or len(self._fetch.partitions) <= SLICED_ABOVE:
             self._answer_if(last, *self._fetches.read(self._fetch))

@@ -1,12 +1,13 @@
-"""Fetches of consumers, in a session or without (KIP-227): the answers tell what has changed.
+"""Incremental fetch sessions of consumers (KIP-227): a response has only the partitions that
+changed.
 
-A session remembers the partitions, in the order in which they are read; every fetch reads all of
-them as `fetches.py` reads any. A partition is told when it has records, an error, another high
-watermark or another log start than the consumer was told last. One whose records were told goes to
-the end of the order, so that a full answer starves nobody.
+A session keeps its partitions in the order of reading, and each fetch reads all of them as
+`consumer_fetches.py` does. A response contains a partition if it has records, an error, or another
+high watermark or log start than the last response. A partition with records then moves to the end
+of the order, so that a full response starves no partition.
 
-Ids, epochs and slots are `session_cache.py`'s. Without a free slot the session id is 0: the
-consumer goes on with full fetches.
+`session_cache.py` holds the ids, epochs and slots. Without a free slot the session id is 0, and the
+consumer continues with full fetches.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from quorate.broker.replication.session_cache import (
     FIRST_EPOCH,
     NO_SESSION,
     SessionCache,
-    after,
+    epoch_after,
 )
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
@@ -39,77 +40,87 @@ from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.steps import Steps
 
 MAX_PARTITIONS = 200_000
-"""Of one session. Kafka has no bound."""
-NEVER_TOLD = (-1, -1)
+"""Maximum number of partitions of one session. Kafka has no bound."""
+NEVER_SENT = (-1, -1)
 
-Named = tuple[str, Uuid, int]
-"""A partition as requests name it: by topic id since v13, by name before."""
+Key = tuple[str, Uuid, int]
+"""A partition as the requests of its session name it: (topic name, topic id, partition number). One
+of the first two is empty: since version 13 requests name topics by id."""
 
 
 class ConsumerSession:
-    """A `Session` of the cache."""
+    """The fetch session of one consumer (a `Session` of the cache).
+
+    `partitions` holds the partitions in the order of reading, with the consumer's latest
+    offsets."""
 
     of_follower = False
 
     def __init__(self, *, uses_topic_ids: bool) -> None:
+        """Begin empty, without an id. `uses_topic_ids` is True since version 13 of Fetch."""
         self.id = NO_SESSION
-        self.next_epoch = after(FIRST_EPOCH)
+        self.next_epoch = epoch_after(FIRST_EPOCH)
         self.uses_topic_ids = uses_topic_ids
-        self.wanted: dict[Named, FetchPartition] = {}
-        self._told: dict[Named, tuple[int, int]] = {}  # (high watermark, log start)
+        self.partitions: dict[Key, FetchPartition] = {}
+        self._sent: dict[Key, tuple[int, int]] = {}  # (high watermark, log start)
 
     def __len__(self) -> int:
-        return len(self.wanted)
+        return len(self.partitions)
 
     def end(self) -> None:
-        """Do nothing: requests of the session are answered all the same."""
+        """Do nothing: requests in progress are answered nevertheless."""
 
-    def want(self, partitions: Sequence[FetchPartition]) -> None:
-        """Add partitions at the end of the order. Known ones keep their place, with the new
-        offset."""
+    def add(self, partitions: Sequence[FetchPartition]) -> None:
+        """Add partitions at the end of the order. A known partition keeps its place and gets the
+        new offset."""
         for partition in partitions:
-            name = named(partition)
-            known = self.wanted.get(name)
+            name = key_of(partition)
+            known = self.partitions.get(name)
             if known is not None and known.topic:
                 partition = partition._replace(topic=known.topic)
-            self.wanted[name] = partition
+            self.partitions[name] = partition
 
-    def forget(self, topic: str, topic_id: Uuid, partition: int) -> None:
+    def remove(self, topic: str, topic_id: Uuid, partition: int) -> None:
+        """Remove a partition that the consumer has forgotten. Ignore an unknown one."""
         name = ("" if self.uses_topic_ids else topic, topic_id, partition)
-        self.wanted.pop(name, None)
-        self._told.pop(name, None)
+        self.partitions.pop(name, None)
+        self._sent.pop(name, None)
 
-    def news(self, results: Sequence[FetchPartitionResult]) -> list[FetchPartitionResult]:
-        """Return the results that the consumer has not received, and note them as sent."""
-        told = self._told
-        news = []
+    def unsent(self, results: Sequence[FetchPartitionResult]) -> list[FetchPartitionResult]:
+        """Return the results that the consumer does not know yet, and note them as sent."""
+        sent = self._sent
+        changed = []
         for result in results:
-            name = named(result)
-            if name not in self.wanted:  # forgotten while it was read
+            name = key_of(result)
+            if name not in self.partitions:  # the consumer has forgotten it meanwhile
                 continue
             now = (result.high_watermark, result.log_start_offset)
             if result.error:
-                told[name] = NEVER_TOLD  # once the error is gone, all is told again
-            elif now == told.get(name, NEVER_TOLD):
+                sent[name] = NEVER_SENT  # after the error everything is sent again
+            elif now == sent.get(name, NEVER_SENT):
                 if not len(result.records) and result.diverging is None:
                     continue
             else:
-                told[name] = now
-            news.append(result)
+                sent[name] = now
+            changed.append(result)
             if len(result.records):
-                self.wanted[name] = self.wanted.pop(name)
-        return news
+                self.partitions[name] = self.partitions.pop(name)
+        return changed
 
 
-def named(partition: FetchPartition | FetchPartitionResult) -> Named:
+def key_of(partition: FetchPartition | FetchPartitionResult) -> Key:
+    """Return the key of a partition: by topic id, or by name if the request has no topic ids."""
     by_id = partition.topic_id != ZERO_UUID
     return "" if by_id else partition.topic, partition.topic_id, partition.partition
 
 
 class ConsumerSessions:
+    """The fetches of a client port, with and without sessions. The event loop owns it."""
+
     def __init__(
         self, fetches: ConsumerFetches, registry: PartitionRegistry, cache: SessionCache
     ) -> None:
+        """Read through `fetches`. `cache` is shared with the sessions of followers."""
         self._fetches = fetches
         self._registry = registry
         self._cache = cache
@@ -123,9 +134,12 @@ class ConsumerSessions:
         uses_topic_ids: bool,
         client: Client | None = None,
     ) -> None:
-        """Answer a Fetch on a client port: call `respond` exactly once, or never if `client` goes.
+        """Answer a Fetch of a client: call `respond` once, or never if the client's connection
+        closes.
 
-        `max_bytes` bounds the response. `client` runs the work of large requests in slices."""
+        `max_bytes` bounds the response. `client` runs the work of large requests in slices. Errors
+        of the session: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and
+        FETCH_SESSION_TOPIC_ID_ERROR."""
         partitions = request.partitions
         if not _is_large(client, partitions):
             if request.session_epoch != FINAL_EPOCH:
@@ -153,7 +167,8 @@ class ConsumerSessions:
         client: Client | None,
         partitions: list[FetchPartition],
     ) -> None:
-        """Find the session. `partitions` are the request's, with the names of their topics."""
+        """Find the session of a request and continue it. `partitions` are those of the request,
+        with the names of their topics."""
         read = partial(self._read, request, max_bytes, client)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
@@ -174,14 +189,14 @@ class ConsumerSessions:
             return
         assert isinstance(session, ConsumerSession)
         if not _is_large(client, partitions) and not _is_large(client, request.forgotten):
-            session.want(partitions)
+            session.add(partitions)
             for each in request.forgotten:
-                session.forget(*each)
+                session.remove(*each)
             self._go_on(session, read, respond, client)
         else:
             go_on = partial(self._go_on, session, read, respond, client)
             assert client is not None
-            client.run(_want_steps(session, partitions, request.forgotten, go_on))
+            client.run(_add_steps(session, partitions, request.forgotten, go_on))
 
     def _go_on(
         self,
@@ -190,8 +205,8 @@ class ConsumerSessions:
         respond: Respond,
         client: Client | None,
     ) -> None:
-        """Read the partitions of a session that has those of the request."""
-        if self._cache.get(session.id) is not session:  # it ended between two steps
+        """Read the partitions of a session that has taken those of the request."""
+        if self._cache.get(session.id) is not session:  # the session has ended meanwhile
             respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
         elif not len(session):
             self._cache.remove(session.id)
@@ -200,8 +215,10 @@ class ConsumerSessions:
             self._cache.remove(session.id)
             respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
         else:
-            tell = partial(_tell, session, session.next_epoch, respond, client)
-            read(list(session.wanted.values()), tell)
+            respond_changed = partial(
+                _respond_changed, session, session.next_epoch, respond, client
+            )
+            read(list(session.partitions.values()), respond_changed)
 
     def _read(
         self,
@@ -229,14 +246,14 @@ class ConsumerSessions:
         client: Client | None,
         results: Sequence[FetchPartitionResult],
     ) -> None:
-        """Begin a session. The first answer tells everything."""
+        """Begin a session with a full response."""
         session = ConsumerSession(uses_topic_ids=uses_topic_ids)
         if _is_large(client, wanted):
             client.run(self._begin_steps(session, wanted, respond, results))
             return
-        session.want(wanted)
+        session.add(wanted)
         if len(session) <= MAX_PARTITIONS and self._cache.add(session):
-            session.news(results)
+            session.unsent(results)
         respond(ErrorCode.NONE, session.id, results)
 
     def _begin_steps(
@@ -247,11 +264,11 @@ class ConsumerSessions:
         results: Sequence[FetchPartitionResult],
     ) -> Steps[None]:
         for some in chunks(wanted):
-            session.want(some)
+            session.add(some)
             yield
         if len(session) <= MAX_PARTITIONS and self._cache.add(session):
-            for told in chunks(results):
-                session.news(told)
+            for sent in chunks(results):
+                session.unsent(sent)
                 yield
         respond(ErrorCode.NONE, session.id, results)
 
@@ -261,8 +278,8 @@ class ConsumerSessions:
             self._cache.remove(session_id)
 
     def _with_name(self, wanted: FetchPartition) -> FetchPartition:
-        """Return the partition with the name that its topic has now. If the topic is created anew,
-        its id will be inconsistent."""
+        """Return the partition with the present name of its topic. If the topic is created anew
+        later, its id will be inconsistent with the name."""
         if wanted.topic_id == ZERO_UUID:
             return wanted
         topic = self._registry.image.topics.get(wanted.topic_id)
@@ -274,23 +291,23 @@ def _is_large(client: Client | None, items: Sequence[object]) -> TypeGuard[Clien
     return client is not None and len(items) > SLICED_ABOVE
 
 
-def _want_steps(
+def _add_steps(
     session: ConsumerSession,
     partitions: Sequence[FetchPartition],
     forgotten: Sequence[Forgotten],
     go_on: Callable[[], None],
 ) -> Steps[None]:
     for some in chunks(partitions):
-        session.want(some)
+        session.add(some)
         yield
     for gone in chunks(forgotten):
         for each in gone:
-            session.forget(*each)
+            session.remove(*each)
         yield
     go_on()
 
 
-def _tell(
+def _respond_changed(
     session: ConsumerSession,
     epoch: int,
     respond: Respond,
@@ -300,16 +317,16 @@ def _tell(
     if session.next_epoch != epoch:  # the consumer did not wait for this answer
         respond(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
     elif _is_large(client, results):
-        client.run(_tell_steps(session, respond, results))
+        client.run(_respond_changed_steps(session, respond, results))
     else:
-        respond(ErrorCode.NONE, session.id, session.news(results))
+        respond(ErrorCode.NONE, session.id, session.unsent(results))
 
 
-def _tell_steps(
+def _respond_changed_steps(
     session: ConsumerSession, respond: Respond, results: Sequence[FetchPartitionResult]
 ) -> Steps[None]:
-    news: list[FetchPartitionResult] = []
+    changed: list[FetchPartitionResult] = []
     for some in chunks(results):
-        news += session.news(some)
+        changed += session.unsent(some)
         yield
-    respond(ErrorCode.NONE, session.id, news)
+    respond(ErrorCode.NONE, session.id, changed)

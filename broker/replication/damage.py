@@ -1,13 +1,13 @@
-"""A stored batch that is not what was appended, found when it is read: it is never handed out.
+"""The reaction to a stored batch that cannot be read. It is never sent to a client or a follower.
 
-| this broker             | then                                                                   |
-|-------------------------|------------------------------------------------------------------------|
-| leads, alone in the ISR | the read is refused; the node's log says where, and the way out        |
-| leads, others are in it | it stops, as at an I/O error: they lead, and the next start repairs    |
-| follows                 | the same                                                               |
+| this broker                     | reaction to damage                                             |
+|---------------------------------|----------------------------------------------------------------|
+| leads, alone in the ISR         | it refuses the read, and logs the place and the way out        |
+| leads, with others in the ISR   | it stops: another replica leads, and the next start repairs    |
+| follows                         | it stops, and its next start repairs                           |
 
-Before it stops the recovery point is lowered to behind the damage (`LogManager.distrust`), so that
-the next start reads the place, outside of the ISR, and takes the rest from the leader.
+Before it stops, it lowers the recovery point to just behind the damage (`LogManager.distrust`). The
+next start therefore reads this place, outside of the ISR, and fetches the rest from the leader.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 def unreadable(hosted: HostedPartition, damage: CorruptLog) -> ErrorCode:
-    """What a reader is told; or raises `damage`, and then the node stops."""
+    """Return the error for the reader of a damaged batch, or raise `damage` if the node must stop.
+    Log it once."""
     leadership = hosted.partition.leadership
     if leadership is None or len(leadership.isr.committed) > 1:
         raise damage
     if hosted.damage != str(damage):
         hosted.damage = str(damage)
-        logger.error("%r: no other replica is in sync: %s", hosted, damage)
+        logger.error(
+            "%r: a stored batch is damaged, and no other replica is in sync; reads of it fail: %s",
+            hosted,
+            damage,
+        )
     return ErrorCode.CORRUPT_MESSAGE
 
 
 def undecodable(hosted: HostedPartition, poison: CorruptBatch) -> ErrorCode:
-    """Return the error of a reader that met a batch whose CRC is right and whose payload cannot be
-    read. Its producer sent it like this before the leader checked payloads, or it passed the
-    checks, which are bounded. The stored bytes are not damaged, so the node goes on."""
+    """Return the error for the reader of a batch with a right CRC and a payload that cannot be
+    read.
+
+    Its producer sent the batch like this, before the leader checked payloads, or past the checks,
+    which are bounded. The stored bytes are not damaged, so the node continues. Log it once."""
     if hosted.poison != str(poison):
         hosted.poison = str(poison)
         logger.warning("%r: a producer sent a batch that cannot be read: %s", hosted, poison)

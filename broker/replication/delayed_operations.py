@@ -1,8 +1,8 @@
-"""Operations that wait: for the high watermark, for bytes, or until their time is over.
+"""Requests that wait for an event or for the end of their timeout (Kafka's purgatory).
 
-Nothing polls. What an operation waits for wakes it; woken operations run once, at the end of the
-loop iteration, so that many appends of one iteration cost one answer. One timer serves all
-deadlines, rounded up to whole ticks: ending an operation early costs one dictionary delete.
+Nothing polls. The event that a request waits for wakes it. Woken requests run once, at the end of
+the loop iteration, so that many appends in one iteration cost one answer. One timer serves all
+timeouts, rounded up to ticks of TICK_MS. The removal of a request costs one dictionary access.
 """
 
 from __future__ import annotations
@@ -15,33 +15,36 @@ from quorate.quorum.seams import Clock, Timer
 
 TICK_MS = 10
 MAX_TIMEOUT_MS = 600_000
-"""The longest time that an operation waits. Clients may ask for 24 days, but a connection whose
-client has gone may only be noticed when the response is written."""
-MAX_EMPTY_TICKS = 256  # beyond as many as there are ticks with operations
+"""The longest wait of a request. A client may ask for 24 days, but the broker may only notice that
+its connection is gone when it writes the response."""
+MAX_EMPTY_TICKS = 256
+"""Entries of the heap beyond twice the number of ticks with requests."""
 
 
-class Waiting(Protocol):
+class DelayedOperation(Protocol):
+    """A request with a timeout."""
+
     def expire(self) -> None:
-        """The deadline is over. Only called while the operation is in `DelayedOperations`."""
+        """End the wait, because the timeout is over. Called only while the request is in
+        `DelayedOperations`."""
 
 
 class DelayedOperations:
-    """Waiting operations by deadline.
+    """The waiting requests of one broker by timeout. The event loop owns it.
 
-    Invariant: what is kept is proportional to the operations that wait. Clients choose the
-    timeouts, so a removed operation must leave nothing until its deadline, which may be weeks away.
-    """
+    Invariant: the memory is proportional to the waiting requests. Clients choose the timeouts, so a
+    removed request must leave nothing until its timeout, which may be days away."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ticks: dict[int, dict[Waiting, None]] = {}
-        self._order: list[int] = []  # a heap; it may name ticks that are no longer there
+        self._ticks: dict[int, dict[DelayedOperation, None]] = {}
+        self._order: list[int] = []  # a heap, with some ticks that have no request any more
         self._timer: Timer | None = None
         self._timer_tick = 0
 
-    def add(self, waiting: Waiting, timeout_ms: int) -> int:
-        """Let `waiting` expire after `timeout_ms`, or MAX_TIMEOUT_MS if that is less. Return the
-        tick to hand to `remove`."""
+    def add(self, waiting: DelayedOperation, timeout_ms: int) -> int:
+        """Let `waiting` expire after `timeout_ms`, or after MAX_TIMEOUT_MS if that is less. Return
+        the tick that `remove` needs."""
         tick = -(-(self._clock.now_ms() + min(timeout_ms, MAX_TIMEOUT_MS)) // TICK_MS)
         due = self._ticks.get(tick)
         if due is None:
@@ -52,7 +55,8 @@ class DelayedOperations:
             self._watch(tick)
         return tick
 
-    def remove(self, waiting: Waiting, tick: int) -> None:
+    def remove(self, waiting: DelayedOperation, tick: int) -> None:
+        """Remove a request, whose tick `add` has returned. Ignore one that is not there."""
         due = self._ticks.get(tick)
         if due is not None:
             due.pop(waiting, None)
@@ -62,6 +66,7 @@ class DelayedOperations:
                     self._order = sorted(self._ticks)
 
     def close(self) -> None:
+        """Remove all requests without calling `expire`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,7 +78,7 @@ class DelayedOperations:
 
     @property
     def kept(self) -> int:
-        """The number of entries of all containers, for tests: bounded by the operations."""
+        """Return the number of entries in all containers, for tests."""
         return len(self) + len(self._ticks) + len(self._order)
 
     def _watch(self, tick: int) -> None:
@@ -88,7 +93,7 @@ class DelayedOperations:
         now_ms = self._clock.now_ms()
         while self._order and self._order[0] * TICK_MS <= now_ms:
             tick = heapq.heappop(self._order)
-            while due := self._ticks.get(tick):  # an operation that expires may remove others
+            while due := self._ticks.get(tick):  # a request that expires may remove others
                 waiting = next(iter(due))
                 del due[waiting]
                 if not due:
@@ -99,13 +104,15 @@ class DelayedOperations:
 
 
 class CoalescedCallbacks:
-    """Callbacks to run once each, in order of their first wake, after the current callback."""
+    """Callbacks that run once each at the end of the loop iteration, in the order of their first
+    wake."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._woken: dict[Callable[[], None], None] = {}
 
     def wake(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at the end of this loop iteration, once, however often this is called."""
         if not self._woken:
             self._clock.call_soon(self._run)
         self._woken[callback] = None

@@ -1,8 +1,9 @@
-"""DeleteRecords: the leader's log begins later at once; answered when all in-sync replicas' do.
+"""DeleteRecords: the leader moves its log start, and the answer waits until all in-sync replicas
+have moved theirs (KIP-107).
 
-Followers hear of it with the answer to the fetch that waits, and say where their logs begin with
-the next one. `done` is called exactly once, perhaps before `delete_records` returns. A request
-whose time is over is answered REQUEST_TIMED_OUT, and the records are gone all the same.
+A follower learns the new start from the answer to its waiting fetch, and reports its own start with
+its next fetch. If the timeout is over first, the answer is REQUEST_TIMED_OUT; the leader's records
+are deleted nevertheless.
 """
 
 from __future__ import annotations
@@ -19,27 +20,41 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 UNKNOWN_OFFSET = -1
 
 
-class ToDelete(NamedTuple):
+class DeletionRequest(NamedTuple):
+    """The deletion of one partition's records. `offset` is the first to keep, or -1 for the high
+    watermark."""
+
     topic: str
     partition_id: int
-    offset: int  # the first to keep; -1: the high watermark
+    offset: int
 
 
-class Deleted(NamedTuple):
+class DeletionResult(NamedTuple):
+    """The result for one partition: the low watermark of the in-sync replicas, and an error
+    code."""
+
     low_watermark: int
     error: int
 
 
-Done = Callable[[Sequence[Deleted]], None]
+Done = Callable[[Sequence[DeletionResult]], None]
 
 
 class DeleteRecords:
+    """The DeleteRecords requests of one broker. The event loop owns it."""
+
     def __init__(self, delayed_operations: DelayedOperations, registry: PartitionRegistry) -> None:
         self._delayed_operations = delayed_operations
         self._registry = registry
 
-    def delete_records(self, wanted: Sequence[ToDelete], timeout_ms: int, done: Done) -> None:
-        """The results are in the order of `wanted`."""
+    def delete_records(
+        self, wanted: Sequence[DeletionRequest], timeout_ms: int, done: Done
+    ) -> None:
+        """Delete records, and call `done` once, perhaps before this returns. The results are in the
+        order of `wanted`.
+
+        Errors of a partition: that of a missing replica, NOT_LEADER_OR_FOLLOWER,
+        OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, and REQUEST_TIMED_OUT."""
         request = DelayedDeleteRecords(self._delayed_operations, len(wanted), done)
         moved: list[HostedPartition] = []
         for index, each in enumerate(wanted):
@@ -63,37 +78,41 @@ class DeleteRecords:
 
 
 class DelayedDeleteRecords:
-    """One request; its answer leaves when all partitions have one, after `finish`."""
+    """One request. It is answered when all partitions have a result and `finish` was called."""
 
     def __init__(self, delayed_operations: DelayedOperations, count: int, done: Done) -> None:
         self.tick = 0
         self._delayed_operations = delayed_operations
-        self._results: list[Deleted | None] = [None] * count
+        self._results: list[DeletionResult | None] = [None] * count
         self._open = count
         self._done: Done | None = done
         self._complete = False
 
     def deleted(self, index: int, low_watermark: int, error: int) -> None:
+        """Set the result of the partition at `index`. The first result counts."""
         if self._results[index] is None:
-            self._results[index] = Deleted(low_watermark, error)
+            self._results[index] = DeletionResult(low_watermark, error)
             self._open -= 1
         if self._complete:
             self.finish()
 
     def waits(self, index: int) -> bool:
+        """Return True if the partition at `index` has no result yet."""
         return self._done is not None and self._results[index] is None
 
     def finish(self) -> None:
+        """Answer as soon as all partitions have a result."""
         self._complete = True
         if self._open == 0 and self._done is not None:
             self._delayed_operations.remove(self, self.tick)
             self._answer()
 
     def expire(self) -> None:
+        """Answer now, because the timeout is over."""
         self._answer()
 
     def _answer(self) -> None:
         done, self._done = self._done, None
         if done is not None:
-            timed_out = Deleted(UNKNOWN_OFFSET, ErrorCode.REQUEST_TIMED_OUT)
+            timed_out = DeletionResult(UNKNOWN_OFFSET, ErrorCode.REQUEST_TIMED_OUT)
             done([each or timed_out for each in self._results])

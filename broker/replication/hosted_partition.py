@@ -1,7 +1,7 @@
-"""A partition hosted on this broker: the pure replica, its log, and who waits for it.
+"""An open replica on this broker: the pure replica, its log, and the requests that wait for it.
 
-`settle` is called after everything that may have moved the high watermark or changed the role: it
-answers the produce requests that are complete, tells the watchers, and hands on a proposed ISR
+Call `settle` after everything that may have moved the high watermark or changed the role. It
+answers the produce requests that are complete, notifies the watchers, and sends a proposed ISR
 change.
 """
 
@@ -22,44 +22,62 @@ from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62
 MIN_PRUNED = 1024
-"""Waiting requests of a partition below which those that expired are not looked for."""
-MAX_UNCOMMITTED = 65_536  # appends of which the size is known; beyond, waiting fetches wait on
+"""The number of waiting requests above which expired ones are searched and removed."""
+MAX_UNCOMMITTED = 65_536
+"""Uncommitted appends whose sizes are kept. The sizes of older ones are lost."""
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
 ProducersLoaded = Callable[[KafkaError | None], None]
 
 
-class Acknowledge(Protocol):
-    """A produce request that waits for the high watermark of some partitions."""
+class ProduceWaiter(Protocol):
+    """A produce request that waits for the high watermarks of some partitions."""
 
-    def acknowledged(self, index: int, error: int) -> None: ...
-
-    def waits(self, index: int) -> bool:
-        """Return True if the partition at `index` of the request is not answered yet."""
-
-
-class Deletion(Protocol):
-    """A DeleteRecords request that waits for the low watermark of some partitions."""
-
-    def deleted(self, index: int, low_watermark: int, error: int) -> None: ...
+    def acknowledged(self, index: int, error: int) -> None:
+        """End the wait of the partition at `index`, with an error code or 0."""
+        ...
 
     def waits(self, index: int) -> bool:
-        """Return True if the partition at `index` of the request is not answered yet."""
+        """Return True if the partition at `index` of the request has no result yet."""
+
+
+class DeletionWaiter(Protocol):
+    """A DeleteRecords request that waits for the low watermarks of some partitions."""
+
+    def deleted(self, index: int, low_watermark: int, error: int) -> None:
+        """End the wait of the partition at `index`, with the low watermark or an error code."""
+        ...
+
+    def waits(self, index: int) -> bool:
+        """Return True if the partition at `index` of the request has no result yet."""
 
 
 class Watcher(Protocol):
-    """Somebody whose fetch waits. Nothing is done inside these calls but taking note."""
+    """A delayed fetch. Its methods only take note of an event; they must not change the
+    partition."""
 
-    def appended(self, hosted: HostedPartition, size_bytes: int) -> None: ...
+    def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
+        """Take note of an append to the log, of `size_bytes`."""
+        ...
+
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
-        """The high watermark, over that many bytes, or the log start."""
+        """Take note of a new high watermark, past `size_bytes`, or of a new log start (0 bytes)."""
 
     def changed(self, hosted: HostedPartition) -> None:
-        """Another leader epoch or role, or the partition is gone from this broker."""
+        """Take note of another leader epoch or role, or of the removal of the replica."""
 
 
 class HostedPartition:
+    """One open replica of this broker, with its waiting requests (Kafka's HostedPartition).
+
+    The event loop owns it. `key` is (topic id, partition number). `gone` is True once the replica
+    was removed. `adding` is True while a reassignment adds this replica. `incomplete` is the
+    registry's set of partitions that this broker leads and whose ISR lacks a replica or has a
+    proposal to be sent.
+
+    Invariant: Produce and DeleteRecords requests wait here only while this replica leads."""
+
     __slots__ = (
         "_acks",
         "_acks_pruned_at",
@@ -94,20 +112,19 @@ class HostedPartition:
         self.log = log
         self.watchers: dict[Watcher, None] = {}
         self.incomplete: dict[HostedPartition, None] = {}
-        """Those led here with an ISR that lacks a replica or a proposal that is not out: the
-        registry's, shared by all."""
+        """The registry's set of incomplete partitions, shared by all hosted partitions."""
         self.traffic = TopicTraffic()
-        self.adding = False  # by a reassignment
+        self.adding = False
         self.gone = False
-        self.damage = ""  # what was said of it last
-        self.poison = ""  # the same, of a batch that a producer sent unreadable
+        self.damage = ""  # the last logged damage
+        self.poison = ""  # the last logged batch that cannot be decoded
         self._clock = clock
         self._propose = propose
         self._proposing = False
         self._uncommitted: deque[tuple[int, int]] = deque(maxlen=MAX_UNCOMMITTED)
-        self._acks: list[tuple[int, int, Acknowledge, int]] = []
+        self._acks: list[tuple[int, int, ProduceWaiter, int]] = []
         self._acks_pruned_at = MIN_PRUNED
-        self._deletions: list[tuple[int, Deletion, int]] = []
+        self._deletions: list[tuple[int, DeletionWaiter, int]] = []
         self._deletions_pruned_at = MIN_PRUNED
         self._producer_waits: list[ProducersLoaded] = []
         self._sequence = 0
@@ -116,13 +133,17 @@ class HostedPartition:
     def __repr__(self) -> str:
         return f"{self.topic}-{self.key[1]}"
 
-    def await_acks(self, required_offset: int, waiting: Acknowledge, index: int) -> None:
+    def await_acks(self, required_offset: int, waiting: ProduceWaiter, index: int) -> None:
+        """Let a produce request wait until the high watermark reaches `required_offset`."""
         self._sequence += 1
         heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
         if len(self._acks) >= self._acks_pruned_at:
             self._prune_acks()
 
-    def await_low_watermark(self, required_offset: int, waiting: Deletion, index: int) -> None:
+    def await_low_watermark(
+        self, required_offset: int, waiting: DeletionWaiter, index: int
+    ) -> None:
+        """Let a DeleteRecords request wait until the low watermark reaches `required_offset`."""
         self._deletions.append((required_offset, waiting, index))
         if len(self._deletions) >= self._deletions_pruned_at:
             self._deletions = [each for each in self._deletions if each[1].waits(each[2])]
@@ -142,23 +163,26 @@ class HostedPartition:
             callback(error)
 
     def _prune_acks(self) -> None:
-        """Remove the requests that timed out. While the high watermark stands still, for example
-        because a follower is gone, nothing else removes them."""
+        """Remove the requests that timed out. Nothing else removes them while the high watermark
+        does not move, for example because a follower is down."""
         self._acks[:] = [each for each in self._acks if each[2].waits(each[3])]
         heapq.heapify(self._acks)
         self._acks_pruned_at = max(MIN_PRUNED, 2 * len(self._acks))
 
     def appended(self, size_bytes: int) -> None:
+        """Notify the watchers of an append of `size_bytes`."""
         self._uncommitted.append((self.log.end_offset, size_bytes))
         for watcher in self.watchers:
             watcher.appended(self, size_bytes)
 
     def start_moved(self) -> None:
-        """Retention or DeleteRecords: followers are told with their next answer."""
+        """Notify the watchers of a new log start, so that followers learn it."""
         for watcher in self.watchers:
             watcher.moved(self, 0)
 
     def settle(self) -> None:
+        """Complete the requests that the present high watermark and low watermark allow, and send a
+        proposal."""
         high_watermark = self.partition.high_watermark
         if high_watermark != self._seen_high_watermark:
             size_bytes = self._committed_bytes(high_watermark)
@@ -167,17 +191,17 @@ class HostedPartition:
             for watcher in self.watchers:
                 watcher.moved(self, size_bytes)
         if self._deletions:
-            self._tell_deletions()
+            self._complete_deletions()
         leadership = self.partition.leadership
         if leadership is None:
             return
         if leadership.proposal is not None:
-            self._hand_on(leadership.proposal)
+            self._send_proposal(leadership.proposal)
         if not leadership.complete:
             self.incomplete[self] = None
 
     def changed(self) -> None:
-        """After a change of role, epoch, ISR or existence."""
+        """Fail or continue the waiting requests after a change of role, epoch, ISR or existence."""
         if self.gone or self.partition.leadership is None:
             self._uncommitted.clear()
             waiting, self._acks = self._acks, []
@@ -193,8 +217,8 @@ class HostedPartition:
             self.settle()
 
     def _committed_bytes(self, high_watermark: int) -> int:
-        """What the move to `high_watermark` made visible; more than enough when that is not known,
-        because it was appended before this replica led."""
+        """Return the bytes that a move to `high_watermark` made readable. The result is
+        UNKNOWN_BYTES if they were appended before this replica led."""
         uncommitted = self._uncommitted
         size_bytes = 0
         while uncommitted and uncommitted[0][0] <= high_watermark:
@@ -209,8 +233,8 @@ class HostedPartition:
             assert error is not None, f"{self}: {required_offset} is not below the high watermark"
             waiting.acknowledged(index, error)
 
-    def _tell_deletions(self) -> None:
-        if self.partition.leadership is None:  # `changed` tells them
+    def _complete_deletions(self) -> None:
+        if self.partition.leadership is None:  # `changed` answers them
             return
         low_watermark = self.partition.low_watermark
         waiting, self._deletions = self._deletions, []
@@ -220,8 +244,8 @@ class HostedPartition:
             else:
                 self._deletions.append((required_offset, deletion, index))
 
-    def _hand_on(self, change: IsrChange) -> None:
-        """At most one proposal is out: the next goes when the one before is answered."""
+    def _send_proposal(self, change: IsrChange) -> None:
+        """Send a proposed ISR change, unless an earlier one has no answer yet."""
         if self._proposing:
             return
 

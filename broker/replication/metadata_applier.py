@@ -1,11 +1,12 @@
-"""Makes the replicas of this broker what the metadata log says: start, lead, follow, stop, delete.
+"""Makes the replicas of this broker match the metadata: start, lead, follow, stop, delete.
 
-Leadership of partitions that are open is taken over at once, in one go; directories are made and
-removed in the background, a bounded number per loop iteration, partitions to lead first; those that
-the start found are opened off the loop (`opening.py`). One that waits to be opened, or is being
-opened, becomes what the image says when it is open, so what changed meanwhile costs nothing.
+A change of leadership takes effect immediately for all open partitions. New directories are made
+and old ones removed in slices, and partitions to lead come first. The disk's thread opens the
+directories that the start found (`partition_opener.py`). A partition takes its role from the latest
+image when it is open, so changes in between cost nothing.
 
-The first image must be one that the broker has caught up with: what it does not name is set aside.
+The first image must be one with which the broker has caught up, because a directory of no partition
+in it is set aside.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
 
 
 class MetadataApplier:
+    """The application of images on one broker. The event loop owns it.
+
+    Invariant: each partition of the image with a replica here is open, being opened, or queued in
+    `_to_lead` or `_to_follow`."""
+
     def __init__(
         self,
         seams: Seams,
@@ -50,6 +56,8 @@ class MetadataApplier:
         broker_id: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
+        """Apply images to the partitions of `registry`. `topic_settings` returns a topic's
+        effective settings. `on_failure` gets an error after which the node must stop."""
         self._clock = seams.clock
         self._registry = registry
         self._fetchers = fetchers
@@ -62,7 +70,7 @@ class MetadataApplier:
         self._to_lead: dict[Key, None] = {}
         self._to_follow: dict[Key, None] = {}
         self._being_opened: dict[Key, None] = {}
-        """By the disk's thread."""
+        """The partitions whose logs the disk's thread is opening."""
         self._to_delete: deque[PartitionName] = deque()
         self._deleting: set[PartitionName] = set()
         self._scheduled = False
@@ -71,6 +79,7 @@ class MetadataApplier:
         self._when_settled: list[Callable[[], None]] = []
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Apply an image. `delta` has its differences from the image applied before."""
         self._registry.image = image
         self._apply_delta(image, delta)
         if self._first or delta.brokers or delta.topics or delta.deleted:
@@ -79,10 +88,12 @@ class MetadataApplier:
             self._schedule()
 
     def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call back once, when no opening and no deletion is left."""
         self._when_settled.append(callback)
         self._schedule()
 
     def close(self) -> None:
+        """Stop the work in the background."""
         self._closed = True
         self._opening.close()
 
@@ -105,7 +116,8 @@ class MetadataApplier:
 
     @property
     def unopened(self) -> int:
-        """Partitions that metadata names and that are not open yet."""
+        """Return the number of partitions that metadata assigns to this broker and that are not
+        open yet."""
         return len(self._to_lead) + len(self._to_follow) + len(self._being_opened)
 
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
@@ -116,7 +128,7 @@ class MetadataApplier:
         if hosted is not None:
             self._take_role(hosted, value)
             return
-        if key in self._being_opened:  # then it takes the role that it has
+        if key in self._being_opened:  # `_batch_opened` takes the role of the latest image
             return
         leads = value.leader == self._broker_id
         (self._to_lead if leads else self._to_follow)[key] = None
@@ -128,7 +140,7 @@ class MetadataApplier:
         if value.leader == self._broker_id:
             self._fetchers.unfollow(hosted.key)
             if partition.make_leader(value, self._clock.now_ms()):
-                logger.debug("%r led from epoch %d on", hosted, value.leader_epoch)
+                logger.debug("this broker leads %r from epoch %d", hosted, value.leader_epoch)
             hosted.changed()
         else:
             new_epoch = partition.make_follower(value)
@@ -137,7 +149,7 @@ class MetadataApplier:
                 self._fetchers.follow(hosted)
 
     def _remove(self, key: Key) -> None:
-        """Gone for everybody now; its directory goes in the background."""
+        """Remove a replica immediately. Its directory is deleted in the background."""
         self._to_lead.pop(key, None)
         self._to_follow.pop(key, None)
         hosted = self._registry.get(key)
@@ -172,7 +184,8 @@ class MetadataApplier:
                 yield from (each for each in hosted if each is not None)
 
     def _settings_of(self, image: MetadataImage) -> Callable[[str], TopicSettings]:
-        """By topic, made once: making them takes longer than to configure a partition."""
+        """Return a function from a topic to its settings, which computes them once for each
+        topic."""
         return cache(partial(self._topic_settings, image))
 
     # --- in the background
@@ -196,7 +209,7 @@ class MetadataApplier:
             self._schedule()
             return
         if self._deleting or self._being_opened:
-            return  # `_deleted` or `_batch_opened` goes on
+            return  # `_deleted` or `_batch_opened` continues
         if self._first:
             self._first = False
             self._logs.set_aside_strays()
@@ -240,7 +253,8 @@ class MetadataApplier:
         self._take_role(hosted, value)
 
     def _batch_opened(self, opened: list[HostedPartition], error: BaseException | None) -> None:
-        """Each is what the image says by now, which may be that it is gone."""
+        """Give each opened partition the role of the latest image, or delete it if the image has no
+        replica here any more."""
         image = self._registry.image
         settings_of = self._settings_of(image)
         self._being_opened = {}
@@ -259,8 +273,10 @@ class MetadataApplier:
             self._schedule()
 
     def _next_to_open(self) -> Iterator[Key]:
-        """A directory whose name is still taken by a deleted topic waits until that is renamed, and
-        all do while some are opened by the disk's thread."""
+        """Yield the partitions to open next.
+
+        A name that a deleted topic still uses is left out. Nothing is yielded while the disk's
+        thread opens others."""
         left = 0 if self._being_opened else OPENED_PER_SLICE
         for keys in (self._to_lead, self._to_follow):
             for key in keys:

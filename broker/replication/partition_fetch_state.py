@@ -1,13 +1,13 @@
-"""What a follower does with its leader's answer for one partition.
+"""The fetch state of one followed partition, and the follower's reaction to the leader's answer.
 
-| answer                               | the follower                                           |
-|--------------------------------------|--------------------------------------------------------|
-| records                              | appends them and asks on from its new end              |
-| diverging epoch                      | truncates by its own epochs and asks again (KIP-279)   |
-| OFFSET_OUT_OF_RANGE                  | begins anew at the leader's log start                  |
-| FENCED_LEADER_EPOCH                  | stops: newer metadata will say whom to follow          |
-| any other error, damaged records     | backs off and asks again                               |
-| records that do not continue its log | stops, and says so: a broken leader must not be copied |
+| answer                               | reaction of the follower                                  |
+|--------------------------------------|-----------------------------------------------------------|
+| records                              | append them, and fetch from the new log end               |
+| diverging epoch                      | truncate by its own epochs, and fetch again (KIP-279)     |
+| OFFSET_OUT_OF_RANGE                  | restart at the leader's log start                         |
+| FENCED_LEADER_EPOCH                  | stop; newer metadata will name the leader                 |
+| another error, damaged records       | back off, and fetch again                                 |
+| records that do not continue the log | stop, with an error: the leader's log is not to be copied |
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 class FetchAction(enum.Enum):
+    """The next step of the fetcher for one partition."""
+
     NAME = "ask again at once"
     WAIT = "the leader tells when there is more"
     BACK_OFF = "ask again after the backoff"
     STOP = "until newer metadata"
 
 
-# Errors that say the leader's metadata or ours is behind: expected at every change of leadership.
+# These errors say that the metadata of the leader or of this broker is older. They are expected at
+# each change of leadership.
 _EXPECTED = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -58,7 +61,7 @@ class FetcherContext:
 
 
 class PartitionFetchState:
-    """One partition followed in one leader epoch."""
+    """One partition that this broker follows, in one leader epoch. The event loop owns it."""
 
     __slots__ = ("hosted", "leader_epoch", "leader_high_watermark")
 
@@ -69,10 +72,11 @@ class PartitionFetchState:
 
     @property
     def lag(self) -> int:
-        """Behind what the leader last said is committed."""
+        """Return the number of records by which this log is behind the leader's high watermark."""
         return max(0, self.leader_high_watermark - self.hosted.log.end_offset)
 
     def request(self, key: Key, max_bytes: int) -> FetchPartition:
+        """Return the partition's entry of the next Fetch request."""
         log = self.hosted.log
         return FetchPartition(
             "",
@@ -91,6 +95,10 @@ class PartitionFetchState:
         context: FetcherContext,
         wall_ms: int,
     ) -> FetchAction:
+        """Apply the leader's answer to the log. Return the next step.
+
+        The answer counts only for the leader epoch in which it was requested. Raise OSError if a
+        write fails."""
         hosted, partition = self.hosted, self.hosted.partition
         if partition.leader_epoch != self.leader_epoch or partition.leadership is not None:
             return FetchAction.STOP
@@ -100,7 +108,12 @@ class PartitionFetchState:
             before = hosted.log.end_offset
             partition.truncate(result.diverging)
             after = hosted.log.end_offset
-            logger.info("%r truncated from %d to %d", hosted, before, after)
+            logger.info(
+                "%r diverged from its leader and was truncated from offset %d to %d",
+                hosted,
+                before,
+                after,
+            )
             if after < before:
                 context.truncated(hosted, after)
             return FetchAction.NAME
@@ -114,10 +127,15 @@ class PartitionFetchState:
                 if partition.producers.wanted:
                     context.load_producers(hosted)
         except CorruptBatch as error:
-            logger.warning("%r: fetched records are damaged: %s", hosted, error)
+            logger.warning("%r: the leader sent damaged records: %s; retrying", hosted, error)
             return FetchAction.BACK_OFF
         except BrokenChain as error:
-            logger.error("%r is not fetched any more: %s", hosted, error)
+            logger.error(
+                "%r is not replicated until its leader changes: the leader sent records that do "
+                "not continue the log: %s",
+                hosted,
+                error,
+            )
             return FetchAction.STOP
         self.leader_high_watermark = result.high_watermark
         partition.leader_high_watermark(result.high_watermark)
@@ -125,7 +143,7 @@ class PartitionFetchState:
         if result.log_start_offset > start:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
         if not len(result.records):
-            # Its new start is what a deletion of records at the leader waits for.
+            # A deletion of records at the leader waits for the new start of this log.
             return FetchAction.NAME if hosted.log.start_offset > start else FetchAction.WAIT
         return FetchAction.NAME if hosted.log.end_offset > before else FetchAction.BACK_OFF
 
@@ -135,7 +153,7 @@ class PartitionFetchState:
             return FetchAction.STOP
         if result.error == ErrorCode.OFFSET_OUT_OF_RANGE and result.log_start_offset >= 0:
             logger.warning(
-                "%r: offset %d is not in the leader's log: beginning anew at its start %d",
+                "%r: the leader's log does not have offset %d; restarting at its log start %d",
                 hosted,
                 hosted.log.end_offset,
                 result.log_start_offset,
@@ -144,5 +162,9 @@ class PartitionFetchState:
             context.truncated(hosted, result.log_start_offset)
             return FetchAction.NAME
         if result.error not in _EXPECTED:
-            logger.warning("%r: fetch failed: %s", hosted, ErrorCode.of(result.error).name)
+            logger.warning(
+                "%r: the leader answered the fetch with %s; retrying after the backoff",
+                hosted,
+                ErrorCode.of(result.error).name,
+            )
         return FetchAction.BACK_OFF

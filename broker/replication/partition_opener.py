@@ -1,12 +1,12 @@
-"""How partitions come to be hosted: the log, then the replica on it.
+"""Opens the logs of partitions, and makes the hosted partitions on them.
 
-A log that is made takes a millisecond, and is made at once. One that the start found is opened in
-the disk's thread, with what it says of its producers: after a crash there may be gigabytes to read.
-That goes in steps, so that other work of the disk (the fsync of a voter in the same process) and
-the end of the node wait for one of them at most.
+A new log takes a millisecond and is made on the event loop. The disk's thread opens the logs that
+the start found, and their producer states, in steps: after a crash there may be gigabytes to read.
+Other work of the disk, such as the fsync of a voter in the same process, waits for one step at
+most.
 
-All that is found is opened before the broker is unfenced, as in Kafka: nobody asks it for these
-partitions meanwhile, and who does so nevertheless is told that it does not lead them.
+All logs that the start found are open before the broker is unfenced, as in Kafka. A request for an
+unopened partition is answered NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A partition that is to be hosted, as the image has it."""
+    """A partition to open, with its settings and its state in the image."""
 
     key: Key
     topic: str
@@ -45,11 +45,15 @@ class OpenRequest:
 
     @property
     def name(self) -> PartitionName:
+        """Return the name of the partition's directory."""
         return PartitionName(self.topic, self.key[1])
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
+    """An open log, with the parameters of its opening and its producer states, if they are
+    known."""
+
     wanted: OpenRequest
     parameters: LogOpenParameters
     log: Log
@@ -60,6 +64,9 @@ Done = Callable[[list[HostedPartition], BaseException | None], None]
 
 
 class PartitionOpener:
+    """The openings of one broker. The event loop owns it; at most one batch is in the disk's
+    thread."""
+
     def __init__(
         self,
         seams: Seams,
@@ -68,6 +75,8 @@ class PartitionOpener:
         broker_id: int,
         propose: Propose,
     ) -> None:
+        """Open logs of the manager `logs`. `propose` sends the ISR changes of the opened
+        partitions."""
         self._clock = seams.clock
         self._disk = seams.disk
         self._registry = registry
@@ -76,33 +85,35 @@ class PartitionOpener:
         self._propose = propose
         self._closed = False
         self._opened_count = 0
-        self._told_ms = seams.clock.now_ms()
+        self._logged_ms = seams.clock.now_ms()
 
     def is_unopened(self, wanted: OpenRequest) -> bool:
-        """By the start, and not opened yet."""
+        """Return True if the start found the partition's directory and its log is not open."""
         return self._logs.is_unopened(wanted.name)
 
     def open(self, wanted: OpenRequest) -> HostedPartition:
-        """At once. Raises LogError or OSError."""
+        """Make and open a new log on the event loop. Return the hosted partition. Raise LogError or
+        OSError."""
         parameters = self._open_parameters(wanted)
         log = finished(open_log(self._disk, parameters))
         return self._host(OpenedLog(wanted, parameters, log, ProducerStates()))
 
     def open_existing(self, wanted: Sequence[OpenRequest], done: Done) -> None:
-        """In the disk's thread; `done` is told what could be opened before there was an error.
-        Raises CorruptCheckpoint or OSError. One call at a time."""
+        """Open a batch of logs in the disk's thread. Call `done` with the opened partitions, and
+        with the error that ended the batch, or None. Raise CorruptLog, CorruptCheckpoint or OSError
+        before anything is opened."""
         parameters = [(each, self._open_parameters(each)) for each in wanted]
         opened: list[OpenedLog] = []
-        self._go_on(self._open_all(parameters, opened), opened, done)
+        self._run(self._open_all(parameters, opened), opened, done)
 
     def close(self) -> None:
-        """The step that is under way is the last one."""
+        """Stop after the step in progress."""
         self._closed = True
 
     def _open_all(
         self, wanted: Sequence[tuple[OpenRequest, LogOpenParameters]], opened: list[OpenedLog]
     ) -> Steps[None]:
-        """In the disk's thread: what it touches is nobody else's yet."""
+        """Open the logs, in steps, in the disk's thread. Nothing else uses them yet."""
         for each, parameters in wanted:
             log = yield from open_log(self._disk, parameters)
             producers = yield from snapshotted_producers(self._disk, log)
@@ -110,12 +121,12 @@ class PartitionOpener:
             if log.recovery.scanned_bytes:
                 yield
 
-    def _go_on(self, steps: Steps[None], opened: list[OpenedLog], done: Done) -> None:
+    def _run(self, steps: Steps[None], opened: list[OpenedLog], done: Done) -> None:
         def stepped(paused: bool | None, error: BaseException | None) -> None:
             if self._closed:
                 return
             if paused:
-                self._go_on(steps, opened, done)
+                self._run(steps, opened, done)
                 return
             self._opened_count += len(opened)
             try:
@@ -124,15 +135,15 @@ class PartitionOpener:
                 hosted, error = [], failed
             done(hosted, error)
 
-        self._tell()
+        self._log_progress()
         self._disk.submit(lambda: next(steps, _ENDED) is not _ENDED, stepped)
 
-    def _tell(self) -> None:
+    def _log_progress(self) -> None:
         now_ms = self._clock.now_ms()
-        if now_ms - self._told_ms >= PROGRESS_INTERVAL_MS:
-            self._told_ms = now_ms
+        if now_ms - self._logged_ms >= PROGRESS_INTERVAL_MS:
+            self._logged_ms = now_ms
             logger.info(
-                "recovering, logs opened: %d, left: %d",
+                "the broker is opening its logs: %d are open, %d are left",
                 self._opened_count,
                 self._logs.unopened_count,
             )

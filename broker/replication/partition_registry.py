@@ -1,4 +1,6 @@
-"""The partitions hosted on this broker, by id and by name, and the image that says which exist."""
+"""The open partitions of this broker, by id and by name, and the image that says which partitions
+exist.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,15 @@ from quorate.quorum.protocol.errors import ErrorCode
 
 
 class PartitionRegistry:
+    """The open partitions of one broker. The event loop owns it.
+
+    `image` is the latest applied image. Its partitions may still be opening in the background.
+    Invariant: a partition is in both indexes or in none, except for a name that a newer topic has
+    taken."""
+
     def __init__(self) -> None:
         self.image = MetadataImage()
-        """Acted upon, but for partitions that are still being opened in the background."""
+        """The latest applied image."""
         self.traffic = Traffic(lambda: {topic for topic, _ in self._by_name})
         self._incomplete: dict[HostedPartition, None] = {}
         self._by_key: dict[Key, HostedPartition] = {}
@@ -27,6 +35,7 @@ class PartitionRegistry:
         return len(self._by_key)
 
     def add(self, hosted: HostedPartition) -> None:
+        """Add an open partition, and give it the counters of its topic."""
         assert hosted.key not in self._by_key, f"{hosted!r} is hosted"
         hosted.traffic = self.traffic.of(hosted.topic)
         hosted.incomplete = self._incomplete
@@ -34,30 +43,35 @@ class PartitionRegistry:
         self._by_name[hosted.topic, hosted.key[1]] = hosted
 
     def remove(self, hosted: HostedPartition) -> None:
+        """Remove a partition."""
         del self._by_key[hosted.key]
-        # A topic of the same name may have been created meanwhile.
+        # A newer topic may have taken the name.
         if self._by_name.get((hosted.topic, hosted.key[1])) is hosted:
             del self._by_name[hosted.topic, hosted.key[1]]
 
     def take_incomplete(self) -> list[HostedPartition]:
-        """Whose ISR may have to grow, or whose proposal to be made again; settling them notes
-        those that still are."""
+        """Return the partitions whose ISR may have to grow, or whose proposal must be sent again,
+        and clear the set. `settle` adds those that are still incomplete."""
         found = list(self._incomplete)
         self._incomplete.clear()
         return [each for each in found if not each.gone]
 
     def get(self, key: Key) -> HostedPartition | None:
+        """Return the partition with this key, or None."""
         return self._by_key.get(key)
 
     def find(self, topic: str, topic_id: Uuid, partition_id: int) -> HostedPartition | None:
-        """As requests name partitions: by topic id, or by name when that is zero."""
+        """Return the partition that a request names, by topic id, or by name if the id is zero, or
+        None."""
         if topic_id != ZERO_UUID:
             return self._by_key.get((topic_id, partition_id))
         return self._by_name.get((topic, partition_id))
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
-        """What `find` found nothing for: clients look for the leader again, or give up. A name
-        beside the id is what the topic was called when a fetch session began with it."""
+        """Return the error for a partition that `find` did not find.
+
+        The client then looks for the leader again, or gives up. If there are a name and an id, the
+        name is the one that the topic had when the fetch session began: INCONSISTENT_TOPIC_ID."""
         image = self.image
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id != ZERO_UUID:

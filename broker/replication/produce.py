@@ -1,8 +1,13 @@
-"""Produce: append to the logs of the partitions led here and answer as `acks` demands.
+"""Produce: appends to the partitions that this broker leads, and the answers that `acks` demands.
 
-acks 0 and 1 are answered when the leader has appended, -1 when every member of the maximal ISR has,
-by NOT_ENOUGH_REPLICAS(_AFTER_APPEND) where min.insync.replicas is not met, or by REQUEST_TIMED_OUT.
-`done` is called exactly once, perhaps before `append` returns.
+| acks  | answer                                                                          |
+|-------|---------------------------------------------------------------------------------|
+| 0, 1  | when the leader has appended                                                    |
+| -1    | when every member of the maximal ISR has the records                            |
+
+With acks=-1, NOT_ENOUGH_REPLICAS or NOT_ENOUGH_REPLICAS_AFTER_APPEND says that min.insync.replicas
+is not met, and REQUEST_TIMED_OUT that the timeout is over. An idempotent batch waits, with any
+acks, if the producer states of its partition must be loaded first (`producer_loader.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ Wait = tuple[int, HostedPartition, int]
 
 
 class RecordAppender:
+    """The appends of one broker. The event loop owns it."""
+
     def __init__(
         self,
         clock: Clock,
@@ -51,9 +58,11 @@ class RecordAppender:
         *,
         internal: bool = False,
     ) -> None:
-        """The results are in the order of `appends`, one batch each; batches are patched in place
-        where their buffer is writable and copied else. `internal`: the broker's own coordinators,
-        which alone write to internal topics, control batches too."""
+        """Append one batch to each partition, and call `done` once, perhaps before this returns.
+
+        The results are in the order of `appends`. A batch in a writable buffer is patched in place;
+        another one is copied. `internal` marks the appends of this broker's coordinators: only they
+        may write to internal topics, and they may write control batches."""
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
@@ -195,7 +204,8 @@ def failed(
     message: str | None = None,
     hosted: HostedPartition | None = None,
 ) -> ProducePartitionResult:
-    """With the newer leader where that explains the error (KIP-951)."""
+    """Return the result of a failed append, with the newer leader if that explains the error
+    (KIP-951)."""
     leader = None
     if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
@@ -205,7 +215,7 @@ def failed(
 
 
 class DelayedProduce:
-    """One acks=all request whose partitions are not all replicated yet."""
+    """One produce request with partitions that have no final result yet (`open`)."""
 
     __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
 
@@ -222,7 +232,9 @@ class DelayedProduce:
         self._done = done
 
     def acknowledged(self, index: int, error: int) -> None:
-        if index not in self.open:  # it timed out before
+        """End the wait of the partition at `index`, with an error code or 0. Answer the request if
+        it was the last one."""
+        if index not in self.open:  # the request has timed out
             return
         del self.open[index]
         if error:
@@ -245,13 +257,15 @@ class DelayedProduce:
         self.acknowledged(index, result.error)
 
     def expire(self) -> None:
+        """Answer now, because the timeout is over: REQUEST_TIMED_OUT for each partition that
+        waits."""
         for index in self.open:
             self._results[index] = self._results[index]._replace(error=ErrorCode.REQUEST_TIMED_OUT)
         self.open.clear()
         self._answer()
 
     def _answer(self) -> None:
-        """Answer once, and keep nothing of the request: a partition may still refer to this."""
+        """Answer once, and release the request: a partition may still refer to this object."""
         results, done = self._results, self._done
         self._results, self._done = [], _answered
         done(results)

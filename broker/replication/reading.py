@@ -1,8 +1,8 @@
-"""The one read path of fetches: of consumers, of verification tools and of followers.
+"""Reads of one partition for a Fetch of a consumer or a verification tool.
 
-Consumers see what is below the high watermark; followers and verification tools (replica id -2)
-read to the log end, verification tools on every replica. Errors are answered per partition, never
-raised.
+A consumer reads below the high watermark. A verification tool (replica id -2) reads to the log end,
+on any replica. Errors are part of the result and never raised, except for damage that must stop the
+node (`damage.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADE
 def failed(
     wanted: FetchPartition, error: ErrorCode, hosted: HostedPartition | None = None
 ) -> FetchPartitionResult:
-    """With the newer leader where that explains the error (KIP-951)."""
+    """Return the result for an error, with the newer leader if that explains the error
+    (KIP-951)."""
     leader = None
     if hosted is not None and error in _EXPLAINED_BY_LEADER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
@@ -40,6 +41,7 @@ def fetched(
     records: Buffer = b"",
     diverging: EpochOffset | None = None,
 ) -> FetchPartitionResult:
+    """Return the result with `records`, and the present high watermark and log start."""
     high_watermark = hosted.partition.high_watermark
     return FetchPartitionResult(
         wanted.topic,
@@ -57,13 +59,16 @@ def fetched(
 def read(
     registry: PartitionRegistry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
 ) -> FetchPartitionResult:
-    """At least one batch when `max_bytes` is positive and there is one; none at all otherwise."""
+    """Return the result of reading one partition.
+
+    It has at least one batch if `max_bytes` is positive and there is a batch, even a larger one. It
+    has no records if `max_bytes` is 0."""
     hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
     if hosted is None:
         return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))
     partition, log = hosted.partition, hosted.log
     error = partition.leader_error(wanted.current_leader_epoch)
-    # Whoever reads to the log end compares replicas, and asks followers too.
+    # A verification tool compares replicas, so it reads followers, too.
     if error and not (to_log_end and error == ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return failed(wanted, error, hosted)
     offset = wanted.fetch_offset

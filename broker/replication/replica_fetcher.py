@@ -1,13 +1,15 @@
-"""Fetches from one leader all the partitions that this broker follows there: one request at a time.
+"""Fetches the partitions that this broker follows from one leader's broker, one request at a time.
 
-One incremental session per link (KIP-227): a request names only the partitions whose fetch offset
-moved or whose last answer was an error; the leader answers what has news.
+Each link has one incremental session (KIP-227). A request names only the partitions whose fetch
+offset moved or whose last answer was an error. The leader answers with the partitions that changed.
 
-Rules
-- A fetch at an offset says that everything below it is appended here, so a partition is named again
-  only after its append; nothing is ever fetched ahead.
-- An answer counts only for the leader epoch it was asked in.
-- Errors cost one partition its backoff, a lost link all of them; new metadata ends every backoff.
+Rules:
+
+- A fetch at an offset acknowledges everything below it. A partition is therefore named again only
+  after its append, and nothing is fetched ahead.
+- An answer counts only for the leader epoch in which it was requested.
+- An error delays one partition by the backoff, a lost link all of them. New metadata ends every
+  backoff.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from quorate.broker.replication.partition_fetch_state import (
     FetcherContext,
     PartitionFetchState,
 )
-from quorate.broker.replication.session_cache import FIRST_EPOCH, after
+from quorate.broker.replication.session_cache import FIRST_EPOCH, epoch_after
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
@@ -38,12 +40,16 @@ from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaCl
 from quorate.quorum.seams import Address, Seams, Timer, TransportError
 
 RECONNECT_FIRST_MS = 20
-CONNECT_TIMEOUT_MS = 1000  # a follower that waits longer leaves the ISR for nothing
+CONNECT_TIMEOUT_MS = 1000  # short, because a follower without a leader leaves the ISR
 
 logger = logging.getLogger("quorate.broker.replication")
 
 
 class ReplicaFetcher:
+    """The fetcher for one leader's broker (Kafka's ReplicaFetcherThread). The event loop owns it.
+
+    Invariant: at most one request is in flight."""
+
     def __init__(
         self,
         seams: Seams,
@@ -52,6 +58,7 @@ class ReplicaFetcher:
         leader_id: int,
         address: Address,
     ) -> None:
+        """Begin without partitions and without a link. `address` is the leader's node port."""
         self.address = address
         self._seams = seams
         self._clock = seams.clock
@@ -59,7 +66,7 @@ class ReplicaFetcher:
         self._context = context
         self._leader_id = leader_id
         self._partitions: dict[Key, PartitionFetchState] = {}
-        self._to_request: dict[Key, PartitionFetchState] = {}  # to be named in the next request
+        self._to_request: dict[Key, PartitionFetchState] = {}  # named in the next request
         self._forgotten: dict[Key, None] = {}
         self._backing_off: dict[Key, PartitionFetchState] = {}
         self._client: KafkaClient | None = None
@@ -74,18 +81,21 @@ class ReplicaFetcher:
         self._closed = False
 
     def __len__(self) -> int:
+        """Return the number of followed partitions."""
         return len(self._partitions)
 
     def followed(self) -> list[HostedPartition]:
+        """Return the followed partitions."""
         return [each.hosted for each in self._partitions.values()]
 
     def lags(self) -> Iterator[tuple[HostedPartition, int]]:
+        """Yield each followed partition with its lag in records."""
         return ((each.hosted, each.lag) for each in self._partitions.values())
 
     # --- what to fetch
 
     def follow(self, hosted: HostedPartition) -> None:
-        """From its log end on, in its present leader epoch."""
+        """Fetch a partition from its log end, in its present leader epoch."""
         followed = PartitionFetchState(hosted, hosted.partition.leader_epoch)
         self._partitions[hosted.key] = followed
         self._backing_off.pop(hosted.key, None)
@@ -94,13 +104,14 @@ class ReplicaFetcher:
         self._send_soon()
 
     def unfollow(self, key: Key) -> None:
+        """Stop fetching a partition. Ignore one that is not followed."""
         if self._partitions.pop(key, None) is not None:
             self._to_request.pop(key, None)
             self._backing_off.pop(key, None)
             self._forgotten[key] = None
 
     def end_backoffs(self) -> None:
-        """New metadata: what failed may work now."""
+        """Retry everything that failed, because new metadata may have removed the cause."""
         self._to_request.update(self._backing_off)
         self._backing_off.clear()
         self._failures = 0
@@ -110,6 +121,7 @@ class ReplicaFetcher:
         self._send_soon()
 
     def close(self) -> None:
+        """Close the link and cancel all timers."""
         self._closed = True
         for timer in (self._retry, self._backoff):
             if timer is not None:
@@ -186,7 +198,7 @@ class ReplicaFetcher:
             return
         self._failures = 0
         self._session_id = response.session_id
-        self._session_epoch = after(self._session_epoch)
+        self._session_epoch = epoch_after(self._session_epoch)
         for result in response.partitions:
             self._take(result)
         self._send()
@@ -194,7 +206,7 @@ class ReplicaFetcher:
     def _take(self, result: FetchPartitionResult) -> None:
         key = (result.topic_id, result.partition)
         followed = self._partitions.get(key)
-        if followed is None or key in self._to_request:  # asked anew meanwhile, in another epoch
+        if followed is None or key in self._to_request:  # requested again, in another epoch
             return
         try:
             following = followed.take(result, self._context, self._clock.wall_ms())
@@ -209,7 +221,7 @@ class ReplicaFetcher:
 
     def _restart_session(self, error: int) -> None:
         logger.info(
-            "fetch session with broker %d starts anew: %s",
+            "broker %d answered the fetch session with %s; the session begins anew",
             self._leader_id,
             ErrorCode.of(error).name,
         )
@@ -255,7 +267,12 @@ class ReplicaFetcher:
     def _lost(self, reason: str) -> None:
         if self._failures == 0:
             self._context.link_lost(self._leader_id)
-            logger.info("no fetch from broker %d at %s: %s", self._leader_id, self.address, reason)
+            logger.info(
+                "cannot fetch from broker %d at %s: %s; retrying",
+                self._leader_id,
+                self.address,
+                reason,
+            )
         if self._client is not None:
             self._client.close()
             self._client = None

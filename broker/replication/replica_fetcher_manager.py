@@ -1,4 +1,4 @@
-"""One fetcher per broker that is followed."""
+"""The replica fetchers of a broker: one for each broker that leads a followed partition."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from quorate.quorum.seams import Address, Seams
 
 
 class ReplicaFetcherManager:
+    """The replica fetchers by leader. The event loop owns it.
+
+    Invariant: a followed partition is at exactly one fetcher, or waits for its leader's address."""
+
     def __init__(
         self,
         seams: Seams,
@@ -20,6 +24,8 @@ class ReplicaFetcherManager:
         context: FetcherContext,
         address_of: Callable[[int], Address | None],
     ) -> None:
+        """Begin without fetchers. `address_of` returns the node port of a broker in the latest
+        image, or None."""
         self._seams = seams
         self._settings = settings
         self._context = context
@@ -29,7 +35,8 @@ class ReplicaFetcherManager:
         self._unreachable: dict[Key, HostedPartition] = {}  # leaders without a known address
 
     def follow(self, hosted: HostedPartition) -> None:
-        """A new leader epoch began: fetch from its leader, if it has one, from the log end on."""
+        """Fetch a partition from its present leader, if it has one. Call it when a new leader epoch
+        begins."""
         leader_id = hosted.partition.leader_id
         if self._leaders.get(hosted.key, leader_id) != leader_id:
             self.unfollow(hosted.key)
@@ -50,6 +57,7 @@ class ReplicaFetcherManager:
         fetcher.follow(hosted)
 
     def unfollow(self, key: Key) -> None:
+        """Stop fetching a partition. Ignore one that is not followed."""
         self._unreachable.pop(key, None)
         leader_id = self._leaders.pop(key, None)
         if leader_id is None:
@@ -58,12 +66,13 @@ class ReplicaFetcherManager:
         fetcher.unfollow(key)
 
     def lags(self) -> Iterator[tuple[HostedPartition, int]]:
-        """Every partition that is followed, and how many records it is behind."""
+        """Yield each followed partition with its lag in records."""
         for fetcher in self._fetchers.values():
             yield from fetcher.lags()
 
     def metadata_applied(self) -> None:
-        """Idle fetchers go; a broker at another address gets a new one; backoffs end."""
+        """Close idle fetchers, replace the fetcher of a broker with a new address, and end all
+        backoffs."""
         for leader_id, fetcher in list(self._fetchers.items()):
             address = self._address_of(leader_id)
             if not len(fetcher) or (address is not None and address != fetcher.address):
@@ -80,6 +89,7 @@ class ReplicaFetcherManager:
             self.follow(hosted)
 
     def close(self) -> None:
+        """Close all fetchers."""
         for fetcher in self._fetchers.values():
             fetcher.close()
         self._fetchers.clear()

@@ -1,8 +1,8 @@
-"""All replicas of one broker: what the client port, the node port and the metadata do with them.
+"""The replicas of one broker: makes the parts of replication, and owns their timers.
 
-This wires the parts and owns their timers; the rules are elsewhere: produce in `appends.py`, fetch
-in `fetches.py`, `consumer_sessions.py` and `sessions.py`, following in `fetcher.py`, metadata in
-`metadata_applier.py`, the directory in `log_manager.py`, and what one replica may do in
+The rules are elsewhere: produce in `produce.py`, fetch in `consumer_fetches.py`,
+`consumer_sessions.py` and `replica_sessions.py`, following in `replica_fetcher.py`, metadata in
+`metadata_applier.py`, the log directory in `broker/logs`, and the rules of one replica in
 `broker/partition`.
 """
 
@@ -36,10 +36,19 @@ from quorate.quorum.seams import Address, Seams, Timer
 
 JOIN_CHECK_INTERVAL_MS = 500
 RETAINED_PER_SLICE = 64
-"""Logs that retention looks at in one loop iteration."""
+"""The number of logs to which retention is applied in one loop iteration."""
 
 
 class ReplicaManager:
+    """The replicas of one broker (Kafka's ReplicaManager). The event loop owns it.
+
+    Life: `start` reads the log directory, `apply` makes the replicas of each committed image, and
+    `close` flushes and closes all logs. `stop` ends all work without closing the logs.
+
+    The operations are methods of the parts: `append` (`RecordAppender`), `delete_records`
+    (`DeleteRecords`), `fetch_as_consumer` (`ConsumerSessions.fetch`), `consumer_fetches.fetch`,
+    `replica_sessions.fetch`, and `load_producers` (`ProducerLoader.load`)."""
+
     def __init__(
         self,
         seams: Seams,
@@ -114,7 +123,8 @@ class ReplicaManager:
     # --- life
 
     def start(self) -> None:
-        """Blocks for the listing of the log directory; logs are opened as metadata names them."""
+        """List the log directory and start the timers. Blocks for the listing; the logs are opened
+        when metadata names them."""
         self.logs.start()
         settings = self._settings
         self._every("lag", settings.replica_lag_time_max_ms // 2, self._check_lag)
@@ -131,29 +141,35 @@ class ReplicaManager:
         )
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """The committed image moved on. The first one must be an image that the broker has caught
-        up with, not one on the way there, and its delta name all that this broker hosts."""
+        """Apply a committed image. `delta` has its differences from the image before.
+
+        The first image must be one with which the broker has caught up, and its delta must name
+        everything that this broker hosts."""
         self._applier.apply(image, delta)
 
     @property
     def unopened(self) -> int:
+        """Return the number of partitions that metadata assigns to this broker and that are not
+        open yet."""
         return self._applier.unopened
 
     def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call back once every partition that metadata named so far is open."""
+        """Call back once, when every partition that metadata has named so far is open."""
         self._applier.when_settled(callback)
 
     def close(self, done: Callable[[BaseException | None], None]) -> None:
-        """Orderly: nobody is answered any more, all is flushed, the next start finds it clean."""
+        """Stop, flush and close all logs, and write the clean shutdown file. `done` gets the error,
+        or None."""
         self.stop()
         self.logs.close(self._broker_epoch(), self._high_watermarks(), done)
 
     def node_failed(self, error: BaseException) -> None:
-        """The node is about to stop; what was found damaged must be found by its next start."""
+        """Note the damage that stops the node, so that its next start finds it."""
         if isinstance(error, CorruptLog):
             self.logs.distrust(error)
 
     def stop(self) -> None:
+        """Cancel all timers, fetches and waiting requests. Nothing is answered any more."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -189,9 +205,9 @@ class ReplicaManager:
         self._retain(iter(list(self.registry)))
 
     def _retain(self, remaining: Iterator[HostedPartition]) -> None:
-        """A few at a time: files of segments are opened to learn how old they are."""
+        """Apply retention to the next few logs. It opens segment files to learn their age."""
         if not self._timers:
-            return  # stopped meanwhile: the disk's thread may be closing these logs
+            return  # stopped; the disk's thread may be closing these logs
         some = list(islice(remaining, RETAINED_PER_SLICE))
         for hosted in some:
             if not hosted.gone and self.logs.apply_retention(
@@ -214,4 +230,5 @@ class ReplicaManager:
 
 
 def name_of(hosted: HostedPartition) -> PartitionName:
+    """Return the name of a partition's directory."""
     return PartitionName(hosted.topic, hosted.key[1])

@@ -1,18 +1,21 @@
-"""Fetch sessions of followers, the leader's end (KIP-227): work grows with what changed.
+"""The leader's end of the followers' fetch sessions (KIP-227): the work grows with the changes
+only.
 
-A follower names a partition once; afterwards only partitions whose fetch offset moved travel, and
-only partitions with news are looked at. News come from the partitions: a session watches them.
+A follower names a partition once. Afterwards a request has only the partitions whose fetch offset
+moved, and the leader looks only at the partitions that changed. Each session watches its
+partitions.
 
-Rules
-- A partition that was answered with records, an error or a diverging epoch is silent until its
-  follower names it again; a moved high watermark or log start is told with the next answer.
-- A partition that this broker does not lead yet, by a leader epoch it has not replayed, is parked:
-  metadata is on its way, and an error would cost the follower its backoff. Bounded in time.
-- A named partition is noted as fetched; one that is not named stands where it stood, so it has
-  everything as long as nothing is readable for it (`follower_seen`).
+Rules:
+
+- A partition that was answered with records, an error or a diverging epoch is not answered again
+  until its follower names it. A new high watermark or log start is sent with the next answer.
+- A partition that this broker does not lead yet, in a leader epoch that it has not replayed, waits
+  for the metadata, for AWAIT_METADATA_MAX_MS at most. An error would cost the follower its backoff.
+- A named partition counts as fetched at its offset. One that is not named is where it was, so its
+  follower has everything while nothing is readable for it (`Partition.follower_seen`).
 - A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
-  them are parked, and none remains after its error. Only registered brokers have sessions.
-- One session per follower; a new one replaces it. Ids, epochs and slots: `session_cache.py`.
+  them wait, and none stays after its error. Only registered brokers have sessions.
+- A follower has one session; a new one replaces it. `session_cache.py` holds ids, epochs and slots.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from quorate.broker.replication.session_cache import (
     FIRST_EPOCH,
     NO_SESSION,
     SessionCache,
-    after,
+    epoch_after,
 )
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -48,6 +51,8 @@ Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
 
 
 class ReplicaSessions:
+    """The fetch sessions of a broker's followers, by replica id. The event loop owns it."""
+
     def __init__(
         self,
         clock: Clock,
@@ -57,7 +62,8 @@ class ReplicaSessions:
         cache: SessionCache,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
-        """`room` returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
+        """Serve the partitions of `registry`. `room` returns the bytes that one more response may
+        have (`quorum/rpc/budget.py`)."""
         self.clock = clock
         self.delayed_operations = delayed_operations
         self.callbacks = callbacks
@@ -67,9 +73,12 @@ class ReplicaSessions:
         self._sessions: dict[int, ReplicaSession] = {}  # by replica id
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
-        """A Fetch of a follower, on the node port; `respond` is called exactly once."""
+        """Answer the Fetch of a follower: call `respond` once.
+
+        Errors of the session: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for too many partitions,
+        FETCH_SESSION_ID_NOT_FOUND and INVALID_FETCH_SESSION_EPOCH."""
         if request.replica_id not in self.registry.image.brokers:
-            # Sessions are kept by replica id, so an id that anyone invents must not begin one.
+            # An invented replica id must not begin a session.
             respond(ErrorCode.BROKER_ID_NOT_REGISTERED, NO_SESSION, ())
             return
         if len(request.partitions) > len(self.registry) + MAX_UNKNOWN:
@@ -100,62 +109,72 @@ class ReplicaSessions:
         current.fetch(request, respond)
 
     def metadata_applied(self) -> None:
-        """Partitions were opened or changed role: whoever waited for that may go on."""
+        """Retry the partitions that wait for metadata. Call it when partitions were opened or
+        changed their role."""
         for session in self._sessions.values():
             session.retry_awaiting()
 
     def end_idle(self) -> None:
-        """Sessions of followers that have gone, or follow nothing here any more."""
+        """End the sessions that have sent no fetch for IDLE_SESSION_MAX_MS."""
         now_ms = self.clock.now_ms()
         for session in list(self._sessions.values()):
             if session.idle_since_ms + IDLE_SESSION_MAX_MS < now_ms:
                 self._cache.remove(session.id)
 
     def close(self) -> None:
+        """End all sessions."""
         for session in list(self._sessions.values()):
             self._cache.remove(session.id)
 
     def ended(self, replica_id: int) -> None:
+        """Remove the session of a follower that has ended."""
         del self._sessions[replica_id]
 
 
 class ReplicaSession:
-    """A `Session` of the cache."""
+    """The fetch session of one follower (a `Session` of the cache), and a watcher of its
+    partitions.
+
+    A partition is in at most one of `_errors`, `_readable` and `_awaiting`. `_answered` holds the
+    partitions that the follower must name again. At most one fetch waits (`_respond`)."""
 
     of_follower = True
     uses_topic_ids = True
 
     def __init__(self, sessions: ReplicaSessions, replica_id: int, broker_epoch: int) -> None:
         self.id = NO_SESSION
-        self.next_epoch = after(FIRST_EPOCH)
+        self.next_epoch = epoch_after(FIRST_EPOCH)
         self._sessions = sessions
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
-        self._wanted: dict[Key, FetchPartition] = {}
+        self._partitions: dict[Key, FetchPartition] = {}
         self._watched: dict[Key, HostedPartition] = {}
-        self._refused: dict[Key, FetchPartitionResult] = {}  # errors and diverging epochs to tell
-        self._silent: set[Key] = set()  # until the follower names them again
+        self._errors: dict[Key, FetchPartitionResult] = {}  # errors and diverging epochs
+        self._answered: set[Key] = set()  # the follower must name them again
         self._readable: dict[Key, HostedPartition] = {}
-        self._moved: dict[Key, HostedPartition] = {}  # high watermark or log start
-        self._awaiting: dict[Key, int] = {}  # since when
+        self._moved: dict[Key, HostedPartition] = {}  # a new high watermark or log start
+        self._awaiting: dict[Key, int] = {}  # partitions that wait for metadata, since a time in ms
         self._last_fetch_ms = 0
-        self._hurried = False
+        self._start_moved = False
         self._max_bytes = 0
         self._respond: Respond | None = None
         self._tick = 0
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._partitions)
 
     @property
     def idle_since_ms(self) -> int:
+        """Return the time of the last fetch, in ms."""
         return self._last_fetch_ms
 
     # --- the follower's requests
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
+        """Take note of the request's partitions. Answer soon if there is something to send, or when
+        the follower's wait is over."""
         if self._respond is not None:
-            # Followers have one fetch in flight; the earlier one's link is gone.
+            # A follower has one fetch in flight, so the link of the earlier fetch is gone.
             self._answer()
         now_ms = self._sessions.clock.now_ms()
         self._last_fetch_ms = now_ms
@@ -167,13 +186,13 @@ class ReplicaSession:
             key = (wanted.topic_id, wanted.partition)
             if self._is_unknown(key) and len(self._awaiting) >= MAX_UNKNOWN:
                 self._forget(key)
-                self._refused[key] = failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+                self._errors[key] = failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
                 continue
-            self._wanted[key] = wanted
+            self._partitions[key] = wanted
             self._note(key, wanted, now_ms)
-        if self._refused or self._readable:
-            # At the end of this iteration: more may become readable meanwhile, and what these
-            # offsets acknowledged is told to producers first.
+        if self._errors or self._readable:
+            # Answer at the end of this iteration. More partitions may become readable until then,
+            # and the producers whose records these offsets acknowledge are answered first.
             self._sessions.callbacks.wake(self._try)
         self._tick = self._sessions.delayed_operations.add(self, max(0, request.max_wait_ms))
 
@@ -182,8 +201,8 @@ class ReplicaSession:
         return registry.get(key) is None and registry.image.partition(*key) is None
 
     def _note(self, key: Key, wanted: FetchPartition, now_ms: int) -> None:
-        self._silent.discard(key)
-        self._refused.pop(key, None)
+        self._answered.discard(key)
+        self._errors.pop(key, None)
         self._readable.pop(key, None)
         self._awaiting.pop(key, None)
         hosted = self._sessions.registry.get(key)
@@ -196,7 +215,7 @@ class ReplicaSession:
             self._awaiting[key] = now_ms
             return
         if error:
-            self._refused[key] = failed(wanted, error, hosted)
+            self._errors[key] = failed(wanted, error, hosted)
             return
         try:
             diverging = hosted.partition.follower_fetched(
@@ -211,10 +230,10 @@ class ReplicaSession:
                 now_ms,
             )
         except KafkaError as refused:
-            self._refused[key] = fetched(wanted, hosted)._replace(error=refused.code)
+            self._errors[key] = fetched(wanted, hosted)._replace(error=refused.code)
             return
         if diverging is not None:
-            self._refused[key] = fetched(wanted, hosted, diverging=diverging)
+            self._errors[key] = fetched(wanted, hosted, diverging=diverging)
         elif wanted.fetch_offset < hosted.log.end_offset:
             self._readable[key] = hosted
         hosted.settle()
@@ -226,9 +245,9 @@ class ReplicaSession:
             self._moved[key] = hosted
 
     def _forget(self, key: Key) -> None:
-        self._wanted.pop(key, None)
-        self._silent.discard(key)
-        self._refused.pop(key, None)
+        self._partitions.pop(key, None)
+        self._answered.discard(key)
+        self._errors.pop(key, None)
         self._readable.pop(key, None)
         self._moved.pop(key, None)
         self._awaiting.pop(key, None)
@@ -237,15 +256,17 @@ class ReplicaSession:
             hosted.watchers.pop(self, None)
 
     def retry_awaiting(self) -> None:
+        """Look again at the partitions that wait for metadata."""
         now_ms = self._sessions.clock.now_ms()
         for key, since_ms in list(self._awaiting.items()):
-            self._note(key, self._wanted[key], now_ms)
+            self._note(key, self._partitions[key], now_ms)
             if key in self._awaiting:
                 self._awaiting[key] = since_ms
-        if self._refused or self._readable:
+        if self._errors or self._readable:
             self._sessions.callbacks.wake(self._try)
 
     def end(self) -> None:
+        """Answer the waiting fetch, and stop watching. The cache calls it once."""
         self._sessions.ended(self._replica_id)
         if self._respond is not None:
             self._answer()
@@ -255,25 +276,29 @@ class ReplicaSession:
     # --- news of the partitions
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
+        """Take note that a partition is readable."""
         key = hosted.key
-        if key in self._readable or key in self._refused:
+        if key in self._readable or key in self._errors:
             return
-        if key in self._silent or key in self._awaiting:
+        if key in self._answered or key in self._awaiting:
             return
         self._readable[key] = hosted
-        # Until this append the follower had everything, at the latest when it last asked.
+        # Before this append the follower had everything, as of its last fetch.
         hosted.partition.follower_seen(self._replica_id, self._last_fetch_ms)
         if self._respond is not None:
             self._sessions.callbacks.wake(self._try)
 
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
+        """Take note of a new high watermark or log start. A new log start is sent immediately,
+        because a deletion of records waits for it."""
         self._moved[hosted.key] = hosted
-        if not size_bytes:  # the log start: whoever deletes records waits for the followers
-            self._hurried = True
+        if not size_bytes:  # a new log start; a deletion of records waits for the followers
+            self._start_moved = True
             self._sessions.callbacks.wake(self._try)
 
     def changed(self, hosted: HostedPartition) -> None:
-        key, wanted = hosted.key, self._wanted[hosted.key]
+        """Take note of another role or epoch, or of the removal of the partition."""
+        key, wanted = hosted.key, self._partitions[hosted.key]
         error = hosted.partition.leader_error(wanted.current_leader_epoch)
         if hosted.gone:
             error = ErrorCode.UNKNOWN_TOPIC_ID
@@ -283,47 +308,49 @@ class ReplicaSession:
             return
         self._readable.pop(key, None)
         self._awaiting.pop(key, None)
-        self._refused[key] = failed(wanted, error, hosted)
+        self._errors[key] = failed(wanted, error, hosted)
         self._sessions.callbacks.wake(self._try)
 
     # --- answers
 
     def expire(self) -> None:
+        """Answer now, because the follower's wait is over."""
         self._answer()
 
     def _try(self) -> None:
-        if self._respond is not None and (self._refused or self._readable or self._hurried):
+        if self._respond is not None and (self._errors or self._readable or self._start_moved):
             self._answer()
 
     def _answer(self) -> None:
         respond, self._respond = self._respond, None
         if respond is None:
             return
-        self._hurried = False
+        self._start_moved = False
         self._sessions.delayed_operations.remove(self, self._tick)
         self._give_up_awaiting()
-        partitions = list(self._refused.values())
-        self._silent.update(key for key in self._refused if key in self._wanted)
-        self._refused.clear()
+        partitions = list(self._errors.values())
+        self._answered.update(key for key in self._errors if key in self._partitions)
+        self._errors.clear()
         self._read_into(partitions)
         for key, hosted in list(self._moved.items()):
-            # A follower that diverges or waits must not take this for its own log's.
-            if key not in self._silent and key not in self._awaiting:
+            # A follower that diverges or waits must not apply these offsets to its log.
+            if key not in self._answered and key not in self._awaiting:
                 del self._moved[key]
-                partitions.append(fetched(self._wanted[key], hosted))
+                partitions.append(fetched(self._partitions[key], hosted))
         respond(ErrorCode.NONE, self.id, partitions)
 
     def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
-        """Readable partitions, longest waiting first, as far as the bytes go; one at least."""
+        """Read the readable partitions, the one that has waited longest first, until the response
+        is full. At least one is read."""
         max_bytes = left_bytes = min(self._max_bytes, self._sessions.room())
         for key, hosted in list(self._readable.items()):
             if left_bytes <= 0:
                 break
-            wanted = self._wanted[key]
+            wanted = self._partitions[key]
             limit = min(wanted.max_bytes, left_bytes)
             try:
                 records = hosted.log.read(wanted.fetch_offset, limit)
-            except OffsetOutOfRange:  # retention was faster
+            except OffsetOutOfRange:  # retention has removed the records meanwhile
                 result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
             except CorruptLog as damage:
                 result = failed(wanted, unreadable(hosted, damage))
@@ -337,7 +364,7 @@ class ReplicaSession:
             partitions.append(result)
             del self._readable[key]
             self._moved.pop(key, None)
-            self._silent.add(key)
+            self._answered.add(key)
 
     def _give_up_awaiting(self) -> None:
         now_ms = self._sessions.clock.now_ms()
@@ -347,6 +374,6 @@ class ReplicaSession:
             del self._awaiting[key]
             known = self._sessions.registry.get(key) is not None
             error = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_ID
-            self._refused[key] = failed(self._wanted[key], error)
+            self._errors[key] = failed(self._partitions[key], error)
             if self._is_unknown(key):
-                del self._wanted[key]
+                del self._partitions[key]

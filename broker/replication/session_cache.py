@@ -1,20 +1,21 @@
-"""The fetch sessions of one broker, followers' and consumers': ids, epochs and slots (KIP-227).
+"""The fetch sessions of one broker, of followers and of consumers: ids, epochs and slots (KIP-227).
 
-What a session holds and how it is answered is its owner's: `sessions.py` for followers,
-`consumer_sessions.py` for consumers.
+`replica_sessions.py` and `consumer_sessions.py` own the contents and the answers.
 
-Rules
-- A request names its session and the epoch that is next there; anything else is an error, and the
+Rules:
+
+- A request names its session and the session's next epoch. Anything else is an error, and the
   fetcher begins anew.
-- At most `max_sessions` at a time. A newcomer takes the place of the session that was longest not
-  used, if that is EVICTION_MS ago; else of the least valuable of those that it may push out:
-  consumers' for a follower, and for everybody those older than EVICTION_MS. Followers' are worth
-  more than consumers', more partitions more than fewer.
-- Consumers' sessions together hold at most `max_consumer_bytes`. The largest ones end when a
-  smaller one needs room. A follower's session holds only partitions that exist.
-- A consumer's session that was not used for EVICTION_MS ends also if no other session needs room,
-  because its consumer may be gone. A consumer that comes back continues with a full fetch.
-- Unlike in Kafka a follower gets one beyond the slots too: ours do not fetch without.
+- There are at most `max_sessions` slots. A new session may replace the least recently used one if
+  that was unused for EVICTION_MS. Otherwise it may replace the least valuable session that is older
+  than EVICTION_MS; a follower's session may also replace any session of a consumer. Sessions of
+  followers are more valuable than those of consumers, and more partitions than fewer.
+- The sessions of consumers together hold at most `max_consumer_bytes`. The largest ones end if a
+  smaller one needs room. The session of a follower has only existing partitions.
+- A consumer's session that was unused for EVICTION_MS ends even if no other session needs the room,
+  because its consumer may be gone. A consumer that returns continues with a full fetch.
+- Unlike in Kafka, a follower gets a session even if no slot is free, because followers here always
+  use sessions.
 """
 
 from __future__ import annotations
@@ -29,31 +30,36 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_SESSION_EPOCH = 2**31 - 1
 PARTITION_BYTES = 640
-"""Cost of one partition of a consumer's session: the tuple, its name, offsets, dict entries."""
+"""Estimated bytes of one partition of a consumer's session: tuple, name, offsets, dict entries."""
 MAX_CONSUMER_BYTES = 128 << 20
 MAX_FOLLOWERS_BEYOND = 1000
-EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which nobody can set
+EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, a constant here
 
 
-def after(epoch: int) -> int:
-    """0 only ever begins a session."""
+def epoch_after(epoch: int) -> int:
+    """Return the epoch that follows `epoch`. It is never 0, which only begins a session."""
     return epoch % MAX_SESSION_EPOCH + 1
 
 
 class Session(Protocol):
-    """`next_epoch` is the epoch that its next request must have; `len` its partitions."""
+    """A fetch session.
+
+    `next_epoch` is the epoch that its next request must have, and `len` the number of its
+    partitions. `of_follower` is False for a consumer."""
 
     id: int
     next_epoch: int
     uses_topic_ids: bool
 
     @property
-    def of_follower(self) -> bool: ...
+    def of_follower(self) -> bool:
+        """Return True if the session belongs to a follower."""
+        ...
 
     def __len__(self) -> int: ...
 
     def end(self) -> None:
-        """It is in no cache any more. Called once."""
+        """Take note that the session has left the cache. Called once."""
 
 
 class _Slot:
@@ -66,10 +72,16 @@ class _Slot:
 
     @property
     def value(self) -> tuple[bool, int, int]:
+        """Return the value by which sessions are compared: the smallest is replaced first."""
         return self.session.of_follower, len(self.session), self.session.id
 
 
 class SessionCache:
+    """The slots of one broker. The event loop owns it.
+
+    Invariants: `consumer_bytes` is the estimate for all consumers' sessions and at most
+    `max_consumer_bytes`; `_slots` is ordered by the last use."""
+
     def __init__(
         self,
         clock: Clock,
@@ -77,6 +89,7 @@ class SessionCache:
         max_sessions: int,
         max_consumer_bytes: int = MAX_CONSUMER_BYTES,
     ) -> None:
+        """Begin empty. Sizes are in bytes."""
         self.max_consumer_bytes = max_consumer_bytes
         self.consumer_bytes = 0
         """Estimated bytes of consumers' sessions."""
@@ -105,8 +118,8 @@ class SessionCache:
         return True
 
     def resized(self, session: Session) -> bool:
-        """Count the partitions of a consumer's `session` anew. Return False if the session was
-        removed, because its consumer asks for more than there is room for."""
+        """Count the partitions of a consumer's `session` again. Return False if the session was
+        removed because there is no room for more."""
         slot = self._slots[session.id]
         grown = len(session) - slot.counted
         if grown > 0 and not self._make_bytes(session, grown):
@@ -123,8 +136,8 @@ class SessionCache:
             assert self.consumer_bytes >= 0
 
     def _make_bytes(self, session: Session, partitions: int) -> bool:
-        """Make room for more `partitions` of `session`: end the sessions of consumers that have
-        more partitions than it, largest first. Return False if there is still no room."""
+        """Make room for more partitions of `session`: end the larger sessions of consumers, the
+        largest first. Return False if there is still no room."""
         needed_bytes = self.consumer_bytes + partitions * PARTITION_BYTES - self.max_consumer_bytes
         if needed_bytes <= 0:
             return True
@@ -148,7 +161,8 @@ class SessionCache:
     def find(
         self, session_id: int, epoch: int, *, of_follower: bool, uses_topic_ids: bool
     ) -> tuple[Session | None, ErrorCode]:
-        """The session that a request is for, used by it; or the error, which names no session."""
+        """Return the session of a request, now in use, and NONE; or None and the error of the
+        request."""
         slot = self._slots.get(session_id)
         if slot is None or slot.session.of_follower != of_follower:
             return None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -156,16 +170,18 @@ class SessionCache:
             return None, ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if slot.session.uses_topic_ids != uses_topic_ids:
             return None, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        slot.session.next_epoch = after(epoch)
+        slot.session.next_epoch = epoch_after(epoch)
         slot.used_ms = self._clock.now_ms()
         self._slots[session_id] = self._slots.pop(session_id)
         return slot.session, ErrorCode.NONE
 
     def get(self, session_id: int) -> Session | None:
+        """Return the session with this id, or None."""
         slot = self._slots.get(session_id)
         return None if slot is None else slot.session
 
     def remove(self, session_id: int) -> None:
+        """End a session. Ignore an unknown id."""
         slot = self._slots.pop(session_id, None)
         if slot is not None:
             self.consumer_bytes -= slot.counted * PARTITION_BYTES
@@ -173,6 +189,7 @@ class SessionCache:
             slot.session.end()
 
     def clear(self) -> None:
+        """End all sessions."""
         for session_id in list(self._slots):
             self.remove(session_id)
         if self._sweep_timer is not None:
@@ -214,7 +231,8 @@ class SessionCache:
         return True
 
     def _new_id(self) -> int:
-        """By chance: a client must not meet its id of before a restart again."""
+        """Return a random unused id, so that a client does not meet its id of before a restart
+        again."""
         while True:
             session_id = self._random.randrange(1, 1 << 31)
             if session_id not in self._slots:

@@ -1,4 +1,4 @@
-"""The settings of replication, under Kafka's names and with Kafka's defaults, and a topic's own."""
+"""The settings of replication, with Kafka's names and defaults, and the settings of a topic."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
+    """The settings of one broker's replication. Times are in ms, sizes in bytes."""
+
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_max_bytes: int = MIB
     replica_fetch_response_max_bytes: int = 10 * MIB
@@ -35,7 +37,7 @@ class ReplicationSettings:
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
-        """From a node's typed settings (`quorate.config`)."""
+        """Return the settings of a node's typed configuration (`quorate.config`)."""
         return cls(
             log_dir=log_dir,
             **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
@@ -62,14 +64,15 @@ _NODE_KEYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """What one topic's configs come to on this broker."""
+    """The effective settings of one topic on this broker."""
 
     partition: PartitionSettings = field(default_factory=PartitionSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     @classmethod
     def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
-        """`configs` are the effective, typed configs of the topic (`quorate.config.topic_keys`)."""
+        """Return the settings of a topic's effective, typed configs
+        (`quorate.config.topic_keys`)."""
         deletes = "delete" in configs["cleanup.policy"]
         return cls(
             partition=PartitionSettings(

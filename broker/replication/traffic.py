@@ -1,7 +1,7 @@
-"""What went in and out per topic, as plain counters; read when somebody asks for metrics.
+"""Counters of the traffic of each topic, for the metrics.
 
-The counters of a topic live as long as one of its partitions is hosted here; those of topics that
-have gone are kept as one sum, so that the totals of the broker never go back.
+The counters of a topic exist while one of its partitions is hosted here. The counters of former
+topics are kept as one sum, so that the totals of the broker never fall.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True)
 class TopicTraffic:
+    """The counters of one topic since this broker began to host it. Sizes are in bytes."""
+
     messages_in: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
@@ -24,17 +26,24 @@ class TopicTraffic:
     reassignment_bytes_in: int = 0
 
     def add(self, other: TopicTraffic) -> None:
+        """Add the counters of `other`."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 MIN_PRUNED = 1024
-"""Topics with counters below which those that are not hosted any more are not looked for."""
+"""The number of topics above which the counters of former topics are added up and removed."""
 
 
 class Traffic:
+    """The counters of one broker's topics. The event loop owns it.
+
+    `elsewhere` counts the requests for partitions that are not hosted here, and the traffic of
+    former topics."""
+
     def __init__(self, hosted: Callable[[], Collection[str]] = tuple) -> None:
-        """`hosted` returns the topics that have partitions on this broker."""
+        """Begin with no counters. `hosted` returns the topics that have partitions on this
+        broker."""
         self.elsewhere = TopicTraffic()
         """Requests for partitions that are not here, and topics that have gone."""
         self._topics: dict[str, TopicTraffic] = {}
@@ -42,10 +51,10 @@ class Traffic:
         self._pruned_at = MIN_PRUNED
 
     def of(self, topic: str) -> TopicTraffic:
-        """Return the counters of a topic, from now on hosted here.
+        """Return the counters of a topic that is hosted here from now on.
 
-        Without scrapes, topics that come and go would leave their counters behind, so those of
-        topics that have gone are added up when there are many."""
+        If there are many topics, the counters of former ones are added up first: without scrapes
+        nothing else removes them."""
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= self._pruned_at:
@@ -55,12 +64,14 @@ class Traffic:
         return found
 
     def by_topic(self, hosted: Collection[str]) -> dict[str, TopicTraffic]:
-        """Of the topics that are `hosted`; the others' is added to what has gone."""
+        """Return the counters of the `hosted` topics. The counters of other topics are added to
+        `elsewhere`."""
         for topic in [each for each in self._topics if each not in hosted]:
             self.elsewhere.add(self._topics.pop(topic))
         return self._topics
 
     def total(self) -> TopicTraffic:
+        """Return the sum over all topics."""
         sum_ = TopicTraffic()
         for each in (self.elsewhere, *self._topics.values()):
             sum_.add(each)

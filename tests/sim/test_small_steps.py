@@ -28,7 +28,7 @@ def test_seeds_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "STEP_BYTES", 500)
     count: Counter[str] = Counter()
     schedule = committed_image.CommittedImage._schedule
-    go_on = PartitionOpener._go_on
+    go_on = PartitionOpener._run
 
     def preparing(self: committed_image.CommittedImage) -> None:
         count["preparation"] += self._preparing is not None
@@ -39,7 +39,7 @@ def test_seeds_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         go_on(self, *steps)
 
     monkeypatch.setattr(committed_image.CommittedImage, "_schedule", preparing)
-    monkeypatch.setattr(PartitionOpener, "_go_on", opening)
+    monkeypatch.setattr(PartitionOpener, "_run", opening)
     for seed in SEEDS:
         run_seed(seed)
     assert count["preparation"] > 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
@@ -25,11 +25,11 @@ def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
 
 
 def delete(cluster: Cluster, broker_id: int, topic: str, offset: int) -> None:
-    answers: list[Deleted] = []
-    wanted = [ToDelete(topic, 0, offset)]
+    answers: list[DeletionResult] = []
+    wanted = [DeletionRequest(topic, 0, offset)]
     cluster.nodes[broker_id].replicas.delete_records(wanted, 5000, answers.extend)
     cluster.run(100)
-    assert answers == [Deleted(offset, 0)]
+    assert answers == [DeletionResult(offset, 0)]
 
 
 def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(

@@ -12,7 +12,7 @@ from quorate.broker.kafka.delete_records import DeleteRecordsHandler
 from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler, volume_bytes
 from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.describe_producers import (
@@ -70,9 +70,11 @@ def produced(cluster: Cluster, topic: Uuid, count: int) -> None:
     assert [each[0].error for each in answers] == [0] * count
 
 
-def deleted(cluster: Cluster, topic: str, offset: int, timeout_ms: int = 5000) -> list[Deleted]:
-    answers: list[Deleted] = []
-    wanted = [ToDelete(topic, 0, offset)]
+def deleted(
+    cluster: Cluster, topic: str, offset: int, timeout_ms: int = 5000
+) -> list[DeletionResult]:
+    answers: list[DeletionResult] = []
+    wanted = [DeletionRequest(topic, 0, offset)]
     cluster.nodes[1].replicas.delete_records(wanted, timeout_ms, answers.extend)
     return answers
 
@@ -84,23 +86,23 @@ def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: Cluster) -> 
     answers = deleted(cluster, "t", 3)
     assert not answers, "the followers have not got it"
     cluster.run(100)  # well below replica.fetch.wait.max.ms: followers are told at once
-    assert answers == [Deleted(3, ErrorCode.NONE)]
+    assert answers == [DeletionResult(3, ErrorCode.NONE)]
     assert [cluster.hosted(each, topic).log.start_offset for each in (1, 2, 3)] == [3, 3, 3]
     assert cluster.fetch(1, topic, 2)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
     again = deleted(cluster, "t", 1)
-    assert again == [Deleted(3, ErrorCode.NONE)], "nothing comes back"
+    assert again == [DeletionResult(3, ErrorCode.NONE)], "nothing comes back"
     everything = deleted(cluster, "t", -1)
     cluster.run(100)
-    assert everything == [Deleted(5, ErrorCode.NONE)]
+    assert everything == [DeletionResult(5, ErrorCode.NONE)]
 
 
 def test_what_is_not_committed_is_not_deleted(cluster: Cluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, topic, count=2)
-    assert deleted(cluster, "t", 3) == [Deleted(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
-    assert deleted(cluster, "t", -2) == [Deleted(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
-    assert deleted(cluster, "u", 0) == [Deleted(-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert deleted(cluster, "t", 3) == [DeletionResult(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
+    assert deleted(cluster, "t", -2) == [DeletionResult(-1, ErrorCode.OFFSET_OUT_OF_RANGE)]
+    assert deleted(cluster, "u", 0) == [DeletionResult(-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
 def test_a_deletion_waits_for_the_isr_and_times_out(cluster: Cluster) -> None:
@@ -110,7 +112,7 @@ def test_a_deletion_waits_for_the_isr_and_times_out(cluster: Cluster) -> None:
     cluster.network.isolate("b2")
     answers = deleted(cluster, "t", 2, timeout_ms=300)
     cluster.run(350)
-    assert answers == [Deleted(-1, ErrorCode.REQUEST_TIMED_OUT)]
+    assert answers == [DeletionResult(-1, ErrorCode.REQUEST_TIMED_OUT)]
 
 
 def test_a_deletion_ends_with_the_leadership(cluster: Cluster) -> None:
@@ -122,7 +124,7 @@ def test_a_deletion_ends_with_the_leadership(cluster: Cluster) -> None:
     cluster.change(topic, leader=3)
     cluster.spread()
     cluster.run(50)
-    assert answers == [Deleted(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+    assert answers == [DeletionResult(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 
 
 def test_what_is_only_compacted_keeps_its_records(cluster: Cluster) -> None:
@@ -131,9 +133,9 @@ def test_what_is_only_compacted_keeps_its_records(cluster: Cluster) -> None:
     produced(cluster, topic, count=1)
     partition = cluster.hosted(1, topic).partition
     partition.configure(PartitionSettings(compacted=True, deletes=False), 0)
-    assert deleted(cluster, "t", 1) == [Deleted(-1, ErrorCode.POLICY_VIOLATION)]
+    assert deleted(cluster, "t", 1) == [DeletionResult(-1, ErrorCode.POLICY_VIOLATION)]
     partition.configure(PartitionSettings(compacted=True, deletes=True), 0)
-    assert deleted(cluster, "t", 1) == [Deleted(1, ErrorCode.NONE)]
+    assert deleted(cluster, "t", 1) == [DeletionResult(1, ErrorCode.NONE)]
 
 
 def test_answers_are_in_the_order_of_the_request(cluster: Cluster) -> None:

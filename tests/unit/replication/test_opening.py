@@ -96,7 +96,7 @@ def test_the_loop_goes_on_while_a_log_is_recovered(
         assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
         cluster.run(1000)
         assert thread.turn()
-    assert "recovering, logs opened: 0, left: 1" in caplog.text
+    assert "the broker is opening its logs: 0 are open, 1 are left" in caplog.text
     thread.finish()
     assert replicas.unopened == 0
     assert cluster.content(1, topic) == before

@@ -276,7 +276,7 @@ def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.Mo
     leader.run(1000)
     assert len(leader.answer()) == 10
     assert len(session) == 1, "nothing remains of them after their error"
-    assert session._silent <= session._wanted.keys()
+    assert session._answered <= session._partitions.keys()
     assert session._awaiting == {}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.broker.replication import hosted_partition as hosted_module
 from quorate.broker.replication import traffic
-from quorate.broker.replication.delete_records import Deleted, ToDelete
+from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
@@ -70,9 +70,9 @@ def test_deletions_that_timed_out_are_removed(
     hosted = cluster.hosted(1, topic)
     monkeypatch.setattr(hosted_module, "MIN_PRUNED", 8)
     hosted._deletions_pruned_at = 8
-    answers: list[Deleted] = []
+    answers: list[DeletionResult] = []
     for _ in range(60):
-        cluster.nodes[1].replicas.delete_records([ToDelete("t", 0, 1)], 5, answers.extend)
+        cluster.nodes[1].replicas.delete_records([DeletionRequest("t", 0, 1)], 5, answers.extend)
         cluster.run(10)
     assert {each.error for each in answers} == {ErrorCode.REQUEST_TIMED_OUT}
     assert len(hosted._deletions) < 16
