@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Self, cast
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from quorate.cli.cluster_dir import private
-from quorate.cli.decompression import DecompressedStream, StreamTooLarge
+from quorate.cli.decompression import MAX_READ_BYTES, DecompressedStream, StreamTooLarge
 from quorate.quorum.log.disk import DIRECTORY_MODE
 
 MAX_MEMBERS = 65_000
@@ -42,6 +42,13 @@ _ZIP_END = struct.Struct("<4s4xHH2L2x")
 _ZIP64_LOCATOR = b"PK\x06\x07"
 _ZIP64_LOCATOR_BYTES = 20
 _ZIP_METHODS = (ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2)
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 _DAMAGED = (
     tarfile.TarError,
     BadZipFile,
@@ -55,6 +62,21 @@ _DAMAGED = (
     IndexError,  # raised by zipfile for a member without a name
     struct.error,
 )
+
+
+class _BoundedHeader(tarfile.TarInfo):
+    """The header of one member, whose extended header tarfile takes into memory whole."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Return the parsed header. Raise StreamTooLarge before a large extended header is read."""
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _EXTENDED and header.size > MAX_READ_BYTES:
+            raise StreamTooLarge(
+                f"one of its headers has {header.size} bytes, more than {MAX_READ_BYTES}. Unpack "
+                "it yourself if you trust it, and give the directory"
+            )
+        return header
 
 
 class ArchiveTooLarge(shutil.ReadError):
@@ -115,7 +137,7 @@ def unpack(archive: Path, directory: Path) -> None:
 
 def _unpack_tar(file: IO[bytes], root: Path, limits: ExtractionLimits) -> None:
     stream = DecompressedStream(file, MAX_UNPACKED_BYTES + COPY_BYTES)
-    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as tar:
+    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:", tarinfo=_BoundedHeader) as tar:
         for member in tar:
             tar.members.clear()  # type: ignore[attr-defined]  # tarfile would keep them all
             limits.count(member.name, member.size if member.isfile() else 0)

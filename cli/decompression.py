@@ -148,7 +148,7 @@ class DecompressedStream:
         Raise TooLongRead, or EOFError if cut off."""
         if not 0 <= size <= MAX_READ_BYTES:
             raise StreamTooLarge(
-                f"one of its headers has {size} bytes, more than {MAX_READ_BYTES}. Unpack it "
+                f"{size} bytes of it are wanted at once, more than {MAX_READ_BYTES}. Unpack it "
                 "yourself if you trust it, and give the directory"
             )
         end = self._position + size

@@ -46,6 +46,7 @@ class Keys:
 
     It stores bytes, so no dict holds a container and CPython's cycle collector does not scan these
     dicts. With a set, or with a dict of tuples, one scan of a million partitions takes 0.25 s.
+    (Python 3.14 scans every dict: 13 ms for a million partitions, until `gc.freeze` ends that.)
 
     It consists of PARTS dicts, because a single dict of half a million keys takes 20 ms to grow.
     Neighbouring partitions share a part, so the parts grow at different times.
