@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
-from typing import IO, Self, cast
+from typing import IO, cast
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from quorate.cli.cluster_dir import private
@@ -67,16 +67,16 @@ _DAMAGED = (
 class _BoundedHeader(tarfile.TarInfo):
     """The header of one member, whose extended header tarfile takes into memory whole."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Return the parsed header. Raise StreamTooLarge before a large extended header is read."""
-        header = super().frombuf(buf, encoding, errors)
-        if header.type in _EXTENDED and header.size > MAX_READ_BYTES:
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        """Read what follows the header; tarfile.py names this method as the one to override. Raise
+        StreamTooLarge before a large extended header is read."""
+        if self.type in _EXTENDED and self.size > MAX_READ_BYTES:
             raise StreamTooLarge(
-                f"one of its headers has {header.size} bytes, more than {MAX_READ_BYTES}. Unpack "
+                f"one of its headers has {self.size} bytes, more than {MAX_READ_BYTES}. Unpack "
                 "it yourself if you trust it, and give the directory"
             )
-        return header
+        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return member
 
 
 class ArchiveTooLarge(shutil.ReadError):
