@@ -18,7 +18,7 @@ from typing import Any
 from quorate.quorum.controller.directories import default_directory
 from quorate.quorum.controller.elections import Acceptable, Election, elect
 from quorate.quorum.controller.partition_index import PartitionKey
-from quorate.quorum.controller.partition_states import check_transition, state_of
+from quorate.quorum.controller.partition_states import check_transition
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition
@@ -94,11 +94,12 @@ def partition_change(
             isr, recovery, cause = (leader,), RECOVERING, Cause.UNCLEAN_ELECTION
     elif any(replica not in target.replicas for replica in partition.replicas):
         leader = partition.leader  # a replica leaves: naming the leader raises its epoch
-    check_transition(
-        state_of(partition.leader, partition.leader_recovery_state),
-        state_of(elected.leader, recovery),
-        next_epoch=leader != NO_LEADER_CHANGE,
-    )
+    if leader != NO_LEADER_CHANGE or recovery != partition.leader_recovery_state:
+        check_transition(
+            (partition.leader, partition.leader_recovery_state),
+            (elected.leader, recovery),
+            next_epoch=leader != NO_LEADER_CHANGE,
+        )
     assert isr, f"{key}: the change leaves no replica in the ISR"
     assert elected.leader in (NO_LEADER, *isr), f"{key}: leader {elected.leader}, ISR {isr}"
     directories = directories_of(image, partition, target.replicas)

@@ -7,6 +7,7 @@ draws the diagram in docs/protocol/isr.md.
 from __future__ import annotations
 
 import enum
+import itertools
 from typing import NamedTuple
 
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERING
@@ -71,19 +72,46 @@ TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
 unclean election makes a partition RECOVERING."""
 
 
-def state_of(leader: int, leader_recovery_state: int) -> PartitionState:
-    """Return the state of a partition with this leader and leader recovery state."""
-    if leader == NO_LEADER:
+def state_of(*, leaderless: bool, recovering: bool) -> PartitionState:
+    """Return the state of a partition. `recovering` is its leader recovery state."""
+    if leaderless:
         return PartitionState.LEADERLESS
-    recovering = leader_recovery_state == RECOVERING
     return PartitionState.RECOVERING if recovering else PartitionState.LED
 
 
-def check_transition(before: PartitionState, after: PartitionState, *, next_epoch: bool) -> None:
+def _allows(epoch: LeaderEpoch, next_epoch: bool) -> bool:
+    return epoch is not (LeaderEpoch.SAME if next_epoch else LeaderEpoch.NEXT)
+
+
+_ALLOWED = frozenset(
+    facts
+    for facts in itertools.product((False, True), repeat=5)
+    if _allows(
+        TRANSITIONS[
+            state_of(leaderless=facts[0], recovering=facts[1]),
+            state_of(leaderless=facts[2], recovering=facts[3]),
+        ].epoch,
+        facts[4],
+    )
+)
+"""TRANSITIONS as facts before and after a change, because the controller checks each partition of a
+broker that it fences: leaderless, recovering, leaderless, recovering, next leader epoch."""
+
+
+def check_transition(before: tuple[int, int], after: tuple[int, int], *, next_epoch: bool) -> None:
     """Raise AssertionError if no partition may change in this way.
 
-    `next_epoch` is True if the change record names a leader, which raises the leader epoch.
+    `before` and `after` are the leader and the leader recovery state. `next_epoch` is True if the
+    change record names a leader, which raises the leader epoch.
     """
-    epoch = TRANSITIONS[before, after].epoch
-    allowed = epoch is not (LeaderEpoch.SAME if next_epoch else LeaderEpoch.NEXT)
-    assert allowed, f"a partition must not change from {before.value} to {after.value}: {epoch}"
+    facts = (
+        before[0] == NO_LEADER,
+        before[1] == RECOVERING,
+        after[0] == NO_LEADER,
+        after[1] == RECOVERING,
+        next_epoch,
+    )
+    assert facts in _ALLOWED, (
+        f"a partition must not change from leader and recovery state {before} to {after} "
+        f"{'in the next' if next_epoch else 'within one'} leader epoch"
+    )

@@ -19,6 +19,7 @@ from quorate.quorum.controller.broker_states import TRANSITIONS, BrokerState, ch
 from quorate.quorum.controller.partition_states import LeaderEpoch, PartitionState
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
+from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, RECOVERING
 from quorate.quorum.raft import states
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.errors import InvariantViolation
@@ -33,6 +34,12 @@ BROKERS = {
     BrokerState.UNFENCED: replace(FENCED, fenced=False),
     BrokerState.CONTROLLED_SHUTDOWN: replace(FENCED, fenced=False, in_controlled_shutdown=True),
 }
+LEADERS = {
+    PartitionState.LED: (1, RECOVERED),
+    PartitionState.RECOVERING: (1, RECOVERING),
+    PartitionState.LEADERLESS: (NO_LEADER, RECOVERED),
+}
+"""The leader and the leader recovery state of a partition in each state."""
 ISRS: tuple[IsrState, ...] = (Committed((1,)), PendingExpand((1,), 2), PendingShrink((1, 2), (2,)))
 
 
@@ -81,11 +88,12 @@ def test_a_partition_changes_by_the_table(
     before: PartitionState, after: PartitionState, next_epoch: bool
 ) -> None:
     epoch = partition_states.TRANSITIONS[before, after].epoch
+    old, new = LEADERS[before], LEADERS[after]
     if epoch is (LeaderEpoch.SAME if next_epoch else LeaderEpoch.NEXT):
         with pytest.raises(AssertionError, match="a partition must not change from"):
-            partition_states.check_transition(before, after, next_epoch=next_epoch)
+            partition_states.check_transition(old, new, next_epoch=next_epoch)
     else:
-        partition_states.check_transition(before, after, next_epoch=next_epoch)
+        partition_states.check_transition(old, new, next_epoch=next_epoch)
 
 
 def test_the_leader_of_a_partition_changes_only_with_the_leader_epoch() -> None:
