@@ -1,4 +1,4 @@
-"""A controller channel that answers when the test says so."""
+"""A controller channel that answers when the test calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""AlterPartitionSender: batching, one request in flight, the maximal ISR until an answer (4.2)."""
+"""AlterPartitionSender: batches, one request in flight, and retries until there is an answer
+(KIP-497).
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,8 @@ def test_a_partition_has_one_proposal_at_a_time() -> None:
 
 
 def test_an_unknown_outcome_is_sent_again_unchanged_and_never_told_as_a_failure() -> None:
-    """R57: the change may have been applied, so the proposer keeps the maximal ISR."""
+    """The controller may have applied the change, so the proposer keeps the maximal ISR (R57 in
+    tests/scenarios)."""
     each = Sender()
     each.propose(0)
     each.clock.advance(0)
@@ -129,7 +132,8 @@ def test_nothing_leaves_after_close() -> None:
 def test_refusals_in_a_row_are_repeated_more_and_more_slowly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A stale broker epoch was sent again every 50 ms without end, with a WARN line each time."""
+    """Once, the sender repeated a request with a stale broker epoch every 50 ms without end, each
+    time with a WARN line."""
     each = Sender()
     each.propose(0)
     each.clock.advance(0)

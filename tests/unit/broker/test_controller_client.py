@@ -1,5 +1,6 @@
-"""ControllerClient: routing to the active controller, and what may be sent again (Traps, "Pipelined
-forwarding")."""
+"""ControllerClient: the routing to the active controller, and the requests that it may send again
+(KIP-590).
+"""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def test_what_changes_nothing_may_be_asked_again_after_a_lost_link() -> None:
 
 
 def test_none_goes_to_a_new_leader_while_one_at_the_old_is_unresolved() -> None:
-    """Else the second could be applied before the first, which comes back and is sent again."""
+    """Otherwise the new leader could apply the second request before the first, which the old
+    leader refuses and the client sends again."""
     each = Client(1, 2)
     each.forward(0)
     each.lead(2)

@@ -1,4 +1,6 @@
-"""What admin clients are told of topics and configs, field by field where Kafka is particular."""
+"""The descriptions of topics and configs that admin clients receive, with Kafka's particular
+fields.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ ORDERS, _ = replay(
 
 @dataclass
 class Asked:
-    """Stands for a request's context; keeps the answer."""
+    """A double of a request's context, which keeps the answer."""
 
     answer: Any = None
 
@@ -93,7 +95,7 @@ def configs(
 
 
 def test_no_config_of_a_topic_is_read_only(node: NodeConfig) -> None:
-    """kafka-python refuses to alter those that are."""
+    """kafka-python refuses to alter read-only configs."""
     result = configs(node, TOPIC_RESOURCE, "orders", None)
     assert result.configs
     assert [each.name for each in result.configs if each.read_only] == []
@@ -107,7 +109,7 @@ def test_some_configs_of_a_broker_are_read_only(node: NodeConfig) -> None:
 
 @pytest.mark.parametrize("keys", [None, ()])
 def test_without_names_all_configs_are_told(node: NodeConfig, keys: tuple[str, ...] | None) -> None:
-    """Kafka takes an empty list as it takes null, whatever its protocol's text says."""
+    """Kafka treats an empty list like null, although its protocol documentation says otherwise."""
     assert len(configs(node, TOPIC_RESOURCE, "orders", keys).configs) > 20
 
 
@@ -133,7 +135,8 @@ def test_what_may_be_done_with_the_cluster(include: bool, operations: int) -> No
 
 
 def test_what_may_be_done_with_a_topic() -> None:
-    """Told unasked here; Metadata tells it when it is asked (KIP-430)."""
+    """DescribeTopicPartitions always returns the authorized operations; Metadata returns them on
+    request (KIP-430)."""
     asked = Asked()
     request = DescribeTopicPartitionsRequest(
         topics=(TopicRequest(name="orders"),), response_partition_limit=10, cursor=None

@@ -1,4 +1,6 @@
-"""Admin requests on their way to the controller: pipelined while small, one by one when large."""
+"""Admin requests that a broker forwards to the controller: small ones pipelined, large ones one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ NONE = EnvelopeResponse(
 
 
 class Controller:
-    """Holds what was forwarded until the test answers."""
+    """A double of the controller, which holds forwarded requests until the test answers them."""
 
     def __init__(self) -> None:
         self.asked: list[EnvelopeRequest] = []
@@ -113,7 +115,7 @@ def test_a_request_that_the_controller_could_not_carry_out_names_its_items() -> 
 
 
 def test_a_large_request_is_refused_in_steps() -> None:
-    """To decode a refused request of the largest size in one step would hold the event loop."""
+    """The decoding of the largest refused request in one step would block the event loop."""
     topics = tuple(DeleteTopicState(name=f"{number:0200}") for number in range(2000))
     body = encode(DeleteTopicsRequest(topics=topics, timeout_ms=1000), VERSION)
     context = Context()

@@ -1,4 +1,4 @@
-"""BrokerLifecycle: registration, catching up, unfencing, controlled shutdown (kafka-rules 4.7)."""
+"""BrokerLifecycle: registration, catching up, unfencing, controlled shutdown (KIP-631)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_the_way_to_running() -> None:
 
 
 def test_it_stays_fenced_until_its_registration_is_replayed_and_its_logs_are_loaded() -> None:
-    """KAFKA-13959: an unfenced broker with an old image would serve what it no longer leads."""
+    """An unfenced broker with an old image would serve partitions that it no longer leads
+    (KAFKA-13959)."""
     broker = Broker()
     broker.registered()
     broker.lifecycle.logs_loaded()

@@ -1,4 +1,6 @@
-"""Suspects: an answer that would name a dying broker waits for the verdict, and not for long."""
+"""Suspects: an answer that would name a dying broker waits for the controller's decision, for a
+bounded time.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class World:
         return delta
 
     def ask(self) -> bool:
-        """True when the answer is held back."""
+        """Return True if the answer is held back."""
 
         def answer() -> None:
             self.answered += 1
@@ -97,7 +99,7 @@ def test_hints_can_be_switched_off() -> None:
 
 
 def test_one_just_fenced_stays_listed_for_a_moment() -> None:
-    """librdkafka loses half a second to a broker that is gone from the list at once."""
+    """librdkafka loses half a second if a broker disappears from the list immediately."""
     world = World()
     assert world.suspects.listed(world.image.brokers[5])
     world.suspects.image_changed(world.apply(FENCED))

@@ -1,4 +1,4 @@
-"""Pure partitions on in-memory logs with scripted metadata, for the tests of this folder."""
+"""Pure partitions on logs in memory with scripted metadata, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def value(
 
 
 class Brokers:
-    """The image's brokers 1 to 3; broker epochs are 100 + id."""
+    """The registrations of brokers 1 to 3. Their broker epochs are 100 + id."""
 
     def __init__(self) -> None:
         self.brokers = {
@@ -115,7 +115,7 @@ def take_proposal(leader: Partition) -> IsrChange:
 
 
 def copy_once(leader: Partition, follower: Partition, replica_id: int, *, now_ms: int = 0) -> None:
-    """One replica fetch: what the fetcher does, without a network."""
+    """Do one fetch of a follower, without a network."""
     log = follower.log
     diverging = fetch(
         leader,

@@ -1,4 +1,4 @@
-"""The Log contract in memory: a list of batches and the real epoch cache."""
+"""A log in memory with the contract of `PartitionLog`: batches, and the real epoch cache."""
 
 from __future__ import annotations
 

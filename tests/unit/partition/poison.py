@@ -1,7 +1,7 @@
-"""Every reader of stored batches, for batches that any producer may send.
+"""Every reader of stored batches, for any batch that a producer may send.
 
-`check_batch` and `check_stored` are entries for fuzzers: they raise only for a batch that harms a
-node.
+`check_batch` and `check_stored` are entry points for fuzzers. They raise only for a batch that
+harms a node.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ PATH = "/data/t-0"
 
 
 def check_batch(data: bytes) -> bool:
-    """Send `data` as a producer does, and read what was taken with every reader. Return True if one
-    of the settings takes it. Raise if an exception would have reached the node."""
+    """Send `data` as a producer does, and read the stored batch with every reader.
+
+    Return True if a leader accepts it with one of the settings. Raise an exception that would have
+    reached the node."""
     taken = False
     for settings in ALL_SETTINGS:
         copy = bytearray(data)
@@ -68,7 +70,7 @@ def check_batch(data: bytes) -> bool:
 
 
 def check_stored(data: bytes) -> None:
-    """Read a batch that is in a log already, whatever a leader would say of it today."""
+    """Read a batch that is in a log already, even if a leader would refuse it today."""
     disk, log = new_log()
     copy = bytearray(data)
     try:
@@ -82,7 +84,7 @@ def check_stored(data: bytes) -> None:
 
 
 def check_readers(data: bytearray, settings: PartitionSettings) -> None:
-    """Append as a leader, replicate, and read."""
+    """Append a batch as a leader, replicate it, and read it."""
     disk, log = new_log()
     leader = partition(log, 1, settings)
     leader.make_leader(value(1, 1, (1,)), now_ms=0)

@@ -25,7 +25,7 @@ class ReplicatedPartition:
     """
 
     def __init__(self, *, min_isr: int = 1, unclean: bool = False) -> None:
-        """`unclean` allows unclean elections of the topic."""
+        """Begin with three empty replicas. `unclean` allows unclean elections of the topic."""
         self._min_isr = min_isr
         self.driver = Driver()
         self.driver.start(1, 2, 3)
@@ -51,7 +51,7 @@ class ReplicatedPartition:
         return replica
 
     def hear(self, broker_id: int) -> None:
-        """The replica has replayed the metadata log up to its end."""
+        """Let a replica replay the metadata log up to its end."""
         value = self.driver.partition(TOPIC)
         if value.leader == broker_id:
             self.replicas[broker_id].make_leader(value, self.driver.now_ms)
@@ -59,20 +59,20 @@ class ReplicatedPartition:
             self.replicas[broker_id].make_follower(value)
 
     def sent_by(self, follower: int, offset: int) -> FollowerFetch:
-        """A fetch from there, which is now under way."""
+        """Return the Fetch that a follower sends now."""
         leader_epoch = self.driver.partition(TOPIC).leader_epoch
         broker_epoch = self.driver.broker(follower).epoch
         return FollowerFetch(follower, broker_epoch, leader_epoch, offset, leader_epoch, 0)
 
     def deliver(self, fetch: FollowerFetch, leader: int) -> None:
-        """As the leader's broker takes it."""
+        """Deliver a Fetch to the leader, as its broker does."""
         replica = self.replicas[leader]
         if replica.leader_error(fetch.leader_epoch) is ErrorCode.NONE:
             with contextlib.suppress(KafkaError):
                 replica.follower_fetched(fetch, self.driver.now_ms)
 
     def restart(self, broker_id: int, incarnation: int) -> None:
-        """Once its session is over; with nothing of what it had."""
+        """Restart a broker after its session has expired, without its data."""
         ends_ms = self.driver.now_ms + SESSION_MS
         self.driver.run_until(ends_ms - 1)
         for each in self.replicas:
@@ -85,8 +85,8 @@ class ReplicatedPartition:
             self.hear(each)
 
     def replicate(self, source: int, target: int, *, batches: int = 0) -> None:
-        """Twice: the second fetch says that the first one's records have arrived. So many batches,
-        or all."""
+        """Fetch twice, because the second fetch acknowledges the records of the first. Copy
+        `batches`, or all."""
         leader, follower = self.replicas[source], self.replicas[target]
         epoch = self.driver.broker(target).epoch
         for _ in range(2):
@@ -114,7 +114,7 @@ class ReplicatedPartition:
         self.acknowledged = max(self.acknowledged, self.replicas[leader].high_watermark)
 
     def rule(self, sender: int, change: IsrChange) -> None:
-        """The controller rules on a proposal that was under way for a while."""
+        """Let the controller decide on a proposal that was in flight for a while."""
         epoch = self.driver.broker(sender).epoch
         self.driver.handle(
             AlterPartitionRequest(broker_id=sender, broker_epoch=epoch, changes=(change,))

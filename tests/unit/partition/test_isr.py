@@ -1,4 +1,4 @@
-"""The leader's ISR machine: kafka-rules 4.1 and 4.2, KIP-497, KIP-903, KIP-966."""
+"""The ISR as its leader manages it: KIP-497, KIP-841, KIP-903, KIP-966, KAFKA-7128."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_a_caught_up_follower_is_proposed_with_broker_epochs() -> None:
 
 
 def test_a_follower_below_the_epoch_start_may_not_join() -> None:
-    """It could be elected without what was committed before this epoch."""
+    """It could be elected without the records that were committed before this epoch
+    (KAFKA-7128)."""
     leader = partition(1)
     leader.make_leader(value(1, 5, (1,)), now_ms=0)
     append(leader, 5)
@@ -95,7 +96,8 @@ def test_an_ineligible_broker_is_not_proposed(ineligible: dict[str, int]) -> Non
 
 
 def test_fetch_of_an_earlier_incarnation_is_refused() -> None:
-    """KIP-903: a replica that lost its disk's tail must not count with what its past self had."""
+    """A replica that lost the tail of its log must not count with the offset of its earlier
+    incarnation (KIP-903)."""
     leader = leader_of((1, 2))
     with pytest.raises(KafkaError) as refused:
         fetch(leader, 3, 0, broker_epoch=50)
@@ -126,7 +128,7 @@ def test_a_lagging_follower_is_removed_only_when_the_controller_agrees() -> None
 
 
 def test_a_follower_that_keeps_pace_behind_the_end_stays() -> None:
-    """KAFKA-1546: lag is measured in time, not in records."""
+    """The lag is measured in time, not in records (KAFKA-1546)."""
     leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
     offset = 0
     for now_ms in range(0, 5000, 500):
@@ -194,7 +196,7 @@ def test_waits_for_metadata(code: ErrorCode) -> None:
 
 
 def test_unknown_outcome_stays_pending_and_is_asked_again() -> None:
-    """The heart of KIP-497: the change may have been applied, so the joining replica counts."""
+    """The controller may have applied the change, so the joining replica counts (KIP-497)."""
     leader = leader_of((1, 2))
     fetch(leader, 3, 0)
     change = take_proposal(leader)
@@ -206,8 +208,8 @@ def test_unknown_outcome_stays_pending_and_is_asked_again() -> None:
 
 
 def test_metadata_of_the_epoch_already_known_does_not_forget_a_proposal() -> None:
-    """The answer to one change came first, then the next was proposed, then the record of the first
-    is replayed: forgetting the proposal would let the high watermark pass the joining replica."""
+    """The leader receives the answer to one change, proposes the next, and then replays the record
+    of the first. If it dropped the proposal, the high watermark could pass the joining replica."""
     leader = leader_of((1, 2))
     fetch(leader, 3, 0)
     first = take_proposal(leader)
@@ -220,8 +222,8 @@ def test_metadata_of_the_epoch_already_known_does_not_forget_a_proposal() -> Non
 
 
 def test_what_followers_had_counts_only_if_nobody_else_led_since() -> None:
-    """A leader that replays several epochs at once and leads again: its followers followed another
-    meanwhile and may have truncated."""
+    """A leader replays several epochs in one step and leads again. Its followers may have followed
+    another leader meanwhile, and truncated."""
     leader = leader_of((1, 2))
     append(leader, 5)
     fetch(leader, 2, 4)
@@ -256,7 +258,8 @@ def test_equal_partition_epoch_in_the_answer_means_already_so() -> None:
 
 
 def test_r57_a_zombie_proposes_with_its_stale_epochs() -> None:
-    """The controller tells by them; the zombie keeps the replica in its maximal ISR for ever."""
+    """The epochs let the controller refuse the proposal. The former leader keeps the replica in its
+    maximal ISR."""
     leader = leader_of((1, 2, 3), replica_lag_time_max_ms=1000)
     append(leader, 1)
     leader.check_followers(5000)
@@ -302,7 +305,8 @@ def test_r56_below_min_isr_after_the_append() -> None:
 
 
 def test_a_joining_replica_holds_the_watermark_back() -> None:
-    """Else a follower of a busy leader with ISR {leader} chases the watermark and never joins."""
+    """Otherwise the follower of a busy leader, alone in the ISR, would never reach the high
+    watermark."""
     leader = leader_of((1,), replica_lag_time_max_ms=1000)
     append(leader, 5, now_ms=0)
     fetch(leader, 2, 5, now_ms=10)

@@ -1,7 +1,7 @@
-"""No batch that a producer can send harms the node that takes it (issue 10, items 2 and 3).
+"""No batch that a producer can send harms the node that stores it.
 
-The oracle is dumb: a batch is taken or refused with one of Kafka's codes, and every reader of what
-was taken reads it or raises CorruptBatch.
+The oracle is simple: a batch is accepted or refused with one of Kafka's error codes, and every
+reader of an accepted batch reads it or raises CorruptBatch.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def good_batches(draw: st.DrawFn) -> bytearray:
 
 @st.composite
 def changed_batches(draw: st.DrawFn) -> bytes:
-    """A good batch with header fields, payload bytes or its length changed; its CRC is right."""
+    """Generate good batches with changed header fields, payload bytes or length, and a right
+    CRC."""
     data = draw(good_batches())
     for name in draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=2)):
         offset, form = FIELDS[name]
@@ -175,7 +176,7 @@ def test_each_field_has_its_rule(fields: dict[str, int], code: ErrorCode) -> Non
 
 
 def test_records_without_a_timestamp_are_never_too_old() -> None:
-    """Kafka leaves NO_TIMESTAMP out of message.timestamp.before.max.ms."""
+    """Kafka does not apply message.timestamp.before.max.ms to records without a timestamp."""
     bounded = PartitionSettings(timestamp_before_max_ms=10, timestamp_after_max_ms=10)
     timeless = sealed(records(3, -1), base_timestamp_ms=-1, max_timestamp_ms=1)
     validate_client_batch(timeless, bounded, 0)

@@ -1,4 +1,4 @@
-"""Idempotent producers: KIP-98, KIP-360, KAFKA-5793 and what Kafka 4 answers."""
+"""Idempotent producers: KIP-98, KIP-360, KAFKA-5793 and the answers of Kafka 4."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_new_epoch_begins_at_zero_and_fences_the_old(leader: Partition) -> None:
 
 
 def test_what_follows_the_end_of_a_transaction_begins_at_zero() -> None:
-    """The marker raised the epoch, and has no sequence itself."""
+    """The end marker raises the epoch and has no sequence number."""
     states = ProducerStates()
     header = read_header(batch(producer_id=7, producer_epoch=0, base_sequence=0))
     states.append(header)
@@ -114,7 +114,7 @@ def test_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_batches_appended_during_a_load_are_counted_once() -> None:
-    """Once the last batch was counted twice, and took the place of the first of five that a
+    """Once the last batch was counted twice. It replaced the first of the five batches that a
     producer may send again."""
     follower = partition(2)
     follower.make_follower(value(1, 0, (1, 2)))

@@ -55,8 +55,8 @@ def lead(leader: Partition, follower: Partition, leader_id: int, epoch: int) -> 
 
 
 def test_r53_kip101_follower_restarts_behind_the_high_watermark() -> None:
-    """A follower whose watermark lags restarts, and is elected before it has fetched: becoming a
-    follower cuts nothing, and neither does becoming the leader."""
+    """A follower with an old high watermark restarts, and is elected before it has fetched. Neither
+    role truncates its log."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 2)
@@ -73,7 +73,8 @@ def test_r53_kip101_follower_restarts_behind_the_high_watermark() -> None:
 
 
 def test_kip101_both_lose_power_and_diverge_at_the_same_offset() -> None:
-    """Scenario 2 of KIP-101: equal offsets, other records; only epochs tell."""
+    """Scenario 2 of KIP-101: the offsets are equal and the records differ. Only the epochs show
+    it."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 1)
@@ -89,8 +90,8 @@ def test_kip101_both_lose_power_and_diverge_at_the_same_offset() -> None:
 
 
 def test_r54_kip279_double_failover_with_an_epoch_the_leader_never_had() -> None:
-    """KIP-279. The leader's next smaller epoch ends in the midst of what the follower has in the
-    one that the leader never had, record by record: cut there, the logs would never meet."""
+    """The leader's next smaller epoch ends inside of an epoch that the leader never had. A
+    truncation to that offset alone would leave the logs different (KIP-279)."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 10)
@@ -125,7 +126,8 @@ def test_a_leader_that_appended_nothing_still_leaves_its_epoch() -> None:
 
 
 def test_diverging_fetch_proves_nothing() -> None:
-    """Its offset must not count as replicated: the records there are others."""
+    """The offset of a diverging fetch must not count as replicated, because the records below it
+    differ."""
     a, b = pair()
     lead(a, b, 1, 1)
     append(a, 2)
@@ -151,7 +153,7 @@ def test_fetch_outside_of_the_log() -> None:
 
 
 def test_kafka18723_follower_takes_no_batch_of_an_epoch_above_its_own() -> None:
-    """It would be cut off from the leader it follows without ever seeing a divergence."""
+    """The follower's log would differ from its leader's, and no fetch would show it."""
     _, b = pair()
     b.make_follower(value(1, 3, (1, 2)))
     first, second = batch(2), batch(1)
@@ -208,7 +210,7 @@ def test_leader_epoch_of_requests() -> None:
 
 
 def test_damaged_batch_that_begins_below_an_empty_log_leaves_it_as_it_is() -> None:
-    """A leader's log that starts in the midst of a batch: see test_log_starts.py."""
+    """test_log_starts.py has the case of a leader's log that starts inside of a batch."""
     follower = partition(2)
     follower.make_follower(value(1, 0, (1, 2)))
     follower.restart_at(4)

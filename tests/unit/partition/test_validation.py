@@ -1,4 +1,4 @@
-"""What a client's batch must satisfy (kafka-rules 4.5)."""
+"""The checks of a client's batch (Kafka's LogValidator)."""
 
 from __future__ import annotations
 

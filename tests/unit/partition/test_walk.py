@@ -1,8 +1,9 @@
-"""A seeded walk over three replicas: nothing acknowledged is lost while one ISR member lives.
+"""A seeded random walk over three replicas: no acknowledged record is lost while one ISR member
+lives.
 
-The controller is a value with compare-and-set; metadata reaches each replica late or not at all;
-answers to ISR changes are lost; processes die with what they had not flushed (then they come back
-under a new broker epoch and are out of the ISR). Checked after every step: see `check`.
+The controller is a value with compare-and-set. Metadata reaches each replica late or never. Answers
+to ISR changes are lost. Processes die with their unflushed records, and return with a new broker
+epoch and outside of the ISR. `check` runs after every step.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Walk:
     # --- steps
 
     def hear(self, broker_id: int) -> None:
-        """The replica replays the metadata log up to its end."""
+        """Let the replica replay the metadata log up to its end."""
         replica = self.replicas[broker_id]
         if self.truth.leader == broker_id:
             replica.make_leader(self.truth, self.now_ms)
@@ -123,8 +124,8 @@ class Walk:
         )
 
     def lose_power(self, broker_id: int) -> None:
-        """Back with less than it had, under a new broker epoch, out of the ISR: as the controller
-        does with a broker that registers without a clean shutdown."""
+        """Restart a broker with fewer records, a new broker epoch, and outside of the ISR, as the
+        controller does after an unclean shutdown."""
         if self.truth.isr == (broker_id,):
             return
         if broker_id in self.truth.isr:
@@ -139,7 +140,7 @@ class Walk:
         self.boot(broker_id, log)
 
     def restart(self, broker_id: int) -> None:
-        """In order: all it had is still there, but for the watermark."""
+        """Restart a broker cleanly: it keeps everything except its high watermark."""
         log = self.replicas[broker_id].log
         assert isinstance(log, MemoryLog)
         self.boot(broker_id, log)
@@ -213,7 +214,7 @@ class Walk:
     # --- the oracle
 
     def collect(self, leader: Partition) -> None:
-        """Producers that are answered now."""
+        """Note the records that are acknowledged now."""
         still = []
         for replica, base_offset, end_offset, data in self.waiting:
             error = replica.acks_all_error(end_offset)
@@ -225,8 +226,8 @@ class Walk:
         self.waiting = [each for each in still if each[0] in self.replicas.values()]
 
     def check(self) -> None:
-        """Every member of the ISR that the metadata log names has all that was acknowledged, so any
-        of them may be elected; below everybody's watermark all are the same."""
+        """Check that every member of the committed ISR has all acknowledged records, because any of
+        them may be elected, and that the replicas are equal below the lowest high watermark."""
         contents = {each: batches_of(replica) for each, replica in self.replicas.items()}
         for broker_id in self.truth.isr:
             for offset, data in self.acked.items():
@@ -242,7 +243,7 @@ class Walk:
         assert agreed[0] == agreed[1] == agreed[2], f"replicas differ below {low}"
 
     def settle(self) -> None:
-        """Everything is heard and answered: the replicas must become one."""
+        """Deliver all metadata and answers. The replicas must become equal."""
         self.truth = replace(self.truth, partition_epoch=self.truth.partition_epoch + 1)
         for _ in range(60):
             for broker_id in IDS:
@@ -280,7 +281,7 @@ def test_walk(seed: int) -> None:
 def test_the_walk_notices_an_isr_that_forgets_the_joining_replica(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ablation: without the maximal ISR some seed must lose an acknowledged record."""
+    """Ablation: without the maximal ISR, some seed must lose an acknowledged record."""
     monkeypatch.setattr(PendingExpand, "maximal", property(lambda self: self.committed))
     monkeypatch.setattr(
         "quorate.broker.partition.leadership.Leadership._joining_soon", lambda *_: False
@@ -293,7 +294,7 @@ def test_the_walk_notices_an_isr_that_forgets_the_joining_replica(
 def test_the_walk_notices_truncation_to_the_high_watermark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ablation: KIP-101's old rule must lose an acknowledged record."""
+    """Ablation: with the truncation before KIP-101, some seed must lose an acknowledged record."""
 
     def restart(self: Walk, broker_id: int) -> None:
         replica = self.replicas[broker_id]

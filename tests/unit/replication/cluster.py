@@ -1,7 +1,7 @@
-"""Brokers' replica managers on simulated disks and a simulated network, with a scripted controller.
+"""Replica managers on simulated disks and a simulated network, with a scripted controller.
 
-No rule of the product is here: the controller applies ISR changes by compare-and-set and hands
-every broker the image, as the metadata log would.
+The controller contains no rule of the product: it applies ISR changes by compare-and-set, and gives
+every broker the image.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def topic_uuid(number: int) -> Uuid:
 
 @dataclass
 class Node:
-    """One running process of a broker."""
+    """One running broker process."""
 
     id: int
     epoch: int
@@ -66,7 +66,7 @@ class Node:
 
 
 def between(old: MetadataImage, new: MetadataImage) -> ImageDelta:
-    """The delta that replaying the records between the two images would give."""
+    """Return the delta that a replay of the records between the two images would give."""
     topics: dict[Uuid, tuple[Topic, dict[int, Change[Partition]]]] = {}
     for topic, index, value in new.all_partitions():
         before = old.partition(topic.id, index)
@@ -179,7 +179,7 @@ class Cluster:
         return TopicSettings(partition=self.partition_settings, log=self.log_settings)
 
     def kill(self, broker_id: int) -> SimDisk:
-        """The process dies; what it wrote stays in the page cache."""
+        """Kill a process. Its writes stay in the page cache. Return its disk."""
         node = self.nodes.pop(broker_id)
         self.network.crash(node.host)
         return node.disk.restart()
@@ -226,7 +226,8 @@ class Cluster:
         self.spread()
 
     def change(self, topic_id: Uuid, partition_id: int = 0, **fields: Any) -> Partition:
-        """One change record: the partition epoch rises, and with a `leader` the leader epoch."""
+        """Append one change record: the partition epoch rises, and with a `leader` the leader
+        epoch, too."""
         old = self.image.topics[topic_id].partitions[partition_id]
         fields["partition_epoch"] = old.partition_epoch + 1
         if "leader" in fields:
@@ -238,7 +239,7 @@ class Cluster:
         return new
 
     def spread(self, *broker_ids: int) -> None:
-        """Hand the image to these brokers, or to all."""
+        """Give the image to these brokers, or to all."""
         for broker_id in broker_ids or list(self.nodes):
             node = self.nodes[broker_id]
             if node.seen is self.image:
@@ -260,7 +261,8 @@ class Cluster:
         return True
 
     def answer(self) -> None:
-        """Rule on what is proposed. A lost answer is asked for again, as the sender does."""
+        """Decide on the proposals. If the answer is lost, decide again, as the sender repeats the
+        request."""
         waiting, self.waiting = self.waiting, []
         for proposal in waiting:
             node = self.nodes.get(proposal.broker_id)
@@ -324,7 +326,7 @@ class Cluster:
         timeout_ms: int = 30_000,
         producer: dict[str, Any] | None = None,
     ) -> list[ProducePartitionResult]:
-        """The answers, as they come in."""
+        """Send one record. Return the list to which the answers are added."""
         record = Record(0, 1_700_000_000_000, None, value)
         data = build_batch([record], leader_epoch=0, **(producer or {}))
         answers: list[ProducePartitionResult] = []
@@ -359,7 +361,7 @@ class Cluster:
         return answers
 
     def offsets(self, topic_id: Uuid, partition_id: int = 0) -> dict[int, tuple[int, int]]:
-        """(log end, high watermark) of each replica."""
+        """Return (log end, high watermark) of each replica."""
         return {
             broker_id: (hosted.log.end_offset, hosted.partition.high_watermark)
             for broker_id, node in self.nodes.items()

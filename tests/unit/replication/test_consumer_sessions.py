@@ -21,7 +21,7 @@ SLOTS = 2
 
 
 class Broker:
-    """One broker; the test plays its consumers."""
+    """One broker; the test takes the part of its consumers."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1, max_fetch_sessions=SLOTS)
@@ -50,7 +50,7 @@ class Broker:
         )
 
     def ask(self, session: int, epoch: int, *partitions: FetchPartition, **options: Any) -> Any:
-        """(error, session id, {partition: (error, records?)})"""
+        """Return (error, session id, {partition: (error, True if it has records)})."""
         self.send(session, epoch, *partitions, **options)
         self.cluster.run(20)
         error, session_id, results = self.answers.pop(0)
@@ -180,7 +180,8 @@ def test_names_and_topic_ids_are_not_mixed(broker: Broker) -> None:
 
 
 def test_full_answers_take_turns(broker: Broker) -> None:
-    """Only one batch fits an answer: without turns the first partition would starve the others."""
+    """One answer has room for one batch. Without turns, the first partition would starve the
+    others."""
     session = broker.begin(0, 1, 2)
     for partition in (0, 1, 2):
         broker.produce(partition)
@@ -267,7 +268,7 @@ def test_a_session_that_grows_beyond_the_budget_ends(broker: Broker) -> None:
 
 
 class Client:
-    """The request of a client: it runs long work when the test says so."""
+    """A double of a client's request, which runs long work when the test calls it."""
 
     def __init__(self) -> None:
         self.on_abandoned: Callable[[], None] | None = None

@@ -1,5 +1,6 @@
-"""Logs that are damaged where they were synced: repaired from the leader outside of the ISR, or, by
-the last of an ISR, refused."""
+"""Logs with damage below their recovery point: repaired from the leader, or refused by the last ISR
+member.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SEGMENTS = LogSettings(segment_bytes=400, index_interval_bytes=100)
 
 
 def written(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Cluster, Uuid]:
-    """30 records, synced everywhere, in some segments."""
+    """Write 30 records to all replicas, in several synced segments."""
     cluster = make_cluster(brokers=brokers, flush_checkpoint_interval_ms=1000)
     cluster.log_settings = SEGMENTS
     topic = cluster.create("t", [led_by(*range(1, brokers + 1))])
@@ -99,7 +100,7 @@ def test_nothing_is_lost_when_the_others_die_after_it_caught_up(make_cluster: Ma
 def test_the_last_of_an_isr_refuses_and_touches_nothing(
     make_cluster: MakeCluster, damage: Damage
 ) -> None:
-    """It has the only copy: the message says where the damage is and what to do."""
+    """It has the only copy. The message names the damaged place and the way out."""
     cluster, _ = written(make_cluster, brokers=1)
     disk = cluster.kill(1)
     damage(disk)
@@ -131,8 +132,8 @@ def test_a_clean_start_that_meets_damage_does_the_same(make_cluster: MakeCluster
 def test_a_leader_epoch_that_flipped_where_it_was_not_synced_is_fetched_again(
     make_cluster: MakeCluster,
 ) -> None:
-    """Believed, it is an epoch of which the leader's own batches come later: the follower could
-    append nothing that its leader has next, and was not fetched for any more."""
+    """If the follower believed the flipped epoch, it could append none of its leader's next
+    batches."""
     cluster, topic = written(make_cluster)
     cluster.produce(1, topic, b"not synced")
     cluster.run(50)
@@ -155,8 +156,8 @@ def test_a_leader_epoch_that_flipped_where_it_was_not_synced_is_fetched_again(
 
 
 def test_producers_of_what_was_set_aside_are_forgotten(make_cluster: MakeCluster) -> None:
-    """A batch that is gone with it passed for a duplicate when it was sent again: acknowledged, and
-    nowhere. The start was a clean one, whose snapshots are the newest."""
+    """Once, a batch that was set aside counted as a duplicate when its producer sent it again:
+    acknowledged, but stored nowhere. The start was clean, with the newest snapshots."""
     cluster = make_cluster(brokers=2)
     topic = cluster.create("t", [led_by(2, 1)])
     cluster.run(50)
@@ -191,7 +192,7 @@ def test_producers_of_what_was_set_aside_are_forgotten(make_cluster: MakeCluster
 
 
 def refused(cluster: Cluster) -> None:
-    """What the node does when it was told of a failure."""
+    """Do what a node does after a failure."""
     (failure,) = cluster.failures
     cluster.failures.clear()
     cluster.nodes[1].replicas.node_failed(failure)
@@ -267,7 +268,7 @@ def test_a_missing_directory_of_what_was_deleted_meanwhile_is_not_missed(
 
 
 def test_a_crash_while_it_is_set_aside_is_repeated(make_cluster: MakeCluster) -> None:
-    """At every disk call from the start to the first fetch."""
+    """Crash at every disk call from the start to the first fetch."""
     for die_after in range(5, 80, 3):
         cluster, topic = written(make_cluster)
         whole = cluster.content(1, topic)
@@ -291,8 +292,8 @@ def test_a_crash_while_it_is_set_aside_is_repeated(make_cluster: MakeCluster) ->
 
 
 def test_the_recovery_point_is_lowered_before_a_truncation(make_cluster: MakeCluster) -> None:
-    """A crash at any disk call of it: nothing looks shortened at the next start, and what is
-    appended then is not believed to be synced."""
+    """Crash at each disk call of a truncation. The next start must not find the log too short, nor
+    trust the records appended after the truncation."""
     cluster, topic = written(make_cluster, brokers=1)
     node = cluster.nodes[1]
     hosted, calls = cluster.hosted(1, topic), node.disk.calls
@@ -316,8 +317,8 @@ def test_the_recovery_point_is_lowered_before_a_truncation(make_cluster: MakeClu
 
 
 def test_the_high_watermark_is_lowered_before_a_truncation(make_cluster: MakeCluster) -> None:
-    """An unclean election took what was committed. After a crash the follower, whose log is as long
-    again, would show consumers records that nobody else may have."""
+    """An unclean election removes committed records. After a crash, the follower's log may be as
+    long as before, and would show consumers records that no other replica has."""
     cluster = make_cluster(brokers=2)
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
@@ -341,8 +342,8 @@ def test_the_high_watermark_is_lowered_before_a_truncation(make_cluster: MakeClu
 def test_a_new_topic_is_not_judged_by_the_offsets_of_the_one_before(
     make_cluster: MakeCluster,
 ) -> None:
-    """Its start offset would delete what was acknowledged, its recovery point pass torn writes for
-    synced ones."""
+    """The old start offset would delete acknowledged records, and the old recovery point would let
+    torn writes pass as synced."""
     cluster, topic = written(make_cluster, brokers=1)
     hosted = cluster.hosted(1, topic)
     hosted.log.advance_start(20)
@@ -361,8 +362,8 @@ def test_a_new_topic_is_not_judged_by_the_offsets_of_the_one_before(
 
 
 def sealed_and_damaged(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Cluster, Uuid, int]:
-    """Broker 1 is killed, and the last batch of its first segment has a flipped bit: a start reads
-    from the recovery point on, and not there. The offset of that batch."""
+    """Kill broker 1 and flip a bit in the last batch of its first segment, which a start does not
+    read. Return the offset of that batch."""
     cluster, topic = written(make_cluster, brokers)
     disk = cluster.kill(1)
     first, second = logs(disk)[:2]
@@ -381,7 +382,7 @@ def sealed_and_damaged(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Clu
 
 
 def stop_at(cluster: Cluster, broker_id: int, read: Callable[[], object]) -> CorruptLog:
-    """As the node does at what nobody caught."""
+    """Stop as a node does after an unhandled exception."""
     try:
         read()
         cluster.run(50)
@@ -421,7 +422,8 @@ def test_a_leader_that_reads_damage_stops_and_is_repaired(
 def test_what_only_a_damaged_leader_has_is_refused(
     make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rest is served and written to: a broker that stopped would not start again."""
+    """The other records are served, and appends continue: a broker that stopped would not start
+    again."""
     cluster, topic, offset = sealed_and_damaged(make_cluster)
     cluster.change(topic, isr=(1,))
     cluster.spread()
@@ -435,7 +437,7 @@ def test_what_only_a_damaged_leader_has_is_refused(
 
 
 def test_the_last_of_an_isr_refuses_what_it_was_stopped_by(make_cluster: MakeCluster) -> None:
-    """The others died before it was out of the ISR: whatever they have is not known to be all."""
+    """The other brokers died before this one left the ISR, so their records may be incomplete."""
     cluster, topic, offset = sealed_and_damaged(make_cluster)
     stop_at(cluster, 1, lambda: cluster.fetch(1, topic, offset))
     disk = cluster.kill(1)

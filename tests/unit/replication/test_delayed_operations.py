@@ -1,4 +1,4 @@
-"""Deadlines and wake-ups on a clock that the test turns."""
+"""Timeouts and coalesced callbacks, on a clock that the test controls."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ def test_woken_once_in_order_of_the_first_wake() -> None:
 
 
 def test_removed_operations_leave_nothing_whatever_their_timeouts() -> None:
-    """A client that chooses a new timeout for each request must not make the broker grow."""
+    """A client that chooses a new timeout for each request must not let the broker's memory
+    grow."""
     clock = TurnedClock()
     delayed_operations = DelayedOperations(clock)
     long = Operation()

@@ -1,6 +1,8 @@
-"""EIO and ENOSPC at every disk call of a broker's log directory: partitions made, appended to,
-flushed, checkpointed, let go of and deleted, producers saved. The broker stops at the first one,
-and what it acknowledged is there when it starts again."""
+"""EIO and ENOSPC at every disk call of a broker's log directory.
+
+The script creates, fills, flushes, checkpoints and deletes partitions, and saves producer states.
+The broker must stop at the first error, and its next start must find every acknowledged record.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PRODUCER = {"producer_id": 9, "producer_epoch": 0}
 
 
 class Life:
-    """One broker, alone in its ISRs; what it acknowledged."""
+    """One broker, alone in its ISRs, with the number of acknowledged records of each topic."""
 
     def __init__(self, make_cluster: MakeCluster) -> None:
         self.cluster = make_cluster(
@@ -51,7 +53,7 @@ class Life:
             self.acknowledged[topic] += 1
 
     def run(self, ms: float) -> None:
-        """Stops as the node does: at what was told, or what nobody caught."""
+        """Run for a time. Raise the failure that would stop the node."""
         self.cluster.loop.run_for(ms / 1000)
         self.cluster.loop.raise_failure()
         if self.cluster.failures:
@@ -74,8 +76,10 @@ class Life:
         self.run(6000)
 
     def again(self, *, power_cut: bool = False) -> None:
-        """The next process, on a disk that works. The last one of an ISR keeps what its page cache
-        had, so after a power cut no more than that it starts, and goes on, is promised."""
+        """Start the broker again on a working disk.
+
+        The last member of an ISR keeps its page cache after a crash of the process. After a power
+        loss it need only start and serve."""
         self.cluster.failures.clear()
         disk = self.cluster.cut_power(1) if power_cut else self.cluster.kill(1)
         disk.before = lambda operation, path: None
@@ -116,7 +120,7 @@ def test_an_error_at_every_disk_call(
 
 
 def test_a_full_disk_stops_the_broker_at_an_append(make_cluster: MakeCluster) -> None:
-    """As in Kafka, where the only log directory goes offline: another replica leads then."""
+    """As in Kafka, where the only log directory goes offline, another replica leads then."""
     life = Life(make_cluster)
     life.create("t")
     life.produce("t", 3)
@@ -131,7 +135,7 @@ def test_a_full_disk_stops_the_broker_at_an_append(make_cluster: MakeCluster) ->
 
 
 def test_a_sync_that_failed_once_is_never_tried_again(make_cluster: MakeCluster) -> None:
-    """R45."""
+    """R45 (tests/scenarios): the page cache may have discarded the bytes."""
     life = Life(make_cluster)
     life.create("t")
     life.produce("t", 3)

@@ -1,4 +1,6 @@
-"""A deleted partition gives its disk space back. The operating system is asked for open files."""
+"""The disk space of a deleted partition is freed. The test asks the operating system for open
+files.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ SEGMENT_BYTES = 64 * 1024
 
 
 def open_paths(directory: Path) -> list[str]:
-    """Return what the descriptors of this process refer to below `directory`."""
+    """Return the paths below `directory` to which descriptors of this process refer."""
     links = []
     for each in Path("/proc/self/fd").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""Where a log starts when that is no batch's start, or above where its leader's ends."""
+"""Logs that start inside of a batch, or above the end of their leader's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MakeCluster = Callable[..., Cluster]
 
 
 def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
-    """One batch of `count` records, acknowledged by the ISR."""
+    """Append one batch of `count` records with acks=all."""
     records = [Record(index, 1_000, None, b"v") for index in range(count)]
     append = ProducePartition("", topic, 0, memoryview(build_batch(records, leader_epoch=0)))
     answers: list[ProducePartitionResult] = []
@@ -35,7 +35,8 @@ def delete(cluster: Cluster, broker_id: int, topic: str, offset: int) -> None:
 def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(
     make_cluster: MakeCluster,
 ) -> None:
-    """The first batch comes whole, and begins below the end of an empty log (Kafka allows it)."""
+    """The whole first batch is sent. It begins below the start of the empty log, as Kafka
+    allows."""
     cluster = make_cluster(brokers=2)
     disk = cluster.kill(2)
     topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
@@ -54,8 +55,8 @@ def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(
 
 
 def test_follower_whose_log_starts_above_where_it_has_to_cut(make_cluster: MakeCluster) -> None:
-    """An unclean election took a leader that ends below the follower's start: nothing is left to
-    be cut, so the follower begins anew (an OffsetOutOfRange stopped the node, at each start)."""
+    """An unclean election chose a leader whose log ends below the follower's start. The follower
+    empties its log; once, an OffsetOutOfRange stopped the node at each start."""
     cluster = make_cluster(brokers=3, replica_lag_time_max_ms=1000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)

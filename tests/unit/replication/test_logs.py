@@ -41,7 +41,7 @@ def cluster(make_cluster: MakeCluster) -> Cluster:
 
 
 class Asked:
-    """Stands for a request's context; keeps the answer."""
+    """A double of a request's context, which keeps the answer."""
 
     def __init__(self) -> None:
         self.answer: Any = None
@@ -85,7 +85,7 @@ def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: Cluster) -> 
     produced(cluster, topic, count=5)
     answers = deleted(cluster, "t", 3)
     assert not answers, "the followers have not got it"
-    cluster.run(100)  # well below replica.fetch.wait.max.ms: followers are told at once
+    cluster.run(100)  # well below replica.fetch.wait.max.ms: followers learn it immediately
     assert answers == [DeletionResult(3, ErrorCode.NONE)]
     assert [cluster.hosted(each, topic).log.start_offset for each in (1, 2, 3)] == [3, 3, 3]
     assert cluster.fetch(1, topic, 2)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE

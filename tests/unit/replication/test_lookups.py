@@ -1,4 +1,6 @@
-"""ListOffsets by time: in slices, with large batches opened off the loop, past any poison."""
+"""ListOffsets by time: in slices, with large batches decompressed off the loop, past undecodable
+batches.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ COUNT = 4_000
 
 @dataclass
 class Asked:
-    """The context of one request, whose steps run immediately."""
+    """A double of a request's context, which runs all steps immediately."""
 
     version: int = 7
     closed: bool = False
@@ -89,7 +91,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def ask(cluster: Cluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Asked:
-    """Ask for (partition, timestamp) of topic t."""
+    """Ask for (partition, timestamp) pairs of topic t."""
     handler = ListOffsetsHandler(cluster.nodes[1].replicas, lookups)
     partitions = tuple(
         ListOffsetsPartition(partition_index=index, timestamp=when) for index, when in wanted
@@ -105,7 +107,7 @@ def ask(cluster: Cluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Aske
 
 
 def produce_large(cluster: Cluster, topic: Uuid, partition: int = 0) -> None:
-    """A batch that expands to more than a lookup opens by itself."""
+    """Append a batch that is too large for a lookup to decompress on the event loop."""
     records = [Record(at, WHEN_MS + at, None, b"%06d" % at * 20) for at in range(COUNT)]
     data = build_batch(records, leader_epoch=0, codec=Codec.ZSTD)
     answers: list[object] = []
@@ -115,7 +117,7 @@ def produce_large(cluster: Cluster, topic: Uuid, partition: int = 0) -> None:
 
 
 def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> None:
-    """Append what a leader took before it checked payloads."""
+    """Append a batch that a leader accepted before it checked payloads."""
     hosted = cluster.hosted(1, topic, partition)
     copy = bytearray(data)
     assign(copy, hosted.log.end_offset, hosted.partition.leader_epoch)
@@ -126,7 +128,7 @@ def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> Non
 def test_a_large_payload_is_never_opened_on_the_loop(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A megabyte of empty gzip members takes 90 ms, and expands to nothing."""
+    """The decompression of a megabyte of empty gzip members takes 90 ms."""
     opened: list[int] = []
 
     def watched(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buffer:
@@ -240,7 +242,7 @@ def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
 def test_producers_that_cannot_be_read_from_a_damaged_log(
     cluster: Cluster, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rules for damage hold: alone in the ISR the read is refused, else the node stops."""
+    """Alone in the ISR, the broker refuses the read; otherwise the node stops."""
     topic = cluster.create("t", [led_by(1) if alone else led_by(1, 2)])
     cluster.run(50)
     damage = CorruptLog("/data/t-0/0.log", 0, 0, "no valid batch")

@@ -1,5 +1,7 @@
-"""Logs that a start found are opened by the disk's thread, in steps: the loop goes on meanwhile,
-and what the cluster decides then holds when they are open."""
+"""The disk's thread opens the logs that a start found, in steps.
+
+The event loop continues meanwhile, and each partition takes its role from the latest metadata.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Thread:
-    """The disk's, which works when it is told to."""
+    """The disk's thread. It works only when the test calls it, one piece at a time."""
 
     def __init__(self, cluster: Cluster, disk: SimDisk) -> None:
         self._cluster = cluster
@@ -46,7 +48,7 @@ class Thread:
         disk._later = self._waiting.append
 
     def turn(self) -> bool:
-        """One piece of work, or one answer; False when there is none."""
+        """Do one piece of work, or give one answer. Return False if there was none."""
         if not self._waiting:
             return False
         self._cluster.loop.call_soon(self._waiting.popleft())
@@ -54,7 +56,7 @@ class Thread:
         return True
 
     def finish(self) -> int:
-        """All of it; how much that was."""
+        """Do all work. Return the number of turns."""
         turns = 0
         while self.turn():
             turns += 1
@@ -104,7 +106,7 @@ def test_the_loop_goes_on_while_a_log_is_recovered(
 
 
 def test_other_work_of_the_disk_waits_for_one_step(cluster: Cluster) -> None:
-    """The fsync of a voter in the same process, say."""
+    """The fsync of a voter in the same process is such work."""
     topic = written(cluster)
     thread = started(cluster, cluster.kill(1))
     synced: list[object] = []
@@ -125,7 +127,7 @@ def test_logs_that_were_closed_in_order_take_one_step(cluster: Cluster) -> None:
 
 
 def test_a_node_that_ends_in_the_midst_of_it_was_not_closed_in_order(cluster: Cluster) -> None:
-    """Nor does the end wait for gigabytes to be read."""
+    """The stop of the node does not wait for gigabytes to be read, either."""
     topic = written(cluster)
     before = cluster.content(1, topic)
     disk = cluster.kill(1)
@@ -204,7 +206,8 @@ def test_configs_that_change_meanwhile_hold(cluster: Cluster) -> None:
 
 
 def test_damage_that_the_thread_finds_stops_the_node(cluster: Cluster) -> None:
-    """What was opened before it is closed in order, since nothing happened to it."""
+    """The logs that were opened before the damage are closed cleanly, because nothing has changed
+    in them."""
     topics = [written(cluster, name) for name in "tu"]
     epoch = cluster.nodes[1].epoch
     disk = cluster.shut_down(1)
@@ -225,8 +228,7 @@ def test_damage_that_the_thread_finds_stops_the_node(cluster: Cluster) -> None:
 
 
 def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
-    """Whoever produces first would wait while the log behind the snapshot is read, and all others
-    with it."""
+    """Otherwise the first idempotent batch would wait while the log behind the snapshot is read."""
     producer = {"producer_id": 7, "producer_epoch": 0}
     topic = written(cluster, producer=producer)
     started(cluster, cluster.shut_down(1)).finish()
@@ -236,7 +238,7 @@ def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
 
 
 def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) -> None:
-    """The first idempotent producer of an old, large log stopped the broker for seconds."""
+    """Once, the first idempotent producer of an old, large log stopped the broker for seconds."""
     topic = written(cluster)
     disk = cluster.shut_down(1)
     assert disk.exists(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot")
@@ -251,8 +253,8 @@ def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) ->
 
 
 def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: Cluster) -> None:
-    """DeleteRecords cut into the only batch there was: whoever looked for producers read it
-    again and again."""
+    """DeleteRecords had moved the log start into the only batch. Once, a load of producer states
+    read this batch again and again."""
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     hosted = cluster.hosted(1, topic)

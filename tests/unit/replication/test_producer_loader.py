@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,37 +19,13 @@ from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
 )
-from tests.sim.disk import SimDisk
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 from tests.unit.replication.test_logs import Asked
+from tests.unit.replication.test_opening import Thread
 
 MakeCluster = Callable[..., Cluster]
 RECORDS = 30
 SNAPSHOT = f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot"
-
-
-class Thread:
-    """The disk's thread. It works only when the test says so, one piece at a time."""
-
-    def __init__(self, cluster: Cluster, disk: SimDisk) -> None:
-        self._cluster = cluster
-        self._waiting: deque[Callable[[], None]] = deque()
-        disk._later = self._waiting.append
-
-    def turn(self) -> bool:
-        """Do one piece of work, or give one answer. Return False if there was none."""
-        if not self._waiting:
-            return False
-        self._cluster.loop.call_soon(self._waiting.popleft())
-        self._cluster.run(1)
-        return True
-
-    def finish(self) -> int:
-        """Do all work. Return the number of turns."""
-        turns = 0
-        while self.turn():
-            turns += 1
-        return turns
 
 
 @pytest.fixture(autouse=True)

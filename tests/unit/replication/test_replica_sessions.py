@@ -1,4 +1,4 @@
-"""Fetch sessions of followers, the leader's end, request by request (KIP-227)."""
+"""The leader's end of the followers' fetch sessions, request by request (KIP-227)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITIONS = 5
 
 
 class Leader:
-    """Broker 1 of a cluster of one process; the test plays follower 2."""
+    """Broker 1 of a cluster of one process; the test takes the part of follower 2."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1)
@@ -251,7 +251,7 @@ def test_deleted_partition(leader: Leader) -> None:
 
 
 def test_only_registered_brokers_have_sessions(leader: Leader) -> None:
-    """Sessions are kept by replica id: invented ids must leave nothing on the broker."""
+    """Sessions are kept by replica id, so an invented id must leave nothing on the broker."""
     for replica_id in (-1, 0, 3, 2**31 - 1):
         leader.ask(0, leader.at(0), session=0, replica_id=replica_id)
         leader.run()

@@ -1,4 +1,4 @@
-"""Produce, fetch, follow and fail over: replica managers over a simulated network."""
+"""Produce, fetch, replication and failover of replica managers over a simulated network."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def test_r56_isr_of_one_below_min_isr_refuses_acks_all(cluster: Cluster) -> None
 
 
 def test_partitions_of_a_topic_share_their_settings(make_cluster: MakeCluster) -> None:
-    """Made for each partition, a change of one config stands a broker still that has thousands."""
+    """If the settings were made for each partition, one config change would stop a broker with
+    thousands of partitions for a while."""
     cluster = make_cluster(brokers=1)
     topics = {name: cluster.create(name, [led_by(1)] * 3) for name in ("t", "u")}
     cluster.run(50)
@@ -187,7 +188,7 @@ def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(cluster: Cl
 
 
 def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
-    """Also what was appended, but not committed, when the fetch came."""
+    """Records that were appended before the fetch, and committed after it, count too."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.produce(1, topic)
@@ -205,7 +206,8 @@ def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
 
 
 def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -> None:
-    """It was read up to its own limit, whatever fetch.max.bytes said: a whole segment at once."""
+    """Once, a partition was read up to its own limit, whatever fetch.max.bytes said: a whole
+    segment in one step."""
     topic = cluster.create("t", [led_by(1)])
     cluster.run(20)
     for _ in range(10):
@@ -220,7 +222,7 @@ def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -
 
 
 def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
-    """KIP-320: stale metadata led fetchers to the wrong leader."""
+    """Stale metadata led fetchers to the wrong leader (KIP-320; R58 in tests/scenarios)."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.change(topic, leader=1)
     cluster.spread()
@@ -249,7 +251,8 @@ def test_failover_loses_nothing_acknowledged(cluster: Cluster) -> None:
 
 
 def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: Cluster) -> None:
-    """By epochs (KIP-101): what it appended alone goes, what was committed stays."""
+    """The former leader truncates by epochs (KIP-101): it removes the records that it appended
+    alone, and keeps all committed ones."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, 1, topic, 2)
@@ -269,7 +272,8 @@ def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: Cluster) -> 
 
 
 def test_r57_zombie_leader_cannot_commit(make_cluster: MakeCluster) -> None:
-    """Cut off with epoch 0, it keeps appending; its ISR change comes too late and is fenced."""
+    """The leader of epoch 0 is cut off and continues to append. The controller refuses its late ISR
+    change (R57 in tests/scenarios)."""
     cluster = make_cluster(replica_lag_time_max_ms=1000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
@@ -302,7 +306,8 @@ def test_lagging_follower_leaves_the_isr_and_returns(make_cluster: MakeCluster) 
 
 
 def test_idle_followers_stay_in_the_isr(make_cluster: MakeCluster) -> None:
-    """They are not named in fetches while nothing happens; the first append must not count that."""
+    """While nothing happens, the fetches of followers name no partitions. The first append must not
+    count that as a lag."""
     cluster = make_cluster(replica_lag_time_max_ms=2000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(20_000)
@@ -316,7 +321,7 @@ def test_idle_followers_stay_in_the_isr(make_cluster: MakeCluster) -> None:
 
 
 def test_idle_followers_are_not_late_when_something_is_appended(make_cluster: MakeCluster) -> None:
-    """They said that they have all with fetches that named nothing."""
+    """Their fetches without partitions have shown that they had everything."""
     cluster = make_cluster(replica_lag_time_max_ms=2000)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
@@ -369,7 +374,7 @@ def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(cluster: C
 
 
 def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: Cluster) -> None:
-    """An error would cost each the backoff of a second."""
+    """An error would cost each follower its backoff of a second."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.change(topic, leader=2)

@@ -1,4 +1,6 @@
-"""The log directory over restarts: clean, killed, power cut; deletion, strays, checkpoints."""
+"""The log directory over restarts: clean stops, kills and power losses, deletions, strays and
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,9 @@ def test_killed_broker_says_so(cluster: Cluster) -> None:
 
 
 def test_stopped_before_its_logs_were_recovered(cluster: Cluster) -> None:
-    """Found by simulation seed 7015: killed, started, and stopped in order before the controller
-    had taken its registration, it left a clean shutdown file; the next start trusted logs that
-    nobody had read since the crash, and acknowledged records were gone."""
+    """Found by simulation seed 7015. A broker was killed, started, and stopped cleanly before the
+    controller had registered it. It left a clean shutdown file. The next start trusted logs that
+    nothing had read since the crash, and acknowledged records were lost."""
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -188,8 +190,8 @@ def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: Clust
 def test_directory_that_lost_its_topic_id_is_nobodys_where_others_have_all(
     make_cluster: MakeCluster, left: bytes
 ) -> None:
-    """A power cut took partition.metadata, the topic was made anew meanwhile: its records, of the
-    same epoch, would have followed upon those of the one before."""
+    """A power loss removed partition.metadata, and the topic was created again meanwhile. Records
+    of the new topic would have been appended to those of the old one."""
     cluster = make_cluster(brokers=2)
     old = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
@@ -280,7 +282,7 @@ def test_retention_takes_old_segments_and_tells_followers(make_cluster: MakeClus
 def test_retention_looks_at_a_few_logs_at_a_time_and_ends_with_the_node(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that stops has its logs closed by the disk's thread."""
+    """The disk's thread closes the logs of a node that stops, so retention must not use them."""
     monkeypatch.setattr(replica_manager, "RETAINED_PER_SLICE", 2)
     cluster = make_cluster(brokers=1)
     cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
@@ -340,7 +342,7 @@ def test_older_offsets_are_not_written_over_newer_ones() -> None:
 
 
 def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
-    """R45: it is never tried again."""
+    """A failed sync is never repeated (R45 in tests/scenarios)."""
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 1)
@@ -393,8 +395,8 @@ def test_r59_duplicates_are_recognised_after_restart_and_leader_change(
 
 
 def test_producer_snapshot_keeps_every_batch_that_a_retry_may_repeat() -> None:
-    """Found by simulation seed 141: after kill -9 a producer that retried the batch before its last
-    was told that it is out of order."""
+    """Found by simulation seed 141: after kill -9, the retry of a batch before the last one was
+    answered OUT_OF_ORDER_SEQUENCE_NUMBER."""
     states = ProducerStates()
     for sequence in range(3):
         data = batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)

@@ -1,4 +1,4 @@
-"""Who keeps a slot for a fetch session when there are too few (KIP-227, KAFKA-9401)."""
+"""The fetch sessions that keep a slot when there are too few (KIP-227, KAFKA-9401)."""
 
 from __future__ import annotations
 
@@ -106,14 +106,15 @@ def test_sessions_of_followers_are_not_for_consumers() -> None:
 
 
 def test_ids_are_no_ones_else() -> None:
-    """Those of a broker that was started again are others: no stale client meets its old one."""
+    """After a restart the ids differ, so that a client does not meet the id of its former
+    session."""
     ids = [random.Random(seed).randrange(1, 1 << 31) for seed in (1, 2)]
     Slots(first := Held(1))
     assert first.id == ids[0] != ids[1]
 
 
 def test_sessions_that_consumers_left_behind_end_without_pressure() -> None:
-    """They held their memory, up to the whole budget, until another session needed room."""
+    """Once, they held their memory, up to the whole budget, until another session needed room."""
     left, used, of_follower = Held(10), Held(10), follower(10)
     slots = Slots(left, used, of_follower)
     for _ in range(8):

@@ -1,4 +1,6 @@
-"""Verification tools (replica id -2) compare replicas: each of them answers, leader or not."""
+"""Reads of verification tools (replica id -2), which compare replicas: each replica answers, leader
+or not.
+"""
 
 from __future__ import annotations
 

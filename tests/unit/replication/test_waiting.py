@@ -1,4 +1,4 @@
-"""Requests that wait at a partition: those that timed out do not pile up."""
+"""Requests that wait at a partition: those that timed out do not accumulate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MakeCluster = Callable[..., Cluster]
 
 
 class Client:
-    """A request's owner, which must not be kept after the answer."""
+    """The owner of a request, which must not be referenced after the answer."""
 
     def __init__(self) -> None:
         self.errors: list[int] = []
@@ -34,8 +34,8 @@ class Client:
 def test_produce_requests_that_timed_out_are_removed(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a follower is gone, the high watermark stands still until the follower has left the
-    ISR. A client with short timeouts left a request behind with each batch."""
+    """While a follower is down, the high watermark does not move until the follower leaves the ISR.
+    Once, a client with short timeouts left a request behind with each batch."""
     monkeypatch.setattr(hosted_module, "MIN_PRUNED", 8)
     cluster = make_cluster()
     topic = cluster.create("t", [led_by(1, 2, 3)])

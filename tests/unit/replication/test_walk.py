@@ -1,6 +1,8 @@
-"""A seeded walk over whole replica managers: network and processes fail, then everything heals.
+"""A seeded random walk over whole replica managers: network and processes fail, then everything
+heals.
 
-What was acknowledged with acks=all is on every replica in the end, once, and all logs are the same.
+At the end, every record acknowledged with acks=all is on every replica, once, and all logs are
+equal.
 """
 
 from __future__ import annotations
@@ -61,8 +63,8 @@ class Walk:
                 self.cluster.spread(broker_id)
 
     def restart(self) -> None:
-        """Killed or powered off, and out of every ISR before it is back, as when its unclean
-        registration is ruled on; but never the last member."""
+        """Kill a broker or cut its power, and remove it from every ISR before it returns, as the
+        controller does after an unclean shutdown. Never remove the last member."""
         broker_id = self.random.choice(IDS)
         partitions = self.cluster.image.topics[self.topic].partitions
         if any(partitions[index].isr == (broker_id,) for index in range(PARTITIONS)):
